@@ -1,0 +1,79 @@
+//! The macro that turns a crate into a plugin.
+
+/// Exports a plugin: its name, its tests, and the shared kinds that it can make. Once per crate, whose
+/// `crate-type` includes `cdylib`.
+///
+/// ```
+/// # use waylay_plugin::{Context, Failed, Kind, Outcome, Shared, Test, Worker};
+/// # struct Push; struct Pop; struct Queue;
+/// # impl Test for Push {
+/// #     const NAME: &'static str = "push"; const ABOUT: &'static str = "";
+/// #     fn create(_: &Context<'_>) -> Result<Self, Failed> { Ok(Push) }
+/// #     fn main(&self, _: &Worker<'_>) -> Outcome { Ok(()) }
+/// # }
+/// # impl Test for Pop {
+/// #     const NAME: &'static str = "pop"; const ABOUT: &'static str = "";
+/// #     fn create(_: &Context<'_>) -> Result<Self, Failed> { Ok(Pop) }
+/// #     fn main(&self, _: &Worker<'_>) -> Outcome { Ok(()) }
+/// # }
+/// # unsafe impl Shared for Queue { const KIND: &'static str = "queue"; }
+/// # impl Kind for Queue { const ABOUT: &'static str = ""; fn create() -> Result<Self, Failed> { Ok(Queue) } }
+/// waylay_plugin::export! { name: "queues", tests: [Push, Pop], kinds: [Queue] }
+/// # fn main() {}
+/// ```
+///
+/// Two tests of one name do not compile:
+///
+/// ```compile_fail
+/// # use waylay_plugin::{Context, Failed, Outcome, Test, Worker};
+/// # struct Push;
+/// # impl Test for Push {
+/// #     const NAME: &'static str = "push"; const ABOUT: &'static str = "";
+/// #     fn create(_: &Context<'_>) -> Result<Self, Failed> { Ok(Push) }
+/// #     fn main(&self, _: &Worker<'_>) -> Outcome { Ok(()) }
+/// # }
+/// waylay_plugin::export! { name: "queues", tests: [Push, Push] }
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! export {
+    (name: $name:expr, tests: [$($test:ty),* $(,)?] $(, kinds: [$($kind:ty),* $(,)?])? $(,)?) => {
+        const _: () = {
+            use $crate::exported::{self, abi};
+
+            const _: () = exported::check_names(&[$(<$test as $crate::Test>::NAME),*]);
+            const _: () = exported::check_names(&[$($(<$kind as $crate::Shared>::KIND),*)?]);
+
+            fn table() -> &'static exported::Table {
+                static TABLE: ::std::sync::OnceLock<exported::Table> = ::std::sync::OnceLock::new();
+                TABLE.get_or_init(|| {
+                    exported::Table::new(
+                        $name,
+                        ::std::vec![$(exported::TestEntry::of::<$test>()),*],
+                        ::std::vec![$($(exported::KindEntry::of::<$kind>()),*)?],
+                    )
+                })
+            }
+
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case)]
+            extern "C" fn WaylayPlugin() -> exported::Described {
+                table().info()
+            }
+
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case)]
+            unsafe extern "C" fn CreateInstance(args: *const abi::CreateArgs) -> *mut abi::Instance {
+                // SAFETY: the host passes what the contract says.
+                unsafe { exported::create_instance(table(), args) }
+            }
+
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case)]
+            unsafe extern "C" fn DestroyInstance(instance: *mut abi::Instance) {
+                // SAFETY: the host passes what `CreateInstance` returned, once.
+                unsafe { exported::destroy_instance(instance) }
+            }
+        };
+    };
+}
