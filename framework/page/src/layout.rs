@@ -1,0 +1,245 @@
+//! The structs of the page. All fields are atomics: either side may look at any moment, also at a frozen or dead host.
+//!
+//! Each word has one writer, named in its comment. Relaxed order suffices for all but the words that hand something
+//! over (`command`, `doorbell`, a record's `state`), because everything else is only observed, never acted upon by the
+//! other side without a second look.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::record::FailureRecord;
+
+/// Marks a page as ours.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"waylay\0p");
+/// Changes with any change of a struct in this module.
+pub const VERSION: u32 = 2;
+
+/// Most worker threads of one host.
+pub const MAX_WORKERS: usize = 4096;
+/// Most tests of one host.
+pub const MAX_TESTS: usize = 1024;
+/// How many failures can wait for the driver at a time; a further one waits in the host.
+pub const RECORDS: usize = 64;
+/// Places for the owners of threads that tests started. A place is found by the thread's number, and the last one to
+/// come gets it: numbers of threads that live together are close, so they rarely meet.
+pub const THREAD_PLACES: usize = 4096;
+
+/// Declares an enum whose numbers are stored in the page; reading an unknown number gives the first variant.
+macro_rules! stored {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $number:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum $name { $($(#[$vmeta])* $variant = $number),* }
+
+        impl $name {
+            /// Reads the stored number.
+            pub fn load(from: &AtomicU32) -> $name {
+                match from.load(Ordering::Acquire) {
+                    $($number => $name::$variant,)*
+                    _ => $name::FIRST,
+                }
+            }
+
+            /// Stores the number.
+            pub fn store(self, to: &AtomicU32) {
+                to.store(self as u32, Ordering::Release);
+            }
+        }
+    };
+}
+
+stored! {
+    /// What the driver wants of the host.
+    Command {
+        /// Go on.
+        Run = 0,
+        /// Cancel all tests and end them.
+        Cancel = 1,
+        /// Everything was looked at: exit.
+        Leave = 2,
+    }
+}
+impl Command {
+    const FIRST: Command = Command::Run;
+}
+
+stored! {
+    /// How far the host is.
+    HostPhase {
+        /// Not yet attached to the page.
+        Born = 0,
+        /// Loading plugins; `Header::loading` says which.
+        Loading = 1,
+        /// Plugins are loaded, `go` not yet seen; then creating and starting tests.
+        Starting = 2,
+        /// Workers run.
+        Running = 3,
+        /// All tests are being cancelled and ended.
+        Cancelling = 4,
+        /// Every test was ended; the driver looks what they left behind, then says [`Command::Leave`].
+        Ended = 5,
+        /// The host exits now.
+        Left = 6,
+    }
+}
+impl HostPhase {
+    const FIRST: HostPhase = HostPhase::Born;
+}
+
+stored! {
+    /// How far one test is.
+    TestPhase {
+        /// Not created yet.
+        Absent = 0,
+        /// In CreateInstance.
+        Creating = 1,
+        /// In OnTestStart.
+        Starting = 2,
+        /// Its workers run.
+        Running = 3,
+        /// In OnTestCancelled.
+        Cancelling = 4,
+        /// OnTestCancelled returned; workers finish their iterations.
+        Draining = 5,
+        /// In OnTestEnd.
+        Ending = 6,
+        /// In DestroyInstance.
+        Destroying = 7,
+        /// Over.
+        Ended = 8,
+        /// Could not be created or started; the host reported why.
+        Refused = 9,
+    }
+}
+impl TestPhase {
+    const FIRST: TestPhase = TestPhase::Absent;
+}
+
+stored! {
+    /// What a worker thread is doing.
+    WorkerState {
+        /// No thread, or not started yet.
+        Idle = 0,
+        /// Between iterations (for nanoseconds) or inside TestMain: `entered_at` says since when.
+        Running = 1,
+        /// Waits until the driver has looked at its failure.
+        Held = 2,
+        /// Done: cancelled or out of iterations.
+        Done = 3,
+        /// Done for good: the test said that there is nothing more to do.
+        Finished = 4,
+    }
+}
+impl WorkerState {
+    const FIRST: WorkerState = WorkerState::Idle;
+}
+
+/// The words that concern the whole host.
+#[repr(C, align(128))]
+pub struct Header {
+    /// [`MAGIC`]; driver, before the host exists.
+    pub magic: AtomicU64,
+    /// [`VERSION`]; driver.
+    pub version: AtomicU32,
+    /// `size_of::<Layout>()`; driver.
+    pub size: AtomicU32,
+    /// A [`crate::clock::Source`]; driver.
+    pub clock: AtomicU32,
+    /// A [`Command`]; driver.
+    pub command: AtomicU32,
+    /// Not zero once the driver has seen the host before its first test; the host waits for it; driver.
+    pub go: AtomicU32,
+    /// Counts up, and is woken, when the driver should look before its next regular turn; host.
+    pub doorbell: AtomicU32,
+    /// A [`HostPhase`]; host.
+    pub phase: AtomicU32,
+    /// While loading: index of the plugin being loaded; host.
+    pub loading: AtomicU32,
+    /// Not zero when this host hangs and is kept for a debugger: it then outlives the driver; driver.
+    pub kept: AtomicU32,
+    /// The randomizer lets all threads go and stays away while this is not zero; driver.
+    pub quiesce: AtomicU32,
+    /// Not zero while the randomizer holds threads; randomizer.
+    pub window_open: AtomicU32,
+}
+
+/// One test.
+#[repr(C, align(64))]
+pub struct TestSlot {
+    /// A [`TestPhase`]; host.
+    pub phase: AtomicU32,
+    /// Thread that runs the phase (a kernel thread id); host.
+    pub tid: AtomicU32,
+    /// A [`Command`] for this test alone; driver.
+    pub command: AtomicU32,
+    /// Not zero while the thread that runs the phase waits for the driver to look at its failure; host.
+    pub held: AtomicU32,
+    /// When the phase began, in ticks; host.
+    pub phase_at: AtomicU64,
+    /// Failures reported by this test through `fail`; host.
+    pub failures: AtomicU64,
+}
+
+/// One worker thread. 128 bytes, so that no two workers share a cache line or its prefetched neighbour.
+#[repr(C, align(128))]
+pub struct WorkerSlot {
+    /// A [`WorkerState`]; host.
+    pub state: AtomicU32,
+    /// Index of the test that the worker runs; host.
+    pub test: AtomicU32,
+    /// Kernel thread id; host.
+    pub tid: AtomicU32,
+    /// Zero; for later.
+    pub reserved: AtomicU32,
+    /// Number of the iteration that is running, counted over all hosts of the scenario; host.
+    pub iteration: AtomicU64,
+    /// When this iteration began, in ticks; host.
+    pub entered_at: AtomicU64,
+    /// Iterations finished by this host process; host.
+    pub finished: AtomicU64,
+    /// Moves when the iteration says that it makes progress; host.
+    pub progress: AtomicU64,
+    /// Ticks spent inside TestMain by finished iterations; host.
+    pub busy: AtomicU64,
+    /// Shortest finished iteration in ticks, 0 when none; host.
+    pub shortest: AtomicU64,
+    /// Longest finished iteration in ticks; host.
+    pub longest: AtomicU64,
+}
+
+/// The whole page.
+#[repr(C)]
+pub struct Layout {
+    /// Words about the host.
+    pub header: Header,
+    /// By test index.
+    pub tests: [TestSlot; MAX_TESTS],
+    /// By worker index.
+    pub workers: [WorkerSlot; MAX_WORKERS],
+    /// Failures on their way to the driver.
+    pub records: [FailureRecord; RECORDS],
+    /// Threads that tests started: thread id in the upper half, index of the test plus one in the lower; host.
+    pub threads: [AtomicU64; THREAD_PLACES],
+}
+
+impl Layout {
+    /// Asks the driver to look now.
+    pub fn ring(&self) {
+        self.header.doorbell.fetch_add(1, Ordering::Release);
+        crate::sys::wake_all(&self.header.doorbell);
+    }
+
+    /// Notes that a test started that thread.
+    pub fn note_thread(&self, tid: u32, test: u32) {
+        let entry = u64::from(tid) << 32 | u64::from(test + 1);
+        self.threads[tid as usize % THREAD_PLACES].store(entry, Ordering::Relaxed);
+    }
+
+    /// The test that started that thread, if it is known.
+    pub fn test_of_thread(&self, tid: u32) -> Option<u32> {
+        let entry = self.threads[tid as usize % THREAD_PLACES].load(Ordering::Relaxed);
+        if entry >> 32 == u64::from(tid) { (entry as u32).checked_sub(1) } else { None }
+    }
+}
+
+const _: () = assert!(size_of::<WorkerSlot>() == 128 && size_of::<TestSlot>() == 64);
