@@ -1,0 +1,95 @@
+//! One type for all strategies, so that a controller needs neither a type parameter nor a call through a pointer.
+
+use crate::conversation::Overheard;
+use crate::event::{Event, ThreadId};
+use crate::guided::Guided;
+use crate::noise::Noise;
+use crate::pct::Pct;
+use crate::portfolio::Portfolio;
+use crate::pos::Pos;
+use crate::random_walk::RandomWalk;
+use crate::replay::Replay;
+use crate::rpro::RPro;
+use crate::run::{Run, RunParameters, RunReport};
+use crate::strategy::Strategy;
+use crate::stride::Stride;
+use crate::surw::Surw;
+use crate::systematic::Systematic;
+
+macro_rules! strategies {
+    ($($(#[doc = $doc:literal])+ $name:ident($type:ty),)+) => {
+        /// Any of the strategies of this crate; [`Spec`](crate::spec::Spec) builds one from text.
+        #[derive(Debug)]
+        #[allow(clippy::large_enum_variant, reason = "there is one per run, and a box would be in every step's way")]
+        pub enum AnyStrategy {
+            $($(#[doc = $doc])+ $name($type),)+
+        }
+
+        impl Strategy for AnyStrategy {
+            fn plan(&mut self, run: Run) -> Option<RunParameters> {
+                match self { $(AnyStrategy::$name(strategy) => strategy.plan(run),)+ }
+            }
+            fn begin(&mut self, run: Run, parameters: &RunParameters) {
+                match self { $(AnyStrategy::$name(strategy) => strategy.begin(run, parameters),)+ }
+            }
+            fn spawned(&mut self, thread: ThreadId, parent: Option<ThreadId>) {
+                match self { $(AnyStrategy::$name(strategy) => strategy.spawned(thread, parent),)+ }
+            }
+            #[inline]
+            fn ready(&mut self, thread: ThreadId, next: Event) {
+                match self { $(AnyStrategy::$name(strategy) => strategy.ready(thread, next),)+ }
+            }
+            #[inline]
+            fn blocked(&mut self, thread: ThreadId) {
+                match self { $(AnyStrategy::$name(strategy) => strategy.blocked(thread),)+ }
+            }
+            fn finished(&mut self, thread: ThreadId) {
+                match self { $(AnyStrategy::$name(strategy) => strategy.finished(thread),)+ }
+            }
+            #[inline]
+            fn pick(&mut self) -> Option<ThreadId> {
+                match self { $(AnyStrategy::$name(strategy) => strategy.pick(),)+ }
+            }
+            #[inline]
+            fn step(&mut self, current: ThreadId, next: Event) -> ThreadId {
+                match self { $(AnyStrategy::$name(strategy) => strategy.step(current, next),)+ }
+            }
+            fn end(&mut self, report: &RunReport<'_>) {
+                match self { $(AnyStrategy::$name(strategy) => strategy.end(report),)+ }
+            }
+        }
+
+        $(impl From<$type> for AnyStrategy {
+            fn from(strategy: $type) -> AnyStrategy {
+                AnyStrategy::$name(strategy)
+            }
+        })+
+    };
+}
+
+strategies! {
+    /// Random walk.
+    Random(RandomWalk),
+    /// PCT.
+    Pct(Pct),
+    /// RPro.
+    RPro(RPro),
+    /// Randomised stride.
+    Stride(Stride),
+    /// Partial order sampling.
+    Pos(Pos),
+    /// Selectively uniform random walk.
+    Surw(Surw),
+    /// Depth-first search, preemption bounding, delay bounding.
+    Systematic(Systematic),
+    /// Random pauses.
+    Noise(Noise),
+    /// Several that take turns.
+    Portfolio(Portfolio),
+    /// A recorded schedule.
+    Replay(Replay),
+    /// Forced switches.
+    Guided(Guided),
+    /// Any of the others, with somebody who listens.
+    Overheard(Overheard),
+}

@@ -1,0 +1,101 @@
+//! What a run promises, in the words and numbers of a report.
+//!
+//! A pure function of the parameters a run was given. Where a report knows better numbers of threads and steps than
+//! were planned with, it puts those into the parameters first.
+
+use crate::bound::{self, Chance};
+use crate::priority::{Phases, Rules};
+use crate::run::RunParameters;
+use crate::spec::Spec;
+
+/// The least probability of finding a bug in one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guarantee {
+    /// In one run.
+    pub per_run: Chance,
+    /// For bugs up to this depth; for stride, this many orders of event pairs.
+    pub depth: u32,
+    /// What else must hold of the bug.
+    pub conditions: Vec<&'static str>,
+}
+
+/// The conditions that the practical parts of PCT put on a bug.
+fn conditions(rules: Rules) -> Vec<&'static str> {
+    let mut conditions = Vec::new();
+    match rules.phases {
+        Phases::None => {}
+        Phases::Joined => {
+            conditions.push("its events lie between two points at which all other threads were joined")
+        }
+        Phases::Idle => conditions.push("its events lie between two points at which one thread was enabled"),
+    }
+    if rules.final_wait {
+        conditions.push("it does not need the main thread to exit while others could run");
+    }
+    if rules.starvation {
+        conditions.push("it does not need a thread to spin on");
+    }
+    conditions
+}
+
+impl Guarantee {
+    /// What a run with these parameters promises; `None` where the strategy promises nothing by depth, or while the
+    /// number of threads is not known.
+    pub fn of(parameters: &RunParameters) -> Option<Guarantee> {
+        let RunParameters { threads, steps, depth, .. } = *parameters;
+        let threads = u64::from(threads);
+        match parameters.strategy.parse().ok()? {
+            Spec::Pct(_) | Spec::RPro(_) if threads == 0 => None,
+            Spec::Pct(options) => Some(Guarantee {
+                per_run: bound::pct(threads, steps, depth),
+                depth,
+                conditions: conditions(options.rules),
+            }),
+            Spec::RPro(options) => {
+                let mut conditions = conditions(options.rules);
+                conditions.push("its change points lie within the radius, the first first");
+                let per_run = bound::rpro(threads, steps, depth, options.radius);
+                Some(Guarantee { per_run, depth, conditions })
+            }
+            Spec::Stride(limit) if !parameters.profiling => {
+                let orders = match limit {
+                    crate::stride::StrideLimit::Confident { orders, .. } => orders,
+                    _ => 1,
+                };
+                let per_run = bound::stride::per_run(limit.ratio()?, orders);
+                let conditions =
+                    vec!["it is an order of events of two threads each, and these do not block each other"];
+                Some(Guarantee { per_run, depth: orders, conditions })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_of_the_run() {
+        let parameters = |strategy: &str, depth| RunParameters {
+            threads: 4,
+            steps: 100,
+            depth,
+            ..RunParameters::of(strategy)
+        };
+        let pct = Guarantee::of(&parameters("pct:depth=2", 2)).unwrap();
+        assert!((pct.per_run.value() - 1.0 / 400.0).abs() < 1e-15);
+        assert_eq!(pct.conditions.len(), 3);
+        let bare = "pct:depth=2,phases=none,final-wait=off,starvation=off";
+        assert!(Guarantee::of(&parameters(bare, 2)).unwrap().conditions.is_empty());
+        let rpro = Guarantee::of(&parameters("rpro:radius=10,depth=3", 3)).unwrap();
+        assert!((rpro.per_run.value() - 1.0 / 4000.0).abs() < 1e-15);
+        assert!(Guarantee::of(&parameters("stride:ratio=6.6", 0)).is_some());
+        let unknown = RunParameters { threads: 0, ..parameters("pct", 1) };
+        assert_eq!(Guarantee::of(&unknown), None);
+        for none in ["random", "pos", "surw", "dfs", "stride:max=2", "nonsense"] {
+            assert_eq!(Guarantee::of(&parameters(none, 0)), None);
+        }
+    }
+}

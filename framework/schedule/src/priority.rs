@@ -1,0 +1,412 @@
+//! Scheduling by priority with change points: the machine that PCT and RPro share.
+//!
+//! The enabled thread of greatest priority runs. A thread gets a random priority when it is created; at change
+//! points, which are counted in steps, the thread that just ran drops to a priority below all of those. This is
+//! Fig. 7 of "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs" (Burckhardt, Kothari,
+//! Musuvathi, Nagarakatte, ASPLOS 2010) with the practical parts of its section 4.
+//!
+//! Which steps count. Section 4.2 leaves out steps of sequential phases. Precisely, a step of thread t is not
+//! counted when afterwards t is the only enabled thread (it goes on whatever its priority is, and dropping it at
+//! the next counted step has the same effect) or when t is finished (its priority means nothing any more). When
+//! t blocks itself the step counts even if just one other thread is enabled: nobody else's step can stand in for
+//! the drop of t. With this rule the theorem holds for the number of counted steps.
+//!
+//! How many steps there are. Few steps count in a run whose threads happen to come one after the other, more when they
+//! are interleaved, and the theorem asks for the most of any schedule. So the estimate handed on is twice what was
+//! counted, but not more than all steps taken while some thread was not joined yet.
+//!
+//! Phases. At a join point (all other threads were joined, or on request one thread is enabled) everything is drawn
+//! afresh when concurrency begins again, so each phase is a run of the algorithm of its own, with the steps of the
+//! longest phase as k.
+
+use crate::event::{Event, EventKind, ObjectId, ThreadId};
+use crate::run::Run;
+use crate::source::Source;
+use crate::tournament::Tournament;
+
+/// Priorities of threads that were never lowered: the upper half of the numbers.
+const INITIAL: u64 = 1 << 63;
+/// Priorities set by change points: `LEVEL + (d − i)` for the i-th.
+const LEVEL: u64 = 1 << 62;
+
+/// Idle steps in a row (yields, sleeps, timeouts) that are free: a thread that yields a few times is polite.
+const FREE_IDLE: u32 = 3;
+/// Each further idle step lowers the thread with this probability: the paper's "small probability". A spinning
+/// thread gives way after 13 steps on average, and one that stops by itself after a few is rarely disturbed.
+const LOWER_ONE_IN: u64 = 10;
+/// Loads of one object in a row, with nothing else in between, after which they count as idle steps.
+const FREE_LOADS: u32 = 64;
+/// A thread that ran this many times the steps of a whole earlier run without a break is spinning too.
+const PATIENCE_FACTOR: u64 = 4;
+/// The least patience, for runs about which nothing is known.
+const PATIENCE_LEAST: u64 = 1000;
+
+/// When a new phase begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phases {
+    /// Never: the whole run is one.
+    None,
+    /// When a thread is created after all others but its parent were joined. Joins belong to the program, not to
+    /// the schedule, so the same events lie in one phase whatever the threads' order.
+    #[default]
+    Joined,
+    /// When one thread is enabled, as the paper has it. Contention for one lock can look like this, too.
+    Idle,
+}
+
+/// The practical parts that can be switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// When a new phase begins.
+    pub phases: Phases,
+    /// Whether the main thread drops to the lowest priority before it exits.
+    pub final_wait: bool,
+    /// Whether spinning threads are lowered.
+    pub starvation: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules { phases: Phases::Joined, final_wait: true, starvation: true }
+    }
+}
+
+/// How many change points, and where they may lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// d: one more than the change points.
+    pub depth: u32,
+    /// k: the first change point is uniform in `1..=steps`; 0 means no change points at all.
+    pub steps: u64,
+    /// The later ones are uniform in this many steps from the first on; `None`: anywhere in `1..=steps`.
+    pub radius: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ChangePoint {
+    step: u64,
+    priority: u64,
+}
+
+/// The scheduler.
+#[derive(Clone, Debug)]
+pub struct Priorities<S> {
+    source: S,
+    rules: Rules,
+    changes: Changes,
+    enabled: Tournament,
+    /// Priority of each thread; 0 once it is finished.
+    priorities: Vec<u64>,
+    unfinished: usize,
+    /// Threads somebody waited for.
+    joined: Vec<bool>,
+    joins: usize,
+    /// Change points of this phase in the order they take effect.
+    points: Vec<ChangePoint>,
+    passed: usize,
+    /// Counted steps of this phase.
+    counted: u64,
+    /// Steps of this phase that were not counted although another thread was not joined yet.
+    alone: u64,
+    /// Counted steps of this phase in which a thread ran out of patience: they do not belong to the program's length.
+    spun: u64,
+    /// The estimate of steps for the longest earlier phase.
+    longest: u64,
+    /// The count at which the next change point or the end of patience has to be looked at.
+    attention: u64,
+    running: ThreadId,
+    /// The step of `running` is not accounted for yet.
+    owed: bool,
+    /// The count when `running` began to run without a break.
+    since: u64,
+    idle: u32,
+    loads: u32,
+    loaded: ObjectId,
+    /// The next priority below all others.
+    lowest: u64,
+}
+
+impl<S: Source> Priorities<S> {
+    /// A scheduler that draws from `source`.
+    pub fn new(source: S, rules: Rules) -> Priorities<S> {
+        Priorities {
+            source,
+            rules,
+            changes: Changes::default(),
+            enabled: Tournament::default(),
+            priorities: Vec::new(),
+            unfinished: 0,
+            joined: Vec::new(),
+            joins: 0,
+            points: Vec::new(),
+            passed: 0,
+            counted: 0,
+            alone: 0,
+            spun: 0,
+            longest: 0,
+            attention: u64::MAX,
+            running: ThreadId::MAIN,
+            owed: false,
+            since: 0,
+            idle: 0,
+            loads: 0,
+            loaded: ObjectId::NONE,
+            lowest: LEVEL,
+        }
+    }
+
+    /// Starts a run.
+    pub fn begin(&mut self, run: Run, changes: Changes) {
+        self.source.begin(run);
+        self.changes = changes;
+        self.enabled.clear();
+        self.priorities.clear();
+        self.unfinished = 0;
+        self.joined.clear();
+        self.joins = 0;
+        self.longest = 0;
+        self.owed = false;
+        self.idle = 0;
+        self.loads = 0;
+        self.lowest = LEVEL;
+        self.draw_points();
+    }
+
+    fn draw_points(&mut self) {
+        self.counted = 0;
+        self.alone = 0;
+        self.spun = 0;
+        self.since = 0;
+        self.passed = 0;
+        self.points.clear();
+        let Changes { depth, steps, radius } = self.changes;
+        if steps > 0 {
+            let mut first = 0;
+            for i in 1..depth {
+                let step = match radius {
+                    Some(radius) if i > 1 => first + self.source.below(radius.max(1)),
+                    _ => 1 + self.source.below(steps),
+                };
+                if i == 1 {
+                    first = step;
+                }
+                self.points.push(ChangePoint { step, priority: LEVEL + u64::from(depth - i) });
+            }
+            // Stable, so of two points at one step the later has the last word, as in Fig. 7.
+            self.points.sort_by_key(|point| point.step);
+        }
+        self.set_attention();
+    }
+
+    fn patience(&self) -> u64 {
+        if self.rules.starvation {
+            self.changes.steps.saturating_mul(PATIENCE_FACTOR).max(PATIENCE_LEAST)
+        } else {
+            u64::MAX
+        }
+    }
+
+    fn set_attention(&mut self) {
+        let change = self.points.get(self.passed).map_or(u64::MAX, |point| point.step);
+        let impatience = self.since.saturating_add(self.patience()).max(self.counted + 1);
+        self.attention = change.min(impatience);
+    }
+
+    fn begin_phase(&mut self) {
+        self.longest = self.reach();
+        for index in 0..self.priorities.len() {
+            if self.priorities[index] != 0 {
+                let priority = self.initial();
+                self.assign(ThreadId(index as u32), priority);
+            }
+        }
+        self.draw_points();
+    }
+
+    fn initial(&mut self) -> u64 {
+        INITIAL | (self.source.key() >> 1)
+    }
+
+    fn assign(&mut self, thread: ThreadId, priority: u64) {
+        self.priorities[thread.index()] = priority;
+        if self.enabled.key(thread) != 0 {
+            self.enabled.set(thread, priority);
+        }
+    }
+
+    fn lower(&mut self, thread: ThreadId) {
+        // Runs out after 2⁶² lowerings.
+        self.lowest -= 1;
+        self.assign(thread, self.lowest);
+        self.idle = 0;
+        self.loads = 0;
+    }
+
+    /// A thread exists.
+    pub fn spawned(&mut self, thread: ThreadId) {
+        let all_joined = self.unfinished == 1 && self.joins + 1 == self.priorities.len();
+        if all_joined && self.counted > 0 && self.rules.phases == Phases::Joined {
+            self.begin_phase();
+        }
+        self.enabled.reserve(thread);
+        if self.priorities.len() <= thread.index() {
+            self.priorities.resize(thread.index() + 1, 0);
+            self.joined.resize(thread.index() + 1, false);
+        }
+        self.priorities[thread.index()] = self.initial();
+        self.unfinished += 1;
+    }
+
+    /// The thread is enabled and about to do `next`.
+    #[inline]
+    pub fn ready(&mut self, thread: ThreadId, next: Event) {
+        let priority = self.priorities.get(thread.index()).copied().unwrap_or(0);
+        self.enabled.set(thread, priority);
+        self.notice(thread, next);
+    }
+
+    /// The thread is not enabled any more.
+    #[inline]
+    pub fn blocked(&mut self, thread: ThreadId) {
+        self.enabled.set(thread, 0);
+    }
+
+    /// The thread is gone.
+    pub fn finished(&mut self, thread: ThreadId) {
+        self.enabled.set(thread, 0);
+        if let Some(priority) = self.priorities.get_mut(thread.index())
+            && *priority != 0
+        {
+            *priority = 0;
+            self.unfinished -= 1;
+        }
+        if thread == self.running {
+            self.owed = false;
+        }
+    }
+
+    /// The next thread.
+    #[inline]
+    pub fn pick(&mut self) -> Option<ThreadId> {
+        if self.owed {
+            self.owed = false;
+            if self.enabled.len() != 1 || self.enabled.key(self.running) == 0 {
+                self.count();
+            } else {
+                self.alone += u64::from(self.joins + 1 < self.priorities.len());
+            }
+        }
+        if self.rules.phases == Phases::Idle && self.counted > 0 && self.enabled.len() == 1 {
+            self.begin_phase();
+        }
+        let next = self.enabled.winner()?;
+        self.switch(next);
+        self.owed = true;
+        Some(next)
+    }
+
+    /// The running thread stays enabled and is about to do `next`.
+    #[inline]
+    pub fn step(&mut self, current: ThreadId, next: Event) -> ThreadId {
+        if current != self.running || self.enabled.len() <= 1 || self.enabled.key(current) == 0 {
+            self.ready(current, next);
+            return self.pick().unwrap_or(current);
+        }
+        self.count();
+        self.notice(current, next);
+        let winner = self.enabled.winner().unwrap_or(current);
+        self.switch(winner);
+        winner
+    }
+
+    #[inline]
+    fn switch(&mut self, next: ThreadId) {
+        if next != self.running {
+            self.running = next;
+            self.since = self.counted;
+            self.idle = 0;
+            self.loads = 0;
+            self.set_attention();
+        }
+    }
+
+    #[inline]
+    fn count(&mut self) {
+        self.counted += 1;
+        if self.counted >= self.attention {
+            self.attend();
+        }
+    }
+
+    #[cold]
+    fn attend(&mut self) {
+        while let Some(&point) = self.points.get(self.passed)
+            && point.step <= self.counted
+        {
+            self.passed += 1;
+            if self.priorities[self.running.index()] != 0 {
+                self.assign(self.running, point.priority);
+            }
+        }
+        let stretch = self.counted - self.since;
+        if stretch >= self.patience() {
+            self.spun += if stretch == self.patience() { stretch } else { 1 };
+            self.suspect(self.running);
+        }
+        self.set_attention();
+    }
+
+    /// Looks for joins and for signs that the thread spins or that the main thread is about to leave.
+    #[inline]
+    fn notice(&mut self, thread: ThreadId, next: Event) {
+        match next.kind {
+            EventKind::ThreadJoin => self.notice_join(next.object),
+            EventKind::ThreadExit | EventKind::ProcessExit => {
+                if thread == ThreadId::MAIN && self.rules.final_wait && self.unfinished > 1 {
+                    self.lower(thread);
+                }
+            }
+            _ if thread != self.running || !self.rules.starvation => {}
+            EventKind::AtomicLoad if next.object == self.loaded => {
+                self.loads += 1;
+                if self.loads > FREE_LOADS {
+                    self.suspect(thread);
+                }
+            }
+            EventKind::AtomicLoad => {
+                self.loaded = next.object;
+                self.loads = 1;
+            }
+            kind if kind.is_idle() => {
+                self.idle += 1;
+                if self.idle > FREE_IDLE {
+                    self.suspect(thread);
+                }
+            }
+            _ => self.loads = 0,
+        }
+    }
+
+    #[cold]
+    fn notice_join(&mut self, target: ObjectId) {
+        let index = target.0.wrapping_sub(ObjectId::of_thread(ThreadId::MAIN).0) as usize;
+        if let Some(joined) = self.joined.get_mut(index)
+            && !std::mem::replace(joined, true)
+        {
+            self.joins += 1;
+        }
+    }
+
+    #[cold]
+    fn suspect(&mut self, thread: ThreadId) {
+        if self.enabled.len() > 1 && self.source.one_in(LOWER_ONE_IN) {
+            self.lower(thread);
+        }
+    }
+
+    /// The most steps that may count in a phase of another schedule, judging by this run.
+    pub fn reach(&self) -> u64 {
+        let counted = self.counted - self.spun;
+        self.longest.max(counted.saturating_mul(2).min(counted.saturating_add(self.alone)))
+    }
+}

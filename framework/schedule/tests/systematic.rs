@@ -1,0 +1,117 @@
+//! Systematic searches see what they should, once, and say when they are done.
+
+mod model;
+
+use std::collections::HashSet;
+
+use model::Op::*;
+use model::figures::*;
+use model::{Execution, Program, run_once};
+use waylay_schedule::systematic::{Bounding, Systematic};
+use waylay_schedule::{Run, Strategy};
+
+/// All executions of a search, with the bound each was made under.
+fn search(program: &Program, bounding: Bounding, limit: Option<u32>) -> Vec<(u32, Execution)> {
+    let mut strategy = Systematic::new(bounding, limit);
+    let mut executions = Vec::new();
+    while let Some((parameters, execution)) = run_once(program, &mut strategy, Run::default()) {
+        executions.push((parameters.depth, execution));
+        assert!(executions.len() < 100_000);
+    }
+    assert!(strategy.exhausted() && strategy.plan(Run::default()).is_none());
+    executions
+}
+
+fn orders(executions: &[(u32, Execution)]) -> HashSet<Vec<u32>> {
+    executions.iter().map(|(_, execution)| execution.order()).collect()
+}
+
+/// Switches away from a thread that could have gone on.
+fn preemptions(program: &Program, order: &[u32]) -> u32 {
+    let mut machine = model::Machine::new(program);
+    let mut count = 0;
+    for (place, &thread) in order.iter().enumerate() {
+        let previous = place.checked_sub(1).map(|place| order[place]);
+        if previous.is_some_and(|previous| previous != thread && machine.enabled(previous as usize)) {
+            count += 1;
+        }
+        machine.advance(thread as usize);
+    }
+    count
+}
+
+#[test]
+fn depth_first_search_sees_every_interleaving_once() {
+    let program = Program::flat(vec![vec![Local; 3], vec![Local; 4]]);
+    let executions = search(&program, Bounding::None, None);
+    assert_eq!(executions.len(), 35);
+    assert_eq!(orders(&executions).len(), 35);
+    let program = Program::flat(vec![vec![Local; 2], vec![Local; 2], vec![Local; 2]]);
+    assert_eq!(orders(&search(&program, Bounding::None, None)).len(), 90);
+}
+
+#[test]
+fn the_first_schedule_does_not_preempt() {
+    let program = Program::flat(vec![vec![Local; 3], vec![Local; 4]]);
+    let (_, first) = &search(&program, Bounding::None, None)[0];
+    assert_eq!(first.order(), [0, 0, 0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn preemption_bounding_sees_all_schedules_of_each_bound_in_turn() {
+    let program =
+        Program::flat(vec![vec![Lock(0), Local, Unlock(0)], vec![Lock(0), Unlock(0)], vec![Local; 2]]);
+    let everything = orders(&search(&program, Bounding::None, None));
+    for limit in 0..=3 {
+        let seen = orders(&search(&program, Bounding::Preemptions, Some(limit)));
+        let expected: HashSet<Vec<u32>> =
+            everything.iter().filter(|order| preemptions(&program, order) <= limit).cloned().collect();
+        assert_eq!(seen, expected, "limit {limit}");
+    }
+    let unlimited = search(&program, Bounding::Preemptions, None);
+    assert_eq!(orders(&unlimited), everything);
+    assert!(unlimited.is_sorted_by_key(|&(bound, _)| bound));
+    assert!(unlimited.iter().all(|(bound, execution)| preemptions(&program, &execution.order()) <= *bound));
+}
+
+#[test]
+fn delay_bounding_starts_with_one_schedule_and_ends_with_all() {
+    let program = Program::flat(vec![vec![Local; 2], vec![Local; 2], vec![Local; 1]]);
+    assert_eq!(search(&program, Bounding::Delays, Some(0)).len(), 1);
+    let everything = orders(&search(&program, Bounding::None, None));
+    assert_eq!(orders(&search(&program, Bounding::Delays, None)), everything);
+    // One delay: any of the steps at which another thread is enabled, besides the schedule without delays.
+    let once = search(&program, Bounding::Delays, Some(1));
+    assert_eq!(orders(&once).len(), 5);
+}
+
+/// Fig. 3 of the PCT paper has depth 1 but needs a preemption.
+#[test]
+fn figure_three_needs_one_preemption() {
+    let program = ordering_after_event();
+    let fails = |limit| {
+        search(&program, Bounding::Preemptions, Some(limit)).iter().any(|(_, execution)| execution.failed)
+    };
+    assert!(!fails(0));
+    assert!(fails(1));
+}
+
+#[test]
+fn deadlocks_are_found_with_one_preemption() {
+    let deadlocks = |limit| {
+        let executions = search(&deadlock(2), Bounding::Preemptions, Some(limit));
+        executions.iter().filter(|(_, execution)| execution.deadlocked).count()
+    };
+    assert_eq!(deadlocks(0), 0);
+    assert!(deadlocks(1) > 0);
+}
+
+/// A thread about to yield is passed over for free, so a search over a polite spin loop ends under every bound.
+#[test]
+fn polite_spinning_does_not_hold_a_bounded_search_up() {
+    let program = Program::flat(vec![vec![Spin { flag: 0, polite: true }], vec![Local, Set(0)]]);
+    for bound in 0..=2 {
+        let executions = search(&program, Bounding::Preemptions, Some(bound));
+        assert!(executions.iter().any(|(_, execution)| !execution.cut));
+    }
+}
