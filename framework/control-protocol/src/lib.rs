@@ -1,0 +1,35 @@
+//! What the driver and the control library tell each other.
+//!
+//! A crate of its own because the driver must not link the control library: that one defines `pthread_mutex_lock`
+//! and its like, which would take effect in the driver too.
+//!
+//! - [`region`]: memory shared by both. The driver writes [`Settings`] before a run; the library writes [`Report`],
+//!   the schedule and a text while it runs, so that they survive the death of the process.
+//! - [`server`]: the messages of the fork server, over a socket.
+//! - [`in_process`]: the functions by which a host repeats runs inside its own process.
+//!
+//! The library finds both through the environment, the only channel there is before `main`: see [`REGION_VARIABLE`]
+//! and [`SERVER_VARIABLE`]. Without the first, the library does nothing at all.
+
+#![cfg(target_os = "linux")]
+
+pub mod in_process;
+pub mod region;
+pub mod server;
+
+pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary};
+pub use region::{
+    ClockSource, Ending, Note, NoteWriter, RandomSource, Region, RegionError, RegionMap, Report, Settings,
+    Stretch, Switching, Timeouts,
+};
+pub use server::{Reply, Request, ServerError, ServerLink};
+
+/// Environment variable with the number of the descriptor of the [`Region`].
+pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";
+/// Environment variable with the number of the descriptor of the fork server's socket; absent: no fork server.
+pub const SERVER_VARIABLE: &str = "WAYLAY_CONTROL_SERVER";
+
+/// Exit status of a process that the library ended because of a deadlock. The region says more.
+pub const DEADLOCK_STATUS: i32 = 86;
+/// Exit status of a process that the library ended at the step limit. The region says more.
+pub const STEP_LIMIT_STATUS: i32 = 87;

@@ -1,0 +1,538 @@
+//! The shared region: one memory file, mapped by driver and program.
+//!
+//! The layout is `repr(C)` and versioned; large parts are sparse, so only what a run writes takes memory.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
+/// Version of the layout.
+pub const VERSION: u32 = 2;
+/// Bytes for the parameters of a run, as JSON.
+pub const PARAMETERS: usize = 1 << 20;
+/// Bytes for the report in words.
+pub const TEXT: usize = 1 << 18;
+/// Entries of a schedule, recorded or to be followed.
+pub const STRETCHES: usize = 1 << 22;
+/// Sentences of the conversation with the strategy that are kept.
+pub const NOTES: usize = 1 << 21;
+
+/// Why a region could not be made or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum RegionError {
+    /// The kernel refused.
+    #[error("cannot {what} the control region: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The memory is not a region of this version.
+    #[error(
+        "descriptor {0} holds no control region of version {VERSION}: driver and library must be of one build"
+    )]
+    Foreign(RawFd),
+    /// The parameters do not fit.
+    #[error("run parameters of {0} bytes are too long: at most {PARAMETERS}")]
+    TooLong(usize),
+    /// The schedule does not fit.
+    #[error("a schedule of {0} switches is too long to follow: at most {STRETCHES}")]
+    TooManySwitches(usize),
+}
+
+macro_rules! coded {
+    ($(#[$doc:meta])+ $name:ident { $($(#[$vdoc:meta])+ $variant:ident = $code:literal,)+ }) => {
+        $(#[$doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u32)]
+        pub enum $name { $($(#[$vdoc])+ $variant = $code,)+ }
+
+        impl $name {
+            /// The value with this code.
+            pub fn from_code(code: u32) -> Option<Self> {
+                match code { $($code => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+coded! {
+    /// How the library changes threads.
+    Switching {
+        /// It does not: threads run as they would without it.
+        Free = 0,
+        /// All threads are fibers on one kernel thread.
+        Carrier = 1,
+        /// Kernel threads on one processor hand a baton on.
+        Baton = 2,
+    }
+}
+coded! {
+    /// When a wait with a deadline, or a sleep, may end by itself.
+    Timeouts {
+        /// Whenever the strategy chooses so.
+        Choice = 0,
+        /// Only when nothing else can run.
+        Idle = 1,
+    }
+}
+coded! {
+    /// Where the program's clocks get their time from.
+    ClockSource {
+        /// Virtual time: equal runs see equal times.
+        Virtual = 0,
+        /// The real clocks.
+        Real = 1,
+    }
+}
+coded! {
+    /// Where the program's random bytes come from.
+    RandomSource {
+        /// A stream made from the seed.
+        Seeded = 0,
+        /// The kernel.
+        Real = 1,
+    }
+}
+coded! {
+    /// How a run ended, as far as the library knows.
+    Ending {
+        /// It has not: still running, or killed before the library could say more.
+        Unfinished = 0,
+        /// The program exited by itself.
+        Exited = 1,
+        /// No thread could ever run again.
+        Deadlock = 2,
+        /// The step limit was reached.
+        StepLimit = 3,
+        /// The settings could not be carried out.
+        Refused = 4,
+    }
+}
+
+/// What the driver wants of a run. Written before the run begins, constant while it lasts.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// A code of [`Switching`].
+    pub switching: u32,
+    /// A code of [`Timeouts`].
+    pub timeouts: u32,
+    /// A code of [`ClockSource`].
+    pub clock: u32,
+    /// A code of [`RandomSource`].
+    pub random: u32,
+    /// Seed of the campaign.
+    pub seed: u64,
+    /// Number of the run.
+    pub run: u64,
+    /// The run is ended after this many steps; 0: never.
+    pub max_steps: u64,
+    /// 1: `main` runs free, and the host begins runs itself (see [`in_process`](crate::in_process)).
+    pub in_process: u32,
+    /// Milliseconds without a step after which a computing thread is preempted; 0: never.
+    pub preempt_ms: u32,
+    /// 1: the conversation with the strategy is kept, for a strategy on the driver's side to learn from.
+    pub listen: u32,
+    /// 1: the schedule to follow is a list of forced switches, everything else runs without preemption.
+    guided: u32,
+    /// Length of the parameters.
+    parameters: u32,
+    padding: u32,
+    /// Stretches of the schedule to follow; 0: the strategy decides.
+    replay: u64,
+}
+
+impl Settings {
+    /// A run under carrier with virtual time and the given seed.
+    pub fn new(switching: Switching, seed: u64, run: u64) -> Settings {
+        Settings {
+            switching: switching as u32,
+            timeouts: Timeouts::Choice as u32,
+            clock: ClockSource::Virtual as u32,
+            random: RandomSource::Seeded as u32,
+            seed,
+            run,
+            max_steps: 10_000_000,
+            in_process: 0,
+            preempt_ms: 10,
+            listen: 0,
+            guided: 0,
+            parameters: 0,
+            padding: 0,
+            replay: 0,
+        }
+    }
+}
+
+/// What became of a run. Written by the library as the run goes on.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Report {
+    /// A code of [`Ending`].
+    pub ending: AtomicU32,
+    /// Threads that took part, the main thread included.
+    pub threads: AtomicU32,
+    /// Choices made.
+    pub steps: AtomicU64,
+    /// Choices that changed the running thread.
+    pub switches: AtomicU64,
+    /// Stretches recorded.
+    pub stretches: AtomicU64,
+    /// Virtual nanoseconds that passed.
+    pub virtual_ns: AtomicU64,
+    /// One more than the step at which the run left the schedule it was to follow; 0 when it did not.
+    pub diverged: AtomicU64,
+    /// 1 when the record of the schedule is incomplete because it was too long.
+    pub cut: AtomicU32,
+    /// 1 when something outside the library's control took part: equal seeds may differ.
+    pub partly_controlled: AtomicU32,
+    /// A code of [`Switching`]: how threads were switched in fact. Baton stands in for carrier where the machine
+    /// cannot do that; the schedules are the same.
+    pub switching: AtomicU32,
+    /// Sentences of the conversation that were said; more than [`NOTES`] of them are counted and lost.
+    pub notes: AtomicU64,
+    /// Bytes of text.
+    pub text: AtomicU32,
+    /// Calls in which a thread had to leave the scheduler.
+    pub excursions: AtomicU32,
+}
+
+/// Consecutive choices that fell on one thread.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The thread.
+    pub thread: u32,
+    /// The code of the event it did first.
+    pub first: u32,
+    /// How many choices.
+    pub steps: u64,
+}
+
+/// One sentence of the conversation between scheduler and strategy, in the words of the side that writes.
+pub type Note = [u64; 4];
+
+/// The whole region, as it lies in memory.
+#[repr(C)]
+pub struct Region {
+    magic: u64,
+    version: u32,
+    size: u32,
+    /// From the driver.
+    pub settings: Settings,
+    /// From the library.
+    pub report: Report,
+    parameters: [u8; PARAMETERS],
+    text: [u8; TEXT],
+    stretches: [Stretch; STRETCHES],
+    replay: [Stretch; STRETCHES],
+    notes: [Note; NOTES],
+}
+
+/// A mapping of a region.
+#[derive(Debug)]
+pub struct RegionMap {
+    at: *mut Region,
+    descriptor: Option<OwnedFd>,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread; shared access goes through atomics or is ordered by
+// the messages that start and end a run.
+unsafe impl Send for RegionMap {}
+
+impl RegionMap {
+    /// A new region. The descriptor stays open across `exec`.
+    pub fn create() -> Result<RegionMap, RegionError> {
+        // SAFETY: the name is NUL-terminated.
+        let fd = unsafe { libc::memfd_create(c"waylay-control".as_ptr(), 0) };
+        if fd < 0 {
+            return Err(system("create"));
+        }
+        // SAFETY: a fresh descriptor that nobody else owns.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: plain call on our descriptor.
+        if unsafe { libc::ftruncate(fd, size_of::<Region>() as libc::off_t) } != 0 {
+            return Err(system("size"));
+        }
+        let at = map(fd)?;
+        // SAFETY: the mapping is writable, and a region of zeroes is valid.
+        unsafe {
+            (*at).magic = MAGIC;
+            (*at).version = VERSION;
+            (*at).size = size_of::<Region>() as u32;
+        }
+        Ok(RegionMap { at, descriptor: Some(descriptor) })
+    }
+
+    /// The region behind a descriptor that was inherited.
+    pub fn open(fd: RawFd) -> Result<RegionMap, RegionError> {
+        // SAFETY: an all-zero stat is a valid value.
+        let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+        // SAFETY: writes into the local.
+        if unsafe { libc::fstat(fd, &raw mut stat) } != 0 {
+            return Err(system("open"));
+        }
+        if stat.st_size != size_of::<Region>() as libc::off_t {
+            return Err(RegionError::Foreign(fd));
+        }
+        let at = map(fd)?;
+        // SAFETY: the mapping is as large as a region, and the first words are plain integers.
+        let (magic, version) = unsafe { ((*at).magic, (*at).version) };
+        if magic != MAGIC || version != VERSION {
+            return Err(RegionError::Foreign(fd));
+        }
+        Ok(RegionMap { at, descriptor: None })
+    }
+
+    /// The descriptor to pass on, on the side that created the region.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.descriptor.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// The settings of the next run.
+    pub fn settings(&self) -> Settings {
+        // SAFETY: mapped for as long as `self` lives; written only between runs.
+        unsafe { (&raw const (*self.at).settings).read_volatile() }
+    }
+
+    /// Sets what the next run is to do, and clears what the last one reported.
+    pub fn prepare(&mut self, mut settings: Settings, parameters: &str) -> Result<(), RegionError> {
+        if parameters.len() > PARAMETERS {
+            return Err(RegionError::TooLong(parameters.len()));
+        }
+        settings.parameters = parameters.len() as u32;
+        // SAFETY: no run is going on, so nobody else touches the region; the length was checked.
+        unsafe {
+            let to = (&raw mut (*self.at).parameters).cast::<u8>();
+            to.copy_from_nonoverlapping(parameters.as_ptr(), parameters.len());
+            (&raw mut (*self.at).settings).write_volatile(settings);
+        }
+        let report = self.report();
+        for word in [
+            &report.steps,
+            &report.switches,
+            &report.stretches,
+            &report.virtual_ns,
+            &report.diverged,
+            &report.notes,
+        ] {
+            word.store(0, Ordering::Relaxed);
+        }
+        for word in [
+            &report.ending,
+            &report.threads,
+            &report.cut,
+            &report.partly_controlled,
+            &report.switching,
+            &report.text,
+            &report.excursions,
+        ] {
+            word.store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Sets what the next run is to do: follow this schedule.
+    pub fn prepare_replay(
+        &mut self,
+        mut settings: Settings,
+        schedule: &[Stretch],
+    ) -> Result<(), RegionError> {
+        if schedule.len() > STRETCHES {
+            return Err(RegionError::TooManySwitches(schedule.len()));
+        }
+        settings.replay = schedule.len() as u64;
+        settings.guided = 0;
+        self.follow(settings, schedule)
+    }
+
+    /// Sets what the next run is to do: these switches, each a thread and the step from which it runs, and no other
+    /// preemption.
+    pub fn prepare_guided(
+        &mut self,
+        mut settings: Settings,
+        switches: &[(u32, u64)],
+    ) -> Result<(), RegionError> {
+        if switches.len() > STRETCHES {
+            return Err(RegionError::TooManySwitches(switches.len()));
+        }
+        settings.replay = switches.len() as u64;
+        settings.guided = 1;
+        let stretch = |&(thread, steps): &(u32, u64)| Stretch { thread, first: 0, steps };
+        self.follow(settings, &switches.iter().map(stretch).collect::<Vec<_>>())
+    }
+
+    fn follow(&mut self, settings: Settings, schedule: &[Stretch]) -> Result<(), RegionError> {
+        // SAFETY: no run is going on, so nobody else touches the region; the length was checked.
+        unsafe {
+            let to = (&raw mut (*self.at).replay).cast::<Stretch>();
+            to.copy_from_nonoverlapping(schedule.as_ptr(), schedule.len());
+        }
+        self.prepare(settings, "")
+    }
+
+    /// The switches to make, if the run is guided by some: threads and the steps from which they run.
+    pub fn guidance(&self) -> Option<impl Iterator<Item = (u32, u64)> + '_> {
+        (self.settings().guided != 0)
+            .then(|| self.followed().iter().map(|stretch| (stretch.thread, stretch.steps)))
+    }
+
+    /// The schedule to follow, if there is one.
+    pub fn replay(&self) -> Option<&[Stretch]> {
+        Some(self.followed()).filter(|all| self.settings().guided == 0 && !all.is_empty())
+    }
+
+    fn followed(&self) -> &[Stretch] {
+        let len = (self.settings().replay as usize).min(STRETCHES);
+        // SAFETY: inside the mapping; constant during a run.
+        unsafe { core::slice::from_raw_parts((&raw const (*self.at).replay).cast::<Stretch>(), len) }
+    }
+
+    /// The parameters of the run, as written by the driver.
+    pub fn parameters(&self) -> &str {
+        let len = (self.settings().parameters as usize).min(PARAMETERS);
+        // SAFETY: inside the mapping; constant during a run.
+        let bytes =
+            unsafe { core::slice::from_raw_parts((&raw const (*self.at).parameters).cast::<u8>(), len) };
+        core::str::from_utf8(bytes).unwrap_or("")
+    }
+
+    /// What the library reports.
+    pub fn report(&self) -> &Report {
+        // SAFETY: mapped for as long as `self` lives; all fields are atomics.
+        unsafe { &(*self.at).report }
+    }
+
+    /// How the run ended.
+    pub fn ending(&self) -> Ending {
+        Ending::from_code(self.report().ending.load(Ordering::Acquire)).unwrap_or(Ending::Unfinished)
+    }
+
+    /// The report in words.
+    pub fn text(&self) -> String {
+        let len = (self.report().text.load(Ordering::Acquire) as usize).min(TEXT);
+        // SAFETY: inside the mapping; what lies below `len` is written before `len` is.
+        let bytes = unsafe { core::slice::from_raw_parts((&raw const (*self.at).text).cast::<u8>(), len) };
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    /// Adds to the report in words, as far as there is room.
+    pub fn append_text(&self, text: &str) {
+        let report = self.report();
+        let used = (report.text.load(Ordering::Relaxed) as usize).min(TEXT);
+        let taken = text.len().min(TEXT - used);
+        // SAFETY: the range lies inside the text area, and only the library writes there.
+        unsafe {
+            let to = (&raw mut (*self.at).text).cast::<u8>().add(used);
+            to.copy_from_nonoverlapping(text.as_ptr(), taken);
+        }
+        report.text.store((used + taken) as u32, Ordering::Release);
+    }
+
+    /// The recorded schedule. After a run that died, the last stretch is what was counted until then.
+    pub fn schedule(&self) -> Vec<Stretch> {
+        let len = (self.report().stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
+        // SAFETY: inside the mapping; a run that could write there is over.
+        unsafe { core::slice::from_raw_parts((&raw const (*self.at).stretches).cast::<Stretch>(), len) }
+            .to_vec()
+    }
+
+    /// The conversation, if it was kept and fitted.
+    pub fn notes(&self) -> Option<&[Note]> {
+        let len = self.report().notes.load(Ordering::Acquire) as usize;
+        if len > NOTES {
+            return None;
+        }
+        // SAFETY: inside the mapping; a run that could write there is over.
+        Some(unsafe { core::slice::from_raw_parts((&raw const (*self.at).notes).cast::<Note>(), len) })
+    }
+
+    /// Who writes the conversation down.
+    ///
+    /// # Safety
+    /// The region stays mapped for as long as the writer is used, and there is one writer.
+    pub unsafe fn note_writer(&self) -> NoteWriter {
+        NoteWriter { region: self.at }
+    }
+
+    /// Where the library writes the schedule, and how many entries fit.
+    pub fn schedule_memory(&self) -> (*mut Stretch, usize) {
+        // SAFETY: only forms an address inside the mapping.
+        (unsafe { (&raw mut (*self.at).stretches).cast::<Stretch>() }, STRETCHES)
+    }
+}
+
+/// Writes the conversation between scheduler and strategy into the region.
+#[derive(Debug)]
+pub struct NoteWriter {
+    region: *mut Region,
+}
+
+// SAFETY: a pointer to shared memory that only the holder of the writer writes to.
+unsafe impl Send for NoteWriter {}
+
+impl NoteWriter {
+    /// Adds a sentence, as far as there is room.
+    pub fn write(&mut self, note: Note) {
+        // SAFETY: mapped, by the promise of `note_writer`; the place lies inside the array, and nobody else writes there.
+        unsafe {
+            let count = &(*self.region).report.notes;
+            let place = count.load(Ordering::Relaxed);
+            if (place as usize) < NOTES {
+                (&raw mut (*self.region).notes).cast::<Note>().add(place as usize).write(note);
+            }
+            count.store(place + 1, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for RegionMap {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and goes with us.
+        unsafe { libc::munmap(self.at.cast(), size_of::<Region>()) };
+    }
+}
+
+fn map(fd: RawFd) -> Result<*mut Region, RegionError> {
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping disturbs nothing.
+    let at = unsafe { libc::mmap(core::ptr::null_mut(), size_of::<Region>(), prot, libc::MAP_SHARED, fd, 0) };
+    if at == libc::MAP_FAILED { Err(system("map")) } else { Ok(at.cast()) }
+}
+
+fn system(what: &'static str) -> RegionError {
+    RegionError::System { what, source: std::io::Error::last_os_error() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_see_one_region() {
+        let mut driver = RegionMap::create().unwrap();
+        let library = RegionMap::open(driver.descriptor().unwrap()).unwrap();
+        driver.prepare(Settings::new(Switching::Baton, 7, 3), "{\"a\":1}").unwrap();
+        assert_eq!(library.settings().run, 3);
+        assert_eq!(library.parameters(), "{\"a\":1}");
+        library.append_text("one ");
+        library.append_text("two");
+        assert_eq!(driver.text(), "one two");
+        driver.prepare(Settings::new(Switching::Carrier, 7, 4), "").unwrap();
+        assert_eq!(driver.text(), "");
+        assert_eq!(library.parameters(), "");
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        // SAFETY: the name is NUL-terminated; the descriptor is owned right away.
+        let other = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"other".as_ptr(), 0)) };
+        assert!(matches!(RegionMap::open(other.as_raw_fd()), Err(RegionError::Foreign(_))));
+        let mut driver = RegionMap::create().unwrap();
+        let long = "x".repeat(PARAMETERS + 1);
+        let refused = driver.prepare(Settings::new(Switching::Free, 0, 0), &long);
+        assert!(matches!(refused, Err(RegionError::TooLong(_))));
+    }
+}
