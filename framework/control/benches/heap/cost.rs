@@ -1,0 +1,65 @@
+//! The table: load × variant, CPU nanoseconds per operation and the difference from plain.
+
+use crate::load;
+use waylay_leaks::region::{Sampling, SharedRegion};
+
+#[derive(Clone, Copy)]
+enum Variant {
+    Plain,
+    Inert,
+    Sampled(u64),
+}
+
+const VARIANTS: [(&str, Variant); 4] = [
+    ("plain", Variant::Plain),
+    ("preloaded, inert", Variant::Inert),
+    ("sampling 512 KiB", Variant::Sampled(512 * 1024)),
+    ("sampling 64 KiB", Variant::Sampled(64 * 1024)),
+];
+
+/// Name, kind, threads, operations per thread: some tenths of a second each.
+const LOADS: [(&str, &str, usize, u64); 3] = [
+    ("malloc only, 1 thread", "malloc", 1, 20_000_000),
+    ("app-like, 1 thread", "app", 1, 5_000_000),
+    ("app-like, 2 threads", "app", 2, 2_500_000),
+];
+
+pub(crate) fn table(turns: usize) {
+    println!("CPU ns per operation, best of {turns} interleaved turns (difference from plain)\n");
+    println!("{:24}{}", "", LOADS.map(|load| format!("{:>26}", load.0)).concat());
+    let mut best = [[f64::INFINITY; LOADS.len()]; VARIANTS.len()];
+    for _ in 0..turns {
+        for (column, (_, kind, threads, operations)) in LOADS.into_iter().enumerate() {
+            for (row, (_, variant)) in VARIANTS.into_iter().enumerate() {
+                let cost = measure(variant, kind, threads, operations);
+                best[row][column] = best[row][column].min(cost);
+            }
+        }
+    }
+    for ((name, _), row) in VARIANTS.into_iter().zip(&best) {
+        let cells = row.iter().zip(&best[0]).map(|(cost, plain)| {
+            let difference = (cost / plain - 1.0) * 100.0;
+            format!("{:>26}", format!("{cost:.2} ({difference:+.1} %)"))
+        });
+        println!("{name:24}{}", cells.collect::<String>());
+    }
+}
+
+fn measure(variant: Variant, kind: &str, threads: usize, operations: u64) -> f64 {
+    let mut command = load::command(kind, threads, operations);
+    let region = SharedRegion::create().expect("region");
+    match variant {
+        Variant::Plain => {}
+        Variant::Inert => {
+            command.env("LD_PRELOAD", load::library());
+        }
+        Variant::Sampled(period) => {
+            region.attach(&mut command, &load::library(), Sampling { period, seed: None })
+        }
+    }
+    let output = command.output().expect("measured process");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let sampled = matches!(variant, Variant::Sampled(_));
+    assert_eq!(region.snapshot().samples > 0, sampled, "sampling is not what it should be");
+    String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
+}

@@ -1,0 +1,62 @@
+//! The fork server: waits in front of `main` and starts a child per request.
+//!
+//! The child goes on into `main` with everything the loader and the constructors did already done.
+
+use waylay_control_protocol::{Reply, Request};
+
+use crate::sys;
+
+/// Serves requests until the driver closes the socket, then ends the process. Returns in children only.
+pub(crate) fn serve(socket: i32) {
+    send(socket, Reply::Ready);
+    loop {
+        let mut code = [0u8; 4];
+        if !receive(socket, &mut code) || Request::from_code(u32::from_le_bytes(code)) != Some(Request::Run) {
+            sys::exit_now(0);
+        }
+        // SAFETY: the process has no thread that could hold a lock of libc's, unless a constructor made one; then
+        // libc's own fork handles its locks.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: the socket is the server's; the child has no use for it.
+            unsafe { sys::call(libc::SYS_close, [socket as usize, 0, 0, 0, 0, 0]) };
+            return;
+        }
+        if child < 0 {
+            sys::exit_now(3);
+        }
+        send(socket, Reply::Started(child));
+        send(socket, Reply::Ended(wait_for(child)));
+    }
+}
+
+fn wait_for(child: i32) -> i32 {
+    let mut status = 0i32;
+    loop {
+        let args = [child as usize, &raw mut status as usize, 0, 0, 0, 0];
+        // SAFETY: the kernel writes four bytes to the status.
+        let result = unsafe { sys::call(libc::SYS_wait4, args) };
+        if result != -(libc::EINTR as isize) {
+            return status;
+        }
+    }
+}
+
+fn send(socket: i32, reply: Reply) {
+    sys::write(socket, &reply.to_bytes());
+}
+
+fn receive(socket: i32, bytes: &mut [u8]) -> bool {
+    let mut at = 0;
+    while at < bytes.len() {
+        let (to, room) = (bytes[at..].as_mut_ptr() as usize, bytes.len() - at);
+        // SAFETY: the kernel writes at most `room` bytes to the slice.
+        let n = unsafe { sys::call(libc::SYS_read, [socket as usize, to, room, 0, 0, 0]) };
+        match n {
+            1.. => at += n as usize,
+            n if n == -(libc::EINTR as isize) => {}
+            _ => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,45 @@
+//! The exported functions by which a host repeats runs; see `waylay_control_protocol::in_process`.
+
+use waylay_control_protocol::{Begun, RunSummary};
+
+use crate::me::me;
+use crate::{interpose, runtime};
+
+/// Begins a run on the calling thread.
+///
+/// # Safety
+/// Called by the one thread that drives runs, and not while a run goes on.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn waylay_control_begin_run(run: u64) -> u32 {
+    if !me().is_null() {
+        return Begun::Refused as u32;
+    }
+    // SAFETY: by the caller's promise; without a region for runs in the process nothing happens.
+    unsafe {
+        if let Some(region) = interpose::take_region_for_host() {
+            runtime::prepare_in_process(region);
+        }
+        if !runtime::is_prepared_in_process() {
+            return Begun::Refused as u32;
+        }
+        runtime::begin_in_process(run) as u32
+    }
+}
+
+/// Ends the run that the calling thread began.
+///
+/// # Safety
+/// The calling thread began the run; `summary` is null or writable.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn waylay_control_end_run(failed: u32, summary: *mut RunSummary) {
+    if me().is_null() {
+        return;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let numbers = runtime::end_in_process(failed != 0);
+        if !summary.is_null() {
+            *summary = numbers;
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Barriers: `pthread_barrier_wait`.
+//!
+//! Arrivals are counted in the scheduler's lines; the real barrier is never entered, so `pthread_barrier_destroy`
+//! finds it unused and does not wait.
+
+use libc::pthread_barrier_t;
+use waylay_schedule::EventKind;
+
+use super::interpose;
+use crate::runtime::{event_at, step, wait, waiting_on, wake};
+use crate::sched::{Key, Shares};
+
+/// Offset of the number of participants in glibc's `pthread_barrier_t` (2.25 and later).
+const COUNT: usize = 8;
+
+interpose! {
+    fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> i32, |me| {
+        let key = Key(barrier as usize);
+        let event = event_at(EventKind::BarrierWait, key);
+        step(me, event);
+        let count = barrier.byte_add(COUNT).cast::<u32>().read_volatile();
+        if waiting_on(key) + 1 >= count {
+            wake(key, u32::MAX, Shares::ALL);
+            step(me, event);
+            return libc::PTHREAD_BARRIER_SERIAL_THREAD;
+        }
+        wait(me, event, key, Shares::ALL, None, None);
+        0
+    }
+}

@@ -1,0 +1,135 @@
+//! Clocks: what the program reads, and how its absolute times become moments of virtual time.
+//!
+//! With the virtual clock every run begins at the same instant. A loop that does nothing but read a clock gives way
+//! after a while, since nobody else would move otherwise.
+
+use core::ffi::c_void;
+
+use libc::{c_int, clockid_t, time_t, timespec, timeval};
+use waylay_control_protocol::ClockSource;
+use waylay_schedule::{Event, EventKind};
+
+use super::interpose;
+use crate::me::Unmanaged;
+use crate::runtime::{Logical, runtime, step};
+use crate::sched::Moment;
+
+/// Where virtual wall-clock time begins: 2024-01-01 00:00:00 UTC.
+const WALL: u64 = 1_704_067_200 * SECOND;
+/// Where other virtual clocks begin: long enough after "boot" that programs may subtract a while from it.
+const MONOTONIC: u64 = 100_000 * SECOND;
+const SECOND: u64 = 1_000_000_000;
+/// Looks at a clock, with no step in between, after which others get their turn.
+const PATIENCE: u32 = 64;
+
+fn epoch(clock: clockid_t) -> u64 {
+    match clock {
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => WALL,
+        libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => 0,
+        // Negative numbers name the processor time of a process or thread.
+        clock if clock < 0 => 0,
+        _ => MONOTONIC,
+    }
+}
+
+unsafe fn is_virtual() -> bool {
+    // SAFETY: called with the token.
+    unsafe { (*runtime()).settings.clock == ClockSource::Virtual as u32 }
+}
+
+fn nanoseconds(time: &timespec) -> u64 {
+    u64::try_from(time.tv_sec)
+        .map_or(0, |s| s.saturating_mul(SECOND))
+        .saturating_add(time.tv_nsec.max(0) as u64)
+}
+
+fn timespec_of(nanoseconds: u64) -> timespec {
+    timespec { tv_sec: (nanoseconds / SECOND) as time_t, tv_nsec: (nanoseconds % SECOND) as libc::c_long }
+}
+
+/// The moment at which `clock` will show `until`.
+///
+/// # Safety
+/// The caller holds the token; `until` is readable.
+pub(super) unsafe fn moment_of(clock: clockid_t, until: *const timespec) -> Moment {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let until = nanoseconds(&*until);
+        if is_virtual() {
+            return Moment(until.saturating_sub(epoch(clock)));
+        }
+        let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+        let unmanaged = Unmanaged::enter();
+        real::clock_gettime(clock, &raw mut now);
+        drop(unmanaged);
+        (*runtime()).sched.clock.after(until.saturating_sub(nanoseconds(&now)))
+    }
+}
+
+/// The moment that lies `length` ahead.
+///
+/// # Safety
+/// The caller holds the token; `length` is readable.
+pub(super) unsafe fn moment_after(length: *const timespec) -> Moment {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).sched.clock.after(nanoseconds(&*length)) }
+}
+
+/// What `clock` shows to a reader.
+unsafe fn look(me: *mut Logical, clock: clockid_t) -> u64 {
+    // SAFETY: called with the token.
+    unsafe {
+        let runtime = runtime();
+        (*runtime).looks += 1;
+        if (*runtime).looks > PATIENCE {
+            step(me, Event::local(EventKind::Yield));
+        }
+        epoch(clock) + (*runtime).sched.clock.look().0
+    }
+}
+
+interpose! {
+    fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int, |me| {
+        if !is_virtual() {
+            return real::clock_gettime(clock, time);
+        }
+        *time = timespec_of(look(me, clock));
+        0
+    }
+
+    fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int, |me| {
+        if !is_virtual() {
+            return real::gettimeofday(time, zone);
+        }
+        let now = timespec_of(look(me, libc::CLOCK_REALTIME));
+        *time = timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 };
+        0
+    }
+
+    fn time(result: *mut time_t) -> time_t, |me| {
+        if !is_virtual() {
+            return real::time(result);
+        }
+        let now = timespec_of(look(me, libc::CLOCK_REALTIME)).tv_sec;
+        if !result.is_null() {
+            *result = now;
+        }
+        now
+    }
+
+    fn timespec_get(time: *mut timespec, base: c_int) -> c_int, |me| {
+        const TIME_UTC: c_int = 1;
+        if !is_virtual() || base != TIME_UTC {
+            return real::timespec_get(time, base);
+        }
+        *time = timespec_of(look(me, libc::CLOCK_REALTIME));
+        base
+    }
+
+    fn clock() -> libc::clock_t, |me| {
+        if !is_virtual() {
+            return real::clock();
+        }
+        (look(me, libc::CLOCK_PROCESS_CPUTIME_ID) / 1000) as libc::clock_t
+    }
+}

@@ -1,0 +1,96 @@
+//! Condition variables: `pthread_cond_*`.
+//!
+//! The real condition variable is never waited on, so it never has waiters; its attributes are read from it. Which
+//! waiter a signal wakes is the one that has waited longest.
+
+use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
+use waylay_schedule::{Event, EventKind, ObjectId};
+
+use super::clock::moment_of;
+use super::mutex::{lock, relock, take_back, unlock};
+use super::{interpose, signal};
+use crate::runtime::outside::{self, Act};
+use crate::runtime::{Logical, Waited, event_at, step, wait, wake};
+use crate::sched::{Key, Moment, Shares};
+
+/// Offset of `__wrefs` in glibc's `pthread_cond_t` (2.25 and later); bit 1 says that timeouts are monotonic.
+const FLAGS: usize = 36;
+const MONOTONIC: u32 = 2;
+
+unsafe fn clock_of(condition: *const pthread_cond_t) -> clockid_t {
+    // SAFETY: inside the condition variable, which the caller vouches for.
+    let flags = unsafe { condition.byte_add(FLAGS).cast::<u32>().read_volatile() };
+    if flags & MONOTONIC != 0 { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME }
+}
+
+unsafe fn wait_on(
+    me: *mut Logical,
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    deadline: Option<Moment>,
+) -> i32 {
+    let key = Key(condition as usize);
+    let event = Event::cond_wait(ObjectId(key.0 as u64), ObjectId(mutex as u64));
+    // SAFETY: by the caller's promise.
+    unsafe {
+        signal::cancellation_point(me);
+        step(me, event);
+        let error = unlock(mutex);
+        if error != 0 {
+            return error;
+        }
+        match wait(me, event, key, Shares::ALL, deadline, Some(relock(mutex))) {
+            Waited::Done => take_back(me, mutex),
+            Waited::TimedOut => match lock(me, mutex, None) {
+                0 => libc::ETIMEDOUT,
+                error => error,
+            },
+            Waited::Interrupted => {
+                let result = take_back(me, mutex);
+                signal::cancellation_point(me);
+                result
+            }
+        }
+    }
+}
+
+interpose! {
+    fn pthread_cond_wait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> i32 = c"GLIBC_2.3.2", before outside::waits(), |me| {
+        wait_on(me, condition, mutex, None)
+    }
+
+    fn pthread_cond_timedwait(
+        condition: *mut pthread_cond_t,
+        mutex: *mut pthread_mutex_t,
+        until: *const timespec,
+    ) -> i32 = c"GLIBC_2.3.2", before outside::waits(), |me| {
+        wait_on(me, condition, mutex, Some(moment_of(clock_of(condition), until)))
+    }
+
+    fn pthread_cond_clockwait(
+        condition: *mut pthread_cond_t,
+        mutex: *mut pthread_mutex_t,
+        clock: clockid_t,
+        until: *const timespec,
+    ) -> i32, before outside::waits(), |me| { wait_on(me, condition, mutex, Some(moment_of(clock, until))) }
+
+    fn pthread_cond_signal(condition: *mut pthread_cond_t) -> i32 = c"GLIBC_2.3.2", outside outside::did(Key(condition as usize), Act::Woken(1)), |me| {
+        let key = Key(condition as usize);
+        wake(key, 1, Shares::ALL);
+        if outside::may_wait() {
+            real::pthread_cond_signal(condition);
+        }
+        step(me, event_at(EventKind::CondSignal, key));
+        0
+    }
+
+    fn pthread_cond_broadcast(condition: *mut pthread_cond_t) -> i32 = c"GLIBC_2.3.2", outside outside::did(Key(condition as usize), Act::Woken(u32::MAX)), |me| {
+        let key = Key(condition as usize);
+        wake(key, u32::MAX, Shares::ALL);
+        if outside::may_wait() {
+            real::pthread_cond_broadcast(condition);
+        }
+        step(me, event_at(EventKind::CondBroadcast, key));
+        0
+    }
+}

@@ -1,0 +1,42 @@
+//! New processes. The child has one thread and is left alone: it runs free.
+
+use libc::{gid_t, pid_t, uid_t};
+
+use super::interpose;
+use crate::me::{me, set_me};
+use crate::runtime::demote_me;
+
+mod real_fork {
+    use super::pid_t;
+    crate::real::real! { fork() -> pid_t; }
+}
+
+/// # Safety
+/// As for libc's function of this name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn fork() -> pid_t {
+    let me = me();
+    set_me(core::ptr::null_mut());
+    // SAFETY: a logical thread that runs program code has the token.
+    let child = unsafe {
+        if !me.is_null() {
+            // The child's only thread is the kernel thread that calls: it must be the one libc thinks it is.
+            demote_me(me);
+        }
+        real_fork::fork()
+    };
+    if child != 0 {
+        set_me(me);
+    }
+    child
+}
+
+interpose! {
+    // These make every kernel thread of the process take part, through a signal that libc sends to each.
+    fn setuid(user: uid_t) -> i32, |me| { demote_me(me); real::setuid(user) }
+    fn setgid(group: gid_t) -> i32, |me| { demote_me(me); real::setgid(group) }
+    fn setreuid(real_user: uid_t, user: uid_t) -> i32, |me| { demote_me(me); real::setreuid(real_user, user) }
+    fn setregid(real_group: gid_t, group: gid_t) -> i32, |me| { demote_me(me); real::setregid(real_group, group) }
+    fn setresuid(r: uid_t, e: uid_t, s: uid_t) -> i32, |me| { demote_me(me); real::setresuid(r, e, s) }
+    fn setresgid(r: gid_t, e: gid_t, s: gid_t) -> i32, |me| { demote_me(me); real::setresgid(r, e, s) }
+}

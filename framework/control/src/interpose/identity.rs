@@ -1,0 +1,27 @@
+//! Who the kernel thinks we are: on the carrier, the answers must be those of the home thread.
+
+use libc::{c_int, pid_t, stack_t};
+
+use super::interpose;
+use crate::runtime::{Logical, Place};
+
+/// Whether a thread or process number, as a system call takes it, means the calling thread.
+pub(super) unsafe fn is_me(me: *mut Logical, number: usize) -> bool {
+    // SAFETY: `me` is the calling thread.
+    number == 0 || unsafe { number == (*me).kernel_id as usize }
+}
+
+interpose! {
+    fn gettid() -> pid_t, |me| { (*me).kernel_id }
+
+    // The alternate signal stack belongs to the kernel thread, which several fibers share: the carrier has its own.
+    fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int, |me| {
+        if (*me).place == Place::Home {
+            return real::sigaltstack(new, old);
+        }
+        if !old.is_null() {
+            *old = stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+        }
+        0
+    }
+}

@@ -1,0 +1,82 @@
+//! The functions we put in front of libc's, one file per family.
+//!
+//! Each does the same: if the caller is not a logical thread that runs program code, it calls the real function;
+//! otherwise it announces the operation, lets the scheduler decide, and carries the operation out on the real object
+//! where one exists (so that owners, kinds and error numbers are libc's own) without ever waiting in the kernel.
+
+mod barrier;
+mod c11;
+mod clock;
+mod condition;
+mod descriptor;
+mod exit;
+mod fork;
+mod futex;
+mod identity;
+mod join;
+pub(crate) mod keys;
+mod mutex;
+mod once;
+pub(crate) mod processors;
+mod random;
+pub(crate) mod real_thread;
+mod rwlock;
+mod semaphore;
+mod signal;
+mod sleep;
+mod spin;
+mod stand_aside;
+mod start;
+mod stream;
+mod thread;
+mod waiting_call;
+
+pub(crate) use mutex::owner_of as mutex_owner;
+pub(crate) use start::take_region_for_host;
+
+/// Defines interposed functions: `fn name(args) -> result, |me| { body }`. The body runs for logical threads only,
+/// with `me` the calling one; `real::name` is the function behind. `before` and `outside` are evaluated before and
+/// after a thread outside the schedule calls the real function.
+macro_rules! interpose {
+    ($(fn $name:ident($($arg:ident: $kind:ty),* $(,)?) $(-> $result:ty)?
+        $(= $version:literal)? $(, before $before:expr)? $(, outside $outside:expr)?, |$me:ident| $body:block)+) => {
+        /// The functions behind those of this file.
+        mod real {
+            #[allow(unused_imports)]
+            use super::*;
+            crate::real::real! { $($name($($arg: $kind),*) $(-> $result)? $(= $version)?;)+ }
+        }
+        $(
+            /// # Safety
+            /// As for libc's function of this name.
+            #[cfg_attr(not(test), unsafe(no_mangle))]
+            #[allow(non_snake_case)]
+            unsafe extern "C-unwind" fn $name($($arg: $kind),*) $(-> $result)? {
+                let $me = crate::me::me();
+                if $me.is_null() {
+                    $($before;)?
+                    // SAFETY: the caller's promise to us is the one it would have made to libc.
+                    let result = unsafe { real::$name($($arg),*) };
+                    $($outside;)?
+                    return result;
+                }
+                let _inside = crate::me::Unmanaged::enter();
+                // SAFETY: `me` is the calling thread, and a logical thread that runs program code has the token;
+                // pointers are valid by the caller's promise to libc.
+                #[allow(unused_unsafe)]
+                unsafe { $body }
+            }
+        )+
+    };
+}
+pub(crate) use interpose;
+
+/// Sets the calling thread's errno and returns -1.
+///
+/// # Safety
+/// None beyond being called by a thread of libc's.
+pub(crate) unsafe fn fail(error: i32) -> i32 {
+    // SAFETY: libc gives every thread an errno.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}

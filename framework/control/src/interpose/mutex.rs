@@ -1,0 +1,149 @@
+//! Mutexes: `pthread_mutex_*`.
+//!
+//! The real mutex is used throughout, through its trylock: recursion, error checking, robustness and priority
+//! inheritance keep libc's meaning, and the owner is right in the debugger.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use libc::{EBUSY, EDEADLK, ETIMEDOUT, clockid_t, pthread_mutex_t, timespec};
+use waylay_schedule::EventKind;
+
+use super::clock::moment_of;
+use super::interpose;
+use crate::runtime::outside::{self, Act};
+use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
+use crate::sched::{Acquire, Key, Moment, Shares};
+
+/// Offsets in glibc's `pthread_mutex_t` on x86-64; part of its ABI because initialisers are static.
+const LOCK: usize = 0;
+const COUNT: usize = 4;
+const OWNER: usize = 8;
+const KIND: usize = 16;
+const RECURSIVE: u32 = 1;
+const ERROR_CHECK: u32 = 2;
+/// Bit of the lock word by which the kernel says that the owner of a robust mutex died.
+const OWNER_DIED: u32 = 1 << 30;
+
+unsafe fn word(mutex: *const pthread_mutex_t, offset: usize) -> u32 {
+    // SAFETY: inside the mutex, which the caller vouches for; other kernel threads may write it.
+    unsafe { (*mutex.byte_add(offset).cast::<AtomicU32>()).load(Ordering::Relaxed) }
+}
+
+/// The kernel's number of the thread that holds a mutex; 0 when it is free.
+pub(crate) unsafe fn owner_of(mutex: *const pthread_mutex_t) -> u32 {
+    // SAFETY: by the caller's promise that this is a mutex.
+    unsafe { if word(mutex, LOCK) == 0 { 0 } else { word(mutex, OWNER) } }
+}
+
+/// Whether `me` might get the mutex now. The owner of a recursive one can, and of an error-checking one gets its
+/// error at once.
+unsafe fn is_free(me: *mut Logical, mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let lock = word(mutex, LOCK);
+        lock == 0 || lock & OWNER_DIED != 0 || word(mutex, OWNER) == (*me).kernel_id as u32
+    }
+}
+
+fn nobody_holds(key: Key) -> bool {
+    let mutex = key.0 as *const pthread_mutex_t;
+    // SAFETY: the key was made from a mutex on which a thread waits, so it exists.
+    let lock = unsafe { word(mutex, LOCK) };
+    lock == 0 || lock & OWNER_DIED != 0
+}
+
+/// What a waiter of a condition variable does when it is woken.
+pub(super) fn relock(mutex: *mut pthread_mutex_t) -> Acquire {
+    let key = Key(mutex as usize);
+    Acquire { event: event_at(EventKind::MutexLock, key), key, is_free: nobody_holds }
+}
+
+/// Locks for `me`, waiting as long as it takes or until the deadline.
+pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut pthread_mutex_t, deadline: Option<Moment>) -> i32 {
+    let key = Key(mutex as usize);
+    let event = event_at(EventKind::MutexLock, key);
+    // SAFETY: by the caller's promise.
+    unsafe {
+        loop {
+            let got =
+                acquire(me, event, key, Shares::ALL, deadline, || is_free(me, mutex), || attempt(me, mutex));
+            match got {
+                Ok(result) => {
+                    taken(key, Shares::ALL);
+                    return result;
+                }
+                Err(Waited::TimedOut) => return ETIMEDOUT,
+                // Locking a mutex is no cancellation point.
+                Err(Waited::Interrupted | Waited::Done) => {}
+            }
+        }
+    }
+}
+
+unsafe fn attempt(me: *mut Logical, mutex: *mut pthread_mutex_t) -> Option<i32> {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let result = real::pthread_mutex_trylock(mutex);
+        if result != EBUSY {
+            return Some(result);
+        }
+        let mine = word(mutex, OWNER) == (*me).kernel_id as u32;
+        (mine && word(mutex, KIND) & 3 == ERROR_CHECK).then_some(EDEADLK)
+    }
+}
+
+/// Takes the mutex back after a wait on a condition variable that a wake-up ended.
+pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut pthread_mutex_t) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        match attempt(me, mutex) {
+            Some(result) => {
+                taken(Key(mutex as usize), Shares::ALL);
+                result
+            }
+            None => lock(me, mutex, None),
+        }
+    }
+}
+
+/// Unlocks and makes waiters ready, without a step.
+pub(super) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        // Known before: to read the lock word right after an atomic operation on it would wait for that.
+        let last = word(mutex, KIND) & 3 != RECURSIVE || word(mutex, COUNT) == 1;
+        let result = real::pthread_mutex_unlock(mutex);
+        if result == 0 && last {
+            freed(Key(mutex as usize), Shares::ALL);
+        }
+        result
+    }
+}
+
+interpose! {
+    fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> i32, |me| { lock(me, mutex, None) }
+
+    fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> i32, |me| {
+        let key = Key(mutex as usize);
+        step(me, event_at(EventKind::MutexTryLock, key));
+        let result = real::pthread_mutex_trylock(mutex);
+        if result != EBUSY {
+            taken(key, Shares::ALL);
+        }
+        result
+    }
+
+    fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, until: *const timespec) -> i32, |me| {
+        lock(me, mutex, Some(moment_of(libc::CLOCK_REALTIME, until)))
+    }
+
+    fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec) -> i32, |me| {
+        lock(me, mutex, Some(moment_of(clock, until)))
+    }
+
+    fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> i32, outside outside::did(Key(mutex as usize), Act::Freed), |me| {
+        let result = unlock(mutex);
+        step(me, event_at(EventKind::MutexUnlock, Key(mutex as usize)));
+        result
+    }
+}

@@ -1,0 +1,57 @@
+//! `pthread_once`.
+//!
+//! The state is kept in libc's own word, in libc's own encoding, so that threads we do not manage agree.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use libc::pthread_once_t;
+use waylay_schedule::EventKind;
+
+use super::interpose;
+use crate::me::as_program;
+use crate::runtime::{acquire, event_at, freed, step, taken};
+use crate::sched::{Key, Shares};
+
+const FRESH: u32 = 0;
+const IN_PROGRESS: u32 = 1;
+const DONE: u32 = 2;
+
+/// Leaves the word fresh when the initialiser does not return: by an exception or by cancellation.
+struct Attempt<'a> {
+    word: &'a AtomicU32,
+    key: Key,
+    after: u32,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        self.word.store(self.after, Ordering::Release);
+        // SAFETY: dropped by the running thread.
+        unsafe { freed(self.key, Shares::ALL) };
+    }
+}
+
+interpose! {
+    fn pthread_once(control: *mut pthread_once_t, initialise: extern "C-unwind" fn()) -> i32, |me| {
+        let word = &*control.cast::<AtomicU32>();
+        // Once done it stays done: nothing that others do can change what this call does.
+        if word.load(Ordering::Acquire) & DONE != 0 {
+            return 0;
+        }
+        let key = Key(control as usize);
+        let event = event_at(EventKind::Once, key);
+        let free = || word.load(Ordering::Relaxed) & IN_PROGRESS == 0;
+        while acquire(me, event, key, Shares::ALL, None, free, || free().then_some(())).is_err() {}
+        if word.load(Ordering::Acquire) & DONE != 0 {
+            return 0;
+        }
+        word.store(IN_PROGRESS, Ordering::Relaxed);
+        taken(key, Shares::ALL);
+        let mut attempt = Attempt { word, key, after: FRESH };
+        as_program(me, || initialise());
+        attempt.after = DONE;
+        drop(attempt);
+        step(me, event);
+        0
+    }
+}

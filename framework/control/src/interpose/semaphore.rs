@@ -1,0 +1,88 @@
+//! Semaphores: `sem_wait` and its like, on the real semaphore through `sem_trywait`.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use libc::{EINVAL, ETIMEDOUT, clockid_t, sem_t, timespec};
+use waylay_schedule::EventKind;
+
+use super::clock::moment_of;
+use super::{fail, interpose, signal};
+use crate::runtime::outside::{self, Act};
+use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
+use crate::sched::{Key, Moment, Shares};
+
+/// The value is the low half of glibc's first word on x86-64.
+unsafe fn value(semaphore: *const sem_t) -> u32 {
+    // SAFETY: inside the semaphore, which the caller vouches for.
+    unsafe { (*semaphore.cast::<AtomicU32>()).load(Ordering::Relaxed) }
+}
+
+unsafe fn note_taken(semaphore: *const sem_t) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if value(semaphore) == 0 {
+            taken(Key(semaphore as usize), Shares::ALL);
+        }
+    }
+}
+
+unsafe fn wait_for(me: *mut Logical, semaphore: *mut sem_t, deadline: Option<Moment>) -> i32 {
+    let key = Key(semaphore as usize);
+    let event = event_at(EventKind::SemWait, key);
+    // SAFETY: by the caller's promise.
+    unsafe {
+        signal::cancellation_point(me);
+        loop {
+            let free = || value(semaphore) > 0;
+            let attempt = || (free() && real::sem_trywait(semaphore) == 0).then_some(());
+            match acquire(me, event, key, Shares::ALL, deadline, free, attempt) {
+                Ok(()) => {
+                    note_taken(semaphore);
+                    return 0;
+                }
+                Err(Waited::TimedOut) => return fail(ETIMEDOUT),
+                Err(Waited::Interrupted | Waited::Done) => signal::cancellation_point(me),
+            }
+        }
+    }
+}
+
+fn is_valid(until: *const timespec) -> bool {
+    // SAFETY: the caller of the interposed function vouches for the pointer.
+    unsafe { (0..1_000_000_000).contains(&(*until).tv_nsec) }
+}
+
+interpose! {
+    fn sem_wait(semaphore: *mut sem_t) -> i32, |me| { wait_for(me, semaphore, None) }
+
+    fn sem_trywait(semaphore: *mut sem_t) -> i32, |me| {
+        step(me, event_at(EventKind::SemTryWait, Key(semaphore as usize)));
+        let result = real::sem_trywait(semaphore);
+        if result == 0 {
+            note_taken(semaphore);
+        }
+        result
+    }
+
+    fn sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> i32, |me| {
+        if value(semaphore) == 0 && !is_valid(until) {
+            return fail(EINVAL);
+        }
+        wait_for(me, semaphore, Some(moment_of(libc::CLOCK_REALTIME, until)))
+    }
+
+    fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> i32, |me| {
+        if value(semaphore) == 0 && !is_valid(until) {
+            return fail(EINVAL);
+        }
+        wait_for(me, semaphore, Some(moment_of(clock, until)))
+    }
+
+    fn sem_post(semaphore: *mut sem_t) -> i32, outside outside::did(Key(semaphore as usize), Act::Freed), |me| {
+        let key = Key(semaphore as usize);
+        let result = real::sem_post(semaphore);
+        freed(key, Shares::ALL);
+        step(me, event_at(EventKind::SemPost, key));
+        result
+    }
+}

@@ -1,0 +1,52 @@
+//! Spin locks: `pthread_spin_*`. Waiting is waiting, not spinning.
+
+use core::sync::atomic::{AtomicI32, Ordering};
+
+use libc::{EBUSY, pthread_spinlock_t};
+use waylay_schedule::EventKind;
+
+use super::interpose;
+use crate::runtime::outside::{self, Act};
+use crate::runtime::{acquire, event_at, freed, step, taken};
+use crate::sched::{Key, Shares};
+
+/// glibc on x86-64: 1 is unlocked.
+unsafe fn is_free(lock: *const pthread_spinlock_t) -> bool {
+    // SAFETY: by the caller's promise that this is a lock.
+    unsafe { (*lock.cast::<AtomicI32>()).load(Ordering::Relaxed) == 1 }
+}
+
+interpose! {
+    fn pthread_spin_lock(lock: *mut pthread_spinlock_t) -> i32, |me| {
+        let key = Key(lock as usize);
+        let event = event_at(EventKind::MutexLock, key);
+        loop {
+            let attempt = || match real::pthread_spin_trylock(lock) {
+                EBUSY => None,
+                result => Some(result),
+            };
+            if let Ok(result) = acquire(me, event, key, Shares::ALL, None, || is_free(lock), attempt) {
+                taken(key, Shares::ALL);
+                return result;
+            }
+        }
+    }
+
+    fn pthread_spin_trylock(lock: *mut pthread_spinlock_t) -> i32, |me| {
+        let key = Key(lock as usize);
+        step(me, event_at(EventKind::MutexTryLock, key));
+        let result = real::pthread_spin_trylock(lock);
+        if result == 0 {
+            taken(key, Shares::ALL);
+        }
+        result
+    }
+
+    fn pthread_spin_unlock(lock: *mut pthread_spinlock_t) -> i32, outside outside::did(Key(lock as usize), Act::Freed), |me| {
+        let key = Key(lock as usize);
+        let result = real::pthread_spin_unlock(lock);
+        freed(key, Shares::ALL);
+        step(me, event_at(EventKind::MutexUnlock, key));
+        result
+    }
+}

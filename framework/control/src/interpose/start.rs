@@ -1,0 +1,141 @@
+//! How the library comes to life: when it is loaded, and when the program reaches `main`.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+
+use waylay_control_protocol::{REGION_VARIABLE, RegionMap, SERVER_VARIABLE, Switching};
+
+use super::stand_aside::stand_aside;
+use super::{exit, real_thread};
+use crate::me::Unmanaged;
+use crate::message::say;
+use crate::{fork_server, runtime, sys};
+
+type Main = extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+
+struct Slot(UnsafeCell<Option<RegionMap>>);
+
+// SAFETY: written by the loader's thread before `main`, taken by the main thread at `main`.
+unsafe impl Sync for Slot {}
+
+static REGION: Slot = Slot(UnsafeCell::new(None));
+static SERVER: AtomicI32 = AtomicI32::new(-1);
+static MAIN: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = at_load;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static UNLOADED: extern "C" fn() = exit::at_unload;
+
+/// The environment is read here and nowhere else: interposed functions are called before it exists, by sanitizer
+/// runtimes for one. The variables are removed, so that programs started by this one are left alone.
+extern "C" fn at_load() {
+    real_thread::make_key(runtime::last_words);
+    let Some(region) = take_number(REGION_VARIABLE) else { return stand_aside() };
+    if let Some(server) = take_number(SERVER_VARIABLE) {
+        SERVER.store(server, Ordering::Relaxed);
+    }
+    match RegionMap::open(region) {
+        Ok(region) => {
+            if runtime::settings_of(&region).1 == Switching::Free && SERVER.load(Ordering::Relaxed) < 0 {
+                stand_aside();
+            }
+            // SAFETY: no other thread exists yet.
+            unsafe { *REGION.0.get() = Some(region) }
+        }
+        Err(error) => {
+            say(format_args!("{error}"));
+            sys::exit_now(3);
+        }
+    }
+}
+
+fn take_number(variable: &str) -> Option<i32> {
+    let number = std::env::var(variable).ok()?.parse().ok();
+    // SAFETY: the process has one thread, which is in the loader.
+    unsafe { std::env::remove_var(variable) };
+    number
+}
+
+extern "C-unwind" fn controlled_main(
+    argc: c_int,
+    argv: *mut *mut c_char,
+    environment: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: set before libc called us; the region is only taken here.
+    let (main, region) = unsafe {
+        let main: Main = core::mem::transmute(MAIN.load(Ordering::Relaxed));
+        (main, (*REGION.0.get()).take())
+    };
+    let Some(region) = region else { return main(argc, argv, environment) };
+    runtime::note_modules();
+    let server = SERVER.load(Ordering::Relaxed);
+    if server >= 0 {
+        fork_server::serve(server);
+    }
+    let (settings, switching) = runtime::settings_of(&region);
+    if switching == Switching::Free {
+        return main(argc, argv, environment);
+    }
+    if settings.in_process != 0 {
+        // SAFETY: the main thread is the only one here; the host takes it back out with its first run.
+        unsafe { *REGION.0.get() = Some(region) };
+        return main(argc, argv, environment);
+    }
+    // SAFETY: constructors may have left threads running; they stay unmanaged. No run has begun in this process.
+    unsafe { runtime::begin(region) };
+    let status = main(argc, argv, environment);
+    let me = crate::me::me();
+    if !me.is_null() {
+        let _inside = Unmanaged::enter();
+        // SAFETY: the main thread runs program code until here, so it has the token.
+        unsafe { exit::last_step(me) };
+    }
+    status
+}
+
+/// The region, for a host that begins its first run.
+///
+/// # Safety
+/// Only one thread of the host begins runs.
+pub(crate) unsafe fn take_region_for_host() -> Option<RegionMap> {
+    // SAFETY: by the caller's promise.
+    unsafe { (*REGION.0.get()).take() }
+}
+
+crate::real::real! {
+    __libc_start_main(
+        main: Main,
+        argc: c_int,
+        argv: *mut *mut c_char,
+        init: *mut c_void,
+        fini: *mut c_void,
+        loader_fini: *mut c_void,
+        stack_end: *mut c_void
+    ) -> c_int;
+}
+
+mod exported {
+    use super::*;
+
+    /// # Safety
+    /// Called once, by the program's start-up code.
+    #[cfg_attr(not(test), unsafe(no_mangle))]
+    unsafe extern "C-unwind" fn __libc_start_main(
+        main: Main,
+        argc: c_int,
+        argv: *mut *mut c_char,
+        init: *mut c_void,
+        fini: *mut c_void,
+        loader_fini: *mut c_void,
+        stack_end: *mut c_void,
+    ) -> c_int {
+        MAIN.store(main as *mut c_void, Ordering::Relaxed);
+        // SAFETY: passed on as received.
+        unsafe { super::__libc_start_main(controlled_main, argc, argv, init, fini, loader_fini, stack_end) }
+    }
+}

@@ -1,0 +1,58 @@
+//! Creating, detaching and leaving threads.
+
+use core::ffi::c_void;
+
+use libc::{pthread_attr_t, pthread_t};
+
+use super::{interpose, real_thread};
+use crate::heap::tag;
+use crate::me::{Unmanaged, as_program, me};
+use crate::runtime::{Routine, create, exit_point, lookup, runtime};
+
+/// Creates a thread that begins with the heap tag of its creator, and takes part in a run if its creator does.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn pthread_create(
+    handle: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> i32 {
+    let me = me();
+    let start = tag::carry(routine, argument);
+    // SAFETY: by the caller's promise to libc; a logical thread that runs program code has the token.
+    unsafe {
+        let error = if me.is_null() {
+            real_thread::pthread_create(handle, attributes, start.0, start.1)
+        } else {
+            let _inside = Unmanaged::enter();
+            create(me, handle, attributes, start.0, start.1)
+        };
+        if error != 0 {
+            tag::discard(start);
+        }
+        error
+    }
+}
+
+interpose! {
+    fn pthread_detach(handle: pthread_t) -> i32, |_me| {
+        if let Some(thread) = lookup(handle as usize) {
+            (*thread).detached = true;
+            if (*runtime()).has_finished(thread) {
+                (*runtime()).handles.remove(&(handle as usize));
+            }
+            if (*thread).recyclable {
+                return 0;
+            }
+        }
+        real::pthread_detach(handle)
+    }
+
+    fn pthread_exit(result: *mut c_void) -> (), |me| {
+        exit_point(me);
+        as_program(me, || real::pthread_exit(result))
+    }
+}

@@ -1,0 +1,92 @@
+//! How a run ends, and what the driver reads about it.
+
+use core::sync::atomic::Ordering;
+
+use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
+use waylay_schedule::AnyStrategy;
+
+use super::logical::Logical;
+use super::{Runtime, inspect, runtime};
+use crate::me::set_me;
+use crate::message::say;
+use crate::sys;
+
+/// Writes the numbers of the run and how it ended; the first ending stays.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn finalise(ending: Ending) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let runtime = runtime();
+        let report = (*runtime).region.report();
+        if report.ending.load(Ordering::Relaxed) != Ending::Unfinished as u32 {
+            return;
+        }
+        report.threads.store((*runtime).sched.thread_count() as u32, Ordering::Relaxed);
+        report.steps.store((*runtime).sched.steps, Ordering::Relaxed);
+        report.switches.store((*runtime).sched.switches, Ordering::Relaxed);
+        report.virtual_ns.store((*runtime).sched.clock.now().0, Ordering::Relaxed);
+        report.cut.store(u32::from((*runtime).sched.recording.lost()), Ordering::Relaxed);
+        note_divergence(&mut *runtime);
+        report.ending.store(ending as u32, Ordering::Release);
+    }
+}
+
+/// A run that was to follow a schedule says where it left it.
+fn note_divergence(runtime: &mut Runtime) {
+    let AnyStrategy::Replay(replay) = runtime.sched.strategy() else { return };
+    let unfinished = replay.unfinished();
+    let (step, text) = match replay.divergence() {
+        Some(divergence) => (divergence.step, divergence.to_string()),
+        None if unfinished > 0 => {
+            (runtime.sched.steps, format!("the run ended {unfinished} steps before the end of the schedule"))
+        }
+        None => return,
+    };
+    runtime.region.report().diverged.store(step + 1, Ordering::Relaxed);
+    runtime.region.append_text(&text);
+}
+
+/// Nobody can run, ever: reports every thread and ends the process.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+#[cold]
+pub(super) unsafe fn deadlock(me: *mut Logical) -> ! {
+    // SAFETY: by the caller's promise; no thread runs program code after this.
+    unsafe {
+        let live = (*runtime()).sched.live();
+        say(format_args!("deadlock after {} steps: {live} threads, none can run", (*runtime()).sched.steps));
+        inspect::line(format_args!("deadlock: {live} threads, none can run"));
+        inspect::describe_all(me);
+        finalise(Ending::Deadlock);
+    }
+    sys::exit_now(DEADLOCK_STATUS)
+}
+
+/// The step limit is reached: ends the process.
+#[cold]
+pub(crate) fn stop_at_step_limit() -> ! {
+    // SAFETY: called by the holder of the token, before a choice.
+    unsafe {
+        say(format_args!("stopped after {} steps", (*runtime()).sched.steps));
+        finalise(Ending::StepLimit);
+    }
+    sys::exit_now(STEP_LIMIT_STATUS)
+}
+
+/// Every logical thread has ended. libc ends the process with its last thread, but our carrier is one too.
+///
+/// # Safety
+/// The caller holds the token, and is the last logical thread.
+pub(super) unsafe fn all_finished() {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        finalise(Ending::Exited);
+        set_me(core::ptr::null_mut());
+        if (*runtime()).carrier.running {
+            libc::exit(0);
+        }
+    }
+}

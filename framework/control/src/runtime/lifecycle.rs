@@ -1,0 +1,265 @@
+//! Beginning and ending logical threads.
+//!
+//! A new kernel thread starts in [`enter`], reaches its place and waits to be chosen; its creator waits for that, so
+//! that the order in which the kernel starts threads is not seen. The end of a thread is its very last piece of
+//! program code: a destructor of a thread key of ours that keeps itself alive for as many rounds as libc allows.
+
+use core::ffi::c_void;
+use core::sync::atomic::Ordering;
+
+use waylay_control_protocol::Switching;
+use waylay_schedule::{Event, EventKind, ThreadId};
+
+use super::logical::{Logical, Place, Routine};
+use super::{SHARED, carrier, handover, in_process, point, pool, runtime};
+use crate::interpose::real_thread;
+use crate::me::{Unmanaged, me, set_me};
+use crate::sched::{Choice, Key, Shares};
+use crate::sys;
+
+/// Creates a logical thread on behalf of `me`. Returns libc's error number, 0 for success.
+///
+/// # Safety
+/// `me` executes the call and holds the token; the other arguments are those of `pthread_create`.
+pub(crate) unsafe fn create(
+    me: *mut Logical,
+    handle: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if (*runtime()).switching == Switching::Carrier
+            && !(*runtime()).carrier.running
+            && let Err(error) = carrier::start(me)
+        {
+            return error;
+        }
+        let stack_size = real_thread::stack_size(attributes);
+        if let Some(thread) = from_pool(stack_size) {
+            (*thread).routine = Some(routine);
+            (*thread).argument = argument;
+            (*thread).detached = real_thread::is_detached(attributes);
+            *handle = (*thread).handle as libc::pthread_t;
+            register(thread);
+            point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
+            return 0;
+        }
+        let thread = Box::into_raw(Logical::new(Some(routine), argument));
+        let unmanaged = Unmanaged::enter();
+        (*thread).detached = real_thread::is_detached(attributes);
+        (*thread).stack_size = stack_size.unwrap_or(0);
+        (*thread).recyclable = (*runtime()).pooling && stack_size.is_some();
+        (*thread).id = ThreadId((*runtime()).logicals.len() as u32);
+        SHARED.started.store(0, Ordering::Relaxed);
+        let error = real_thread::pthread_create(handle, attributes, enter, thread.cast());
+        if error != 0 {
+            drop(unmanaged);
+            drop(Box::from_raw(thread));
+            return error;
+        }
+        while SHARED.started.load(Ordering::Acquire) == 0 {
+            sys::futex_wait(&SHARED.started, 0);
+        }
+        drop(unmanaged);
+        (*thread).handle = *handle as usize;
+        register(thread);
+        point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
+        0
+    }
+}
+
+/// A thread of the pool with the right stack.
+unsafe fn from_pool(stack_size: Option<usize>) -> Option<*mut Logical> {
+    let stack_size = stack_size?;
+    // SAFETY: called with the token.
+    unsafe {
+        let pool = &mut (*runtime()).pool;
+        let place = pool.iter().rposition(|&thread| (*thread).stack_size == stack_size)?;
+        let thread = pool.swap_remove(place);
+        (*thread).pooled = false;
+        (*thread).cancelled = false;
+        (*thread).pending_signals = 0;
+        Some(thread)
+    }
+}
+
+/// Tells scheduler and tables about a thread that is in place.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn register(thread: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let runtime = runtime();
+        (*thread).id = (*runtime).sched.add_thread();
+        (*runtime).logicals.push(thread);
+        (*runtime).handles.insert((*thread).handle, thread);
+    }
+}
+
+/// The first function of every created thread.
+extern "C-unwind" fn enter(thread: *mut c_void) -> *mut c_void {
+    let thread = thread.cast::<Logical>();
+    // SAFETY: the creator keeps the thread alive and waits until it is in place.
+    unsafe {
+        set_me(thread);
+        (*thread).kernel_id = sys::thread_id();
+        (*thread).handle = libc::pthread_self() as usize;
+        arm_end(thread);
+        if (*runtime()).switching == Switching::Carrier {
+            carrier::move_to_carrier(thread);
+        } else {
+            SHARED.started.store(1, Ordering::Release);
+            sys::futex_wake(&SHARED.started);
+            set_me(core::ptr::null_mut());
+            (*thread).baton.wait();
+        }
+        loop {
+            set_me(core::ptr::null_mut());
+            handover::resumed(thread);
+            set_me(thread);
+            let Some(routine) = (*thread).routine else { return core::ptr::null_mut() };
+            (*thread).result = routine((*thread).argument);
+            if !(*thread).recyclable {
+                break;
+            }
+            pool::renew(thread);
+            set_me(core::ptr::null_mut());
+            let choice = leave(thread);
+            handover::follow(thread, choice);
+        }
+        let result = (*thread).result;
+        // From here on the thread ends: libc's own exit path has to run on its kernel thread.
+        set_me(core::ptr::null_mut());
+        handover::demote_me(thread);
+        set_me(thread);
+        result
+    }
+}
+
+/// Makes sure that the end of the calling thread is noticed.
+///
+/// # Safety
+/// `thread` is the calling thread.
+pub(super) unsafe fn arm_end(thread: *mut Logical) {
+    // SAFETY: the key exists since the library was loaded.
+    unsafe { real_thread::set_last_words(thread.cast()) };
+}
+
+/// libc allows four rounds of destructors; other keys' destructors, which are program code, run in each.
+const ROUNDS: u32 = 4;
+
+/// Destructor of our thread key.
+pub(crate) unsafe extern "C" fn last_words(thread: *mut c_void) {
+    let thread = thread.cast::<Logical>();
+    // SAFETY: set by `arm_end` for this thread, which holds the token as long as program code may run on it.
+    unsafe {
+        if me() != thread {
+            return;
+        }
+        (*thread).rounds += 1;
+        if (*thread).rounds < ROUNDS {
+            return arm_end(thread);
+        }
+        set_me(core::ptr::null_mut());
+        finish(thread);
+    }
+}
+
+unsafe fn finish(thread: *mut Logical) {
+    // SAFETY: the thread holds the token and sits at home; nobody uses its park stack any more.
+    unsafe {
+        (*thread).park_stack = None;
+        (*thread).recyclable = false;
+        let choice = leave(thread);
+        handover::dispatch(thread, choice);
+    }
+}
+
+/// Takes the running thread out of the run.
+unsafe fn leave(thread: *mut Logical) -> Choice {
+    // SAFETY: the thread holds the token.
+    unsafe {
+        let runtime = runtime();
+        if (*thread).detached {
+            (*runtime).handles.remove(&(*thread).handle);
+        }
+        (*runtime).sched.freed(key_of(thread), Shares::ALL);
+        if (*runtime).pooling {
+            in_process::one_less();
+        }
+        (*runtime).sched.finish()
+    }
+}
+
+/// Libc's part of a join, once the thread has ended: a thread of the pool has none.
+///
+/// # Safety
+/// The caller holds the token; `thread` has finished and nobody joined it before.
+pub(crate) unsafe fn complete_join(thread: *mut Logical, result: *mut *mut c_void) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let runtime = runtime();
+        (*runtime).handles.remove(&(*thread).handle);
+        if (*thread).recyclable {
+            if !result.is_null() {
+                *result = (*thread).result;
+            }
+            (*thread).pooled = true;
+            (*runtime).pool.push(thread);
+            return 0;
+        }
+        let unmanaged = Unmanaged::enter();
+        let error = real_thread::pthread_join((*thread).handle as libc::pthread_t, result);
+        drop(unmanaged);
+        error
+    }
+}
+
+/// What joiners wait for.
+pub(crate) fn key_of(thread: *mut Logical) -> Key {
+    Key(thread as usize)
+}
+
+/// The logical thread behind a `pthread_t`.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn lookup(handle: usize) -> Option<*mut Logical> {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).handles.get(&handle).copied() }
+}
+
+/// Waits until `thread` has ended or `deadline` passed; true when it has ended.
+///
+/// # Safety
+/// `me` executes the call and holds the token; `thread` is in the tables.
+pub(crate) unsafe fn join_point(
+    me: *mut Logical,
+    thread: *mut Logical,
+    deadline: Option<crate::sched::Moment>,
+) -> point::Waited {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let event = Event::on_thread(EventKind::ThreadJoin, (*thread).id);
+        let ended = || (*runtime()).has_finished(thread);
+        point::acquire(me, event, key_of(thread), Shares::ALL, deadline, ended, || ended().then_some(()))
+            .map_or_else(|outcome| outcome, |()| point::Waited::Done)
+    }
+}
+
+/// The running thread is about to end by itself.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn exit_point(me: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        (*me).recyclable = false;
+        if (*me).place == Place::Carrier {
+            handover::demote_me(me);
+        }
+    }
+}

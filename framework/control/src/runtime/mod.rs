@@ -1,0 +1,140 @@
+//! Carrying the scheduler's choices out on kernel threads.
+//!
+//! Exactly one logical thread holds the *token* and executes program code under control; only the token's holder
+//! touches the [`Runtime`]. A choice passes the token on ([`handover`]). A logical thread sits either on the
+//! *carrier*, one kernel thread that executes many of them as fibers, or at its *home*, the kernel thread that libc
+//! made for it. Baton mode is the case in which everyone is at home.
+//!
+//! - [`logical`]: a logical thread and its seat
+//! - [`handover`]: passing the token, also when nobody can run for the moment
+//! - [`carrier`]: the kernel thread that executes fibers, and the homes that wait meanwhile
+//! - [`lifecycle`]: beginning and ending logical threads
+//! - [`point`], [`descriptors`]: what the interposed functions call
+//! - [`session`]: beginning a run; [`ending`]: the report
+//! - [`watcher`]: descriptors while nobody holds the token
+//! - [`outside`]: threads that are not under control
+//! - [`preempt`]: threads that compute without a step
+//! - [`in_process`], [`pool`]: run after run in one process, with the same kernel threads
+
+mod carrier;
+mod descriptors;
+mod ending;
+mod handover;
+mod in_process;
+mod inspect;
+mod lifecycle;
+mod logical;
+pub(crate) mod outside;
+mod point;
+mod pool;
+mod preempt;
+mod session;
+mod watcher;
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
+
+use waylay_control_protocol::{RegionMap, Settings, Switching};
+
+use crate::sched::{ByAddress, Scheduler, State};
+
+pub(crate) use descriptors::{descriptors_changed, unknown_event, wait_for_descriptors};
+pub(crate) use ending::finalise;
+pub(crate) use handover::{demote_me, raise_pending};
+pub(crate) use in_process::{begin as begin_in_process, end as end_in_process};
+pub(crate) use lifecycle::{complete_join, create, exit_point, join_point, last_words, lookup};
+pub(crate) use logical::{Logical, Place, Routine};
+pub(crate) use point::{
+    Waited, acquire, away, event_at, freed, interrupt, sleep, step, taken, wait, waiting_on, wake,
+    wake_or_move,
+};
+pub(crate) use preempt::note_modules;
+pub(crate) use session::{begin, is_prepared_in_process, prepare_in_process, settings_of};
+
+/// Everything about the run that goes on.
+pub(crate) struct Runtime {
+    pub(crate) sched: Scheduler,
+    pub(crate) region: RegionMap,
+    pub(crate) settings: Settings,
+    pub(crate) switching: Switching,
+    /// By [`ThreadId`](waylay_schedule::ThreadId).
+    pub(crate) logicals: Vec<*mut Logical>,
+    /// By `pthread_t`.
+    pub(crate) handles: ByAddress<usize, *mut Logical>,
+    pub(crate) carrier: carrier::Carrier,
+    /// Seeded bytes for `getrandom` and its like.
+    pub(crate) random: waylay_schedule::ChaCha,
+    /// Looks at a clock since the last step: a loop that only reads the time has to let others run.
+    pub(crate) looks: u32,
+    /// Processors the program may use, before it was bound to one.
+    pub(crate) processors: [u64; 16],
+    pub(crate) watches: Vec<descriptors::Watch>,
+    /// The main thread.
+    pub(crate) main: *mut Logical,
+    /// Runs are repeated in this process: threads go to the pool.
+    pub(crate) pooling: bool,
+    pub(crate) pool: Vec<*mut Logical>,
+    /// Steps of each thread of the run that ended.
+    pub(crate) lengths: Vec<u64>,
+}
+
+impl Runtime {
+    /// Whether no more program code runs on this thread.
+    pub(crate) fn has_finished(&self, thread: *mut Logical) -> bool {
+        // SAFETY: logical threads live as long as their run.
+        let id = unsafe { (*thread).id };
+        self.sched.thread(id).state == State::Finished
+    }
+}
+
+/// The token's companion: what threads without the token may touch.
+pub(crate) struct Shared {
+    /// Threads that were away and are back, newest first.
+    pub(crate) arrivals: AtomicPtr<Logical>,
+    /// Nobody holds the token; the first thread to arrive takes it.
+    pub(crate) floating: AtomicBool,
+    /// Threads are being resumed one by one to describe themselves.
+    pub(crate) inspecting: AtomicBool,
+    /// Somebody is in `arrivals`, or a thread outside the schedule left a letter.
+    pub(crate) attention: AtomicBool,
+    /// A created kernel thread has reached its place.
+    pub(crate) started: AtomicU32,
+}
+
+pub(crate) static SHARED: Shared = Shared {
+    arrivals: AtomicPtr::new(core::ptr::null_mut()),
+    floating: AtomicBool::new(false),
+    inspecting: AtomicBool::new(false),
+    attention: AtomicBool::new(false),
+    started: AtomicU32::new(0),
+};
+
+struct Slot(UnsafeCell<Option<Runtime>>);
+
+// SAFETY: only the holder of the token looks inside.
+unsafe impl Sync for Slot {}
+
+static RUNTIME: Slot = Slot(UnsafeCell::new(None));
+
+/// The runtime.
+///
+/// # Safety
+/// The caller holds the token, a run has begun, and no borrow of the result lives across a handover.
+#[inline(always)]
+pub(crate) unsafe fn runtime() -> *mut Runtime {
+    // SAFETY: the slot is filled before the first logical thread exists and never emptied.
+    unsafe {
+        let slot = RUNTIME.0.get();
+        debug_assert!((*slot).is_some());
+        (*slot).as_mut().unwrap_unchecked()
+    }
+}
+
+/// Fills the slot.
+///
+/// # Safety
+/// No logical thread exists yet.
+unsafe fn install(runtime: Runtime) {
+    // SAFETY: nobody can hold the token.
+    unsafe { *RUNTIME.0.get() = Some(runtime) };
+}

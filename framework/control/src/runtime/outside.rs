@@ -1,0 +1,199 @@
+//! Threads outside the schedule: made by raw system calls, inside libc, or before `main`.
+//!
+//! They run beside the logical threads and cannot be scheduled. What they do to objects that logical threads wait
+//! for is posted here and taken up at the next choice; and as long as one of them lives, a state in which no logical
+//! thread can run is not a deadlock yet. A run with such threads is marked as partly controlled.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::{SHARED, inspect, runtime, watcher};
+use crate::sched::{Choice, Key, Shares, State};
+use crate::sys;
+
+/// What was done to an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    /// It may be had again.
+    Freed,
+    /// Up to this many of its waiters were woken.
+    Woken(u32),
+}
+
+/// Letters are short-lived; should the box ever be full, the oldest acts are done with the newest.
+const LETTERS: usize = 256;
+/// Real time between two looks while logical threads wait for outsiders.
+const SLICE_NS: i64 = 1_000_000;
+/// Looks without any letter after which the outsiders are taken to wait for the program, not the other way round.
+const LOOKS: u32 = 3000;
+
+struct Box {
+    locked: AtomicBool,
+    letters: UnsafeCell<([(Key, Act); LETTERS], usize)>,
+}
+
+// SAFETY: the letters are only touched while `locked` is held.
+unsafe impl Sync for Box {}
+
+static BOX: Box =
+    Box { locked: AtomicBool::new(false), letters: UnsafeCell::new(([(Key(0), Act::Freed); LETTERS], 0)) };
+static RUNNING: AtomicBool = AtomicBool::new(false);
+static WAITERS: AtomicBool = AtomicBool::new(false);
+/// Counts letters, for the one who waits for them.
+static POSTED: AtomicU32 = AtomicU32::new(0);
+
+impl Box {
+    fn with<R>(&self, work: impl FnOnce(&mut [(Key, Act); LETTERS], &mut usize) -> R) -> R {
+        // A handler that interrupted the holder and posts a letter itself would wait for ever.
+        let mask = sys::swap_signal_mask(u64::MAX);
+        while self.locked.swap(true, Ordering::Acquire) {
+            sys::yield_now();
+        }
+        // SAFETY: the flag was false, so nobody else is inside.
+        let (letters, count) = unsafe { &mut *self.letters.get() };
+        let result = work(letters, count);
+        self.locked.store(false, Ordering::Release);
+        sys::swap_signal_mask(mask);
+        result
+    }
+}
+
+/// A run begins or ends.
+pub(super) fn set_running(running: bool) {
+    RUNNING.store(running, Ordering::Release);
+}
+
+/// A thread outside the schedule did something to an object.
+#[inline]
+pub(crate) fn did(key: Key, act: Act) {
+    if RUNNING.load(Ordering::Relaxed) {
+        post(key, act);
+    }
+}
+
+#[cold]
+fn post(key: Key, act: Act) {
+    BOX.with(|letters, count| {
+        if *count < LETTERS {
+            letters[*count] = (key, act);
+            *count += 1;
+        }
+    });
+    SHARED.attention.store(true, Ordering::Release);
+    POSTED.fetch_add(1, Ordering::Release);
+    sys::futex_wake(&POSTED);
+}
+
+/// A thread outside the schedule waits on an object whose real counterpart logical threads do not signal otherwise.
+#[inline]
+pub(crate) fn waits() {
+    if RUNNING.load(Ordering::Relaxed) {
+        WAITERS.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether signals have to reach real waiters too.
+#[inline]
+pub(crate) fn may_wait() -> bool {
+    WAITERS.load(Ordering::Relaxed)
+}
+
+/// Does what the letters say.
+///
+/// # Safety
+/// The caller holds the token.
+#[cold]
+pub(super) unsafe fn take_letters() {
+    BOX.with(|letters, count| {
+        for &(key, act) in &letters[..*count] {
+            // SAFETY: by the caller's promise.
+            unsafe {
+                (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+                match act {
+                    Act::Freed => (*runtime()).sched.freed(key, Shares::ALL),
+                    Act::Woken(number) => {
+                        (*runtime()).sched.wake(key, number, Shares::ALL);
+                    }
+                }
+            }
+        }
+        *count = 0;
+    });
+}
+
+/// Nobody can run. Waits for outsiders, if there are any, to change that.
+///
+/// # Safety
+/// The caller holds the token.
+#[cold]
+pub(super) unsafe fn ask_outsiders() -> Choice {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        for _ in 0..LOOKS {
+            let seen = POSTED.load(Ordering::Acquire);
+            take_letters();
+            let choice = (*runtime()).sched.choose();
+            if choice != Choice::Deadlock || count_outsiders() == 0 {
+                return choice;
+            }
+            let slice = libc::timespec { tv_sec: 0, tv_nsec: SLICE_NS };
+            sys::futex_wait_for(&POSTED, seen, &slice);
+        }
+        (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+        inspect::line(format_args!("{} threads of the process are not under control", count_outsiders()));
+        Choice::Deadlock
+    }
+}
+
+/// Kernel threads of the process that are neither logical threads nor the library's own.
+unsafe fn count_outsiders() -> usize {
+    let mut outsiders = 0;
+    // A thread that finds out at its very end that nobody can run has finished, but is no outsider.
+    let caller = sys::thread_id();
+    // SAFETY: called with the token.
+    let ours = unsafe { [caller, watcher::kernel_id(), (*runtime()).carrier.kernel_id] };
+    for_each_task(|task| {
+        // SAFETY: called with the token.
+        unsafe {
+            let runtime = runtime();
+            let logicals = &(*runtime).logicals;
+            let unfinished = logicals
+                .iter()
+                .filter(|&&thread| (*runtime).sched.thread((*thread).id).state != State::Finished);
+            let known = unfinished.chain(&(*runtime).pool).any(|&thread| (*thread).kernel_id == task);
+            outsiders += usize::from(!known && !ours.contains(&task));
+        }
+    });
+    outsiders
+}
+
+fn for_each_task(mut visit: impl FnMut(i32)) {
+    let path = c"/proc/self/task";
+    let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) as usize;
+    // SAFETY: the path is NUL-terminated; the kernel writes at most the length passed, in whole records.
+    unsafe {
+        let fd =
+            sys::call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags, 0, 0, 0]);
+        if fd < 0 {
+            return;
+        }
+        let mut records = [0u64; 512];
+        loop {
+            let (at, len) = (records.as_mut_ptr() as usize, size_of_val(&records));
+            let filled = sys::call(libc::SYS_getdents64, [fd as usize, at, len, 0, 0, 0]);
+            if filled <= 0 {
+                break;
+            }
+            let mut offset = 0;
+            while offset < filled as usize {
+                let record = (at + offset) as *const libc::dirent64;
+                let name = core::ffi::CStr::from_ptr((&raw const (*record).d_name).cast());
+                if let Some(task) = name.to_str().ok().and_then(|name| name.parse().ok()) {
+                    visit(task);
+                }
+                offset += (*record).d_reclen as usize;
+            }
+        }
+        sys::call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,115 @@
+//! Threads that outlive their routine, for the next routine: creating and ending kernel threads would cost more than
+//! a whole schedule.
+//!
+//! A recycled thread must look new to the program: destructors of thread-local variables and keys have run, keys are
+//! null, and thread-local variables have their initial values. libc's own variables stay (they hold the allocator's
+//! cache), and so do ours.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::logical::Logical;
+use crate::interpose::keys;
+use crate::real::Real;
+
+/// One module's thread-local variables in one thread: where they are and what they start as.
+#[derive(Debug)]
+struct Block {
+    at: *mut u8,
+    image: *const u8,
+    image_len: usize,
+    len: usize,
+}
+
+/// What has to be reset in one thread; right as long as no module comes or goes.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    list: Vec<Block>,
+    generation: u64,
+}
+
+/// Counts module loads and unloads as of the last look; 0 is before the first.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// Notices modules that were loaded or unloaded. Called between runs.
+pub(super) fn notice_modules() {
+    let mut generation = 0u64;
+    // SAFETY: the callback gets a pointer to the local.
+    unsafe { libc::dl_iterate_phdr(Some(count_loads), (&raw mut generation).cast()) };
+    GENERATION.store(generation, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn count_loads(info: *mut libc::dl_phdr_info, _: usize, to: *mut c_void) -> c_int {
+    // SAFETY: libc passes a valid record, and we passed the destination.
+    unsafe { *to.cast::<u64>() = 1 + (*info).dlpi_adds + (*info).dlpi_subs };
+    1
+}
+
+/// Runs the destructors of the calling thread and gives it the look of a new one.
+///
+/// # Safety
+/// `me` executes the call and holds the token; its routine has returned.
+pub(super) unsafe fn renew(me: *mut Logical) {
+    // SAFETY: by the caller's promise; destructors are program code and run under control.
+    unsafe {
+        call_thread_local_destructors();
+        keys::run_destructors();
+        let generation = GENERATION.load(Ordering::Relaxed);
+        if (*me).blocks.generation != generation {
+            (*me).blocks = Blocks { list: Vec::new(), generation };
+            libc::dl_iterate_phdr(Some(note_block), (&raw mut (*me).blocks.list).cast());
+        }
+        for block in &(*me).blocks.list {
+            block.at.copy_from_nonoverlapping(block.image, block.image_len);
+            block.at.add(block.image_len).write_bytes(0, block.len - block.image_len);
+        }
+        *libc::__errno_location() = 0;
+    }
+}
+
+/// Destructors registered through `__cxa_thread_atexit_impl`, which is how C++ and Rust do it.
+unsafe fn call_thread_local_destructors() {
+    static REAL: Real = Real::versioned(c"__call_tls_dtors", c"GLIBC_PRIVATE");
+    // SAFETY: glibc's function without arguments; it works on the calling thread's list.
+    unsafe {
+        let function: unsafe extern "C-unwind" fn() = core::mem::transmute(REAL.address());
+        function();
+    }
+}
+
+#[repr(C)]
+struct TlsIndex {
+    module: usize,
+    offset: usize,
+}
+
+unsafe extern "C" {
+    fn __tls_get_addr(index: *const TlsIndex) -> *mut c_void;
+}
+
+unsafe extern "C" fn note_block(info: *mut libc::dl_phdr_info, _: usize, to: *mut c_void) -> c_int {
+    // SAFETY: libc passes a valid record, and we passed the destination.
+    unsafe {
+        let module = (*info).dlpi_tls_modid;
+        if module == 0 || is_exempt(CStr::from_ptr((*info).dlpi_name).to_bytes()) {
+            return 0;
+        }
+        let headers = core::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum as usize);
+        let Some(header) = headers.iter().find(|header| header.p_type == libc::PT_TLS) else { return 0 };
+        // Memory for a module that was loaded late comes with the first touch; this is it, so that the list stays
+        // complete.
+        let at = __tls_get_addr(&TlsIndex { module, offset: 0 }).cast::<u8>();
+        (*to.cast::<Vec<Block>>()).push(Block {
+            at,
+            image: ((*info).dlpi_addr + header.p_vaddr) as *const u8,
+            image_len: header.p_filesz as usize,
+            len: header.p_memsz as usize,
+        });
+    }
+    0
+}
+
+fn is_exempt(name: &[u8]) -> bool {
+    const EXEMPT: [&[u8]; 3] = [b"/libc.so.6", b"/ld-linux-x86-64.so.2", b"/libwaylay_control.so"];
+    EXEMPT.iter().any(|exempt| name.ends_with(exempt))
+}

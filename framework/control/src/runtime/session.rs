@@ -1,0 +1,183 @@
+//! Beginning a run: from the settings in the region to a runtime whose only logical thread is the caller.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use waylay_control_protocol::{Ending, NoteWriter, RegionMap, Settings, Stretch, Switching, Timeouts};
+use waylay_schedule::{
+    AnyStrategy, ChaCha, EventKind, Guided, Listener, Overheard, Replay, Run, RunParameters, Said, Schedule,
+    Seed, Segment, Source, Spec, Strategy, Switch, ThreadId,
+};
+
+use super::logical::Logical;
+use super::{Runtime, carrier::Carrier, install, lifecycle, outside, preempt, runtime};
+use crate::interpose::processors;
+use crate::me::set_me;
+use crate::message::say;
+use crate::sched::{ByAddress, Recording, Scheduler, TimeoutPolicy};
+use crate::sys;
+
+/// The settings that the driver left, and how threads are to be switched.
+pub(crate) fn settings_of(region: &RegionMap) -> (Settings, Switching) {
+    let settings = region.settings();
+    (settings, Switching::from_code(settings.switching).unwrap_or(Switching::Free))
+}
+
+/// Puts the calling thread under control as the main thread of the process's only run.
+///
+/// # Safety
+/// The caller is the only thread of the process that may run program code, and no run has begun.
+pub(crate) unsafe fn begin(region: RegionMap) {
+    let (mut strategy, parameters) = match strategy(&region) {
+        Ok(found) => found,
+        Err(error) => refuse(&region, &error),
+    };
+    let settings = region.settings();
+    strategy.begin(Run { seed: Seed(settings.seed), index: settings.run }, &parameters);
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let main = prepare(region, strategy, false);
+        (*runtime()).random.begin(Run { seed: Seed(!settings.seed), index: settings.run });
+        lifecycle::register(main);
+        lifecycle::arm_end(main);
+        preempt::start(settings.preempt_ms);
+        outside::set_running(true);
+        set_me(main);
+    }
+}
+
+static IN_PROCESS: AtomicBool = AtomicBool::new(false);
+
+/// Makes everything ready for runs in this process, which the calling thread drives.
+///
+/// # Safety
+/// As for [`begin`], except that other threads may run as long as they stay out of the runs.
+pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
+    let strategy = match strategy(&region) {
+        Ok((strategy, _)) => strategy,
+        Err(error) => refuse(&region, &error),
+    };
+    let preempt_ms = region.settings().preempt_ms;
+    // SAFETY: by the caller's promise.
+    unsafe { prepare(region, strategy, true) };
+    preempt::start(preempt_ms);
+    IN_PROCESS.store(true, Ordering::Relaxed);
+}
+
+/// Whether [`prepare_in_process`] was called.
+pub(crate) fn is_prepared_in_process() -> bool {
+    IN_PROCESS.load(Ordering::Relaxed)
+}
+
+/// Whether fibers can work here: user code may set the FS base, and no shadow stack has to follow a switch.
+fn can_carry() -> bool {
+    const FSGSBASE: u64 = 1 << 1;
+    const SHADOW_STACK_STATUS: usize = 0x5005;
+    let mut features = 0u64;
+    // SAFETY: asks the loader's table, and the kernel, which writes eight bytes; kernels that do not know the request
+    // refuse it and have no shadow stacks.
+    unsafe {
+        sys::call(libc::SYS_arch_prctl, [SHADOW_STACK_STATUS, &raw mut features as usize, 0, 0, 0, 0]);
+        libc::getauxval(libc::AT_HWCAP2) & FSGSBASE != 0 && features & 1 == 0
+    }
+}
+
+unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *mut Logical {
+    let (mut settings, mut switching) = settings_of(&region);
+    if switching == Switching::Carrier && !can_carry() {
+        switching = Switching::Baton;
+    }
+    region.report().switching.store(switching as u32, Ordering::Relaxed);
+    if settings.max_steps == 0 {
+        settings.max_steps = u64::MAX;
+    }
+    let policy = match Timeouts::from_code(settings.timeouts) {
+        Some(Timeouts::Idle) => TimeoutPolicy::Idle,
+        _ => TimeoutPolicy::Choice,
+    };
+    let (stretches, capacity) = region.schedule_memory();
+    // SAFETY: the region stays mapped as long as the runtime, which is for good.
+    let recording = unsafe { Recording::into(stretches, capacity, &raw const region.report().stretches) };
+    let processors = processors::allowed();
+    // Hand-overs between kernel threads on two processors take thirty times as long; under carrier that concerns the
+    // creation of threads.
+    sys::pin_to_current_processor();
+    let main = Box::into_raw(Logical::new(None, core::ptr::null_mut()));
+    // SAFETY: the caller vouches that no run has begun; `main` was just made.
+    unsafe {
+        (*main).kernel_id = sys::thread_id();
+        (*main).handle = libc::pthread_self() as usize;
+        preempt::held_by((*main).kernel_id);
+        install(Runtime {
+            sched: Scheduler::new(strategy, policy, recording),
+            region,
+            settings,
+            switching,
+            logicals: Vec::new(),
+            handles: ByAddress::default(),
+            carrier: Carrier::new(),
+            // Apart from the strategy's stream, so that neither shifts the other.
+            random: ChaCha::new(),
+            looks: 0,
+            processors,
+            watches: Vec::new(),
+            main,
+            pooling,
+            pool: Vec::new(),
+            lengths: Vec::new(),
+        });
+    }
+    main
+}
+
+/// Ends a process whose settings cannot be carried out: to go on in a weaker way would be a lie.
+fn refuse(region: &RegionMap, why: &str) -> ! {
+    say(format_args!("{why}"));
+    region.append_text(why);
+    region.report().ending.store(Ending::Refused as u32, Ordering::Release);
+    sys::exit_now(3)
+}
+
+fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
+    if let Some(switches) = region.guidance() {
+        let switches = switches.map(|(thread, step)| Switch { step, thread: ThreadId(thread) }).collect();
+        return Ok((Guided::new(switches).into(), RunParameters::of("guided")));
+    }
+    if let Some(stretches) = region.replay() {
+        return Ok((Replay::new(schedule(stretches)?).into(), RunParameters::of("replay")));
+    }
+    let parameters: RunParameters = match region.parameters() {
+        "" => RunParameters::of("random"),
+        text => {
+            serde_json::from_str(text).map_err(|error| format!("run parameters are not readable: {error}"))?
+        }
+    };
+    let spec: Spec = parameters.strategy.parse().map_err(|error| format!("strategy of the run: {error}"))?;
+    let strategy = spec.build();
+    if region.settings().listen == 0 {
+        return Ok((strategy, parameters));
+    }
+    // SAFETY: the region stays mapped for as long as a strategy is asked, which is for good; this is the only writer.
+    let notes = unsafe { region.note_writer() };
+    Ok((Overheard::new(strategy, Box::new(Notes(notes))).into(), parameters))
+}
+
+/// Keeps the conversation for the driver.
+#[derive(Debug)]
+struct Notes(NoteWriter);
+
+impl Listener for Notes {
+    fn hear(&mut self, said: Said) {
+        self.0.write(said.to_words());
+    }
+}
+
+fn schedule(stretches: &[Stretch]) -> Result<Schedule, String> {
+    let mut schedule = Schedule::default();
+    schedule.reserve(stretches.len());
+    for stretch in stretches {
+        let first = u8::try_from(stretch.first).ok().and_then(EventKind::from_code);
+        let first = first.ok_or_else(|| format!("unknown event code {} in the schedule", stretch.first))?;
+        schedule.extend_by(Segment { thread: ThreadId(stretch.thread), first, steps: stretch.steps });
+    }
+    Ok(schedule)
+}

@@ -1,0 +1,22 @@
+//! Who runs next: the logical threads, what each waits for, virtual time, and the strategy that chooses.
+//!
+//! Pure: knows no kernel thread, no stack and no pthread. The caller tells it what the running thread does and
+//! carries out the [`Choice`] it gets back. Objects are keys (addresses); what they mean stays with the caller.
+//!
+//! A step is announced *before* an operation that may have to wait (lock, wait, join) and *after* one that lets
+//! others go on (unlock, post, signal, create): code between two operations is cut where another thread's
+//! operation can change what it sees, with one step per operation.
+
+mod clock;
+mod recording;
+mod scheduler;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod waiting;
+
+pub(crate) use clock::Moment;
+pub(crate) use recording::Recording;
+pub(crate) use scheduler::{Choice, Scheduler, TimeoutPolicy};
+pub(crate) use thread::{Acquire, Key, Outcome, Shares, State};
+pub(crate) use waiting::ByAddress;

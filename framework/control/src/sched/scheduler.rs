@@ -1,0 +1,433 @@
+//! The scheduler: keeps the threads' states, tells the strategy, and turns its pick into a [`Choice`].
+
+use std::collections::BTreeSet;
+
+use waylay_schedule::{AnyStrategy, Event, EventKind, ObjectId, RunReport, Strategy, ThreadId};
+
+use super::clock::{Clock, Moment};
+use super::recording::Recording;
+use super::thread::{Acquire, Key, Outcome, Shares, State, Thread};
+use super::waiting::Lines;
+
+/// When a wait with a deadline may give up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeoutPolicy {
+    /// Whenever the strategy says so: the processor may have been busy with other things for that long.
+    Choice,
+    /// Only when nothing else can run: as on an infinitely fast machine.
+    Idle,
+}
+
+/// What the caller has to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Let this thread continue.
+    Run(ThreadId),
+    /// Nobody can run until a thread that is away arrives.
+    Idle,
+    /// Nobody can run, ever.
+    Deadlock,
+    /// Every thread has finished.
+    Finished,
+}
+
+/// One run's threads and the strategy that orders them.
+pub(crate) struct Scheduler {
+    strategy: AnyStrategy,
+    threads: Vec<Thread>,
+    lines: Lines,
+    /// Deadlines that wait for an idle moment.
+    deadlines: BTreeSet<(Moment, ThreadId)>,
+    policy: TimeoutPolicy,
+    pub(crate) clock: Clock,
+    pub(crate) recording: Recording,
+    /// Choices made in this run, and how many of them changed the running thread.
+    pub(crate) steps: u64,
+    pub(crate) switches: u64,
+    current: ThreadId,
+    live: u32,
+    away: u32,
+}
+
+impl Scheduler {
+    pub(crate) fn new(strategy: AnyStrategy, policy: TimeoutPolicy, recording: Recording) -> Self {
+        Self {
+            strategy,
+            threads: Vec::new(),
+            lines: Lines::default(),
+            deadlines: BTreeSet::new(),
+            policy,
+            clock: Clock::default(),
+            recording,
+            steps: 0,
+            switches: 0,
+            current: ThreadId::MAIN,
+            live: 0,
+            away: 0,
+        }
+    }
+
+    /// Forgets all threads; the strategy is told by the caller.
+    pub(crate) fn clear(&mut self) {
+        self.threads.clear();
+        self.lines.clear();
+        self.deadlines.clear();
+        self.clock = Clock::default();
+        self.recording.clear();
+        (self.steps, self.switches, self.live, self.away) = (0, 0, 0, 0);
+        self.current = ThreadId::MAIN;
+    }
+
+    /// The strategy, for the conversation around a run.
+    pub(crate) fn strategy(&mut self) -> &mut AnyStrategy {
+        &mut self.strategy
+    }
+
+    /// One thread.
+    pub(crate) fn thread(&self, thread: ThreadId) -> &Thread {
+        &self.threads[thread.index()]
+    }
+
+    /// Why the thread runs again; the answer is given once.
+    pub(crate) fn take_outcome(&mut self, thread: ThreadId) -> Outcome {
+        core::mem::replace(&mut self.threads[thread.index()].outcome, Outcome::Woken)
+    }
+
+    /// Tells the strategy that the run is over.
+    pub(crate) fn end(&mut self, report: &RunReport<'_>) {
+        self.strategy.end(report);
+    }
+
+    /// How many threads there have been.
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// How many threads have not finished.
+    pub(crate) fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// A thread exists and is ready to start. The first one is the running thread.
+    pub(crate) fn add_thread(&mut self) -> ThreadId {
+        let thread = ThreadId(self.threads.len() as u32);
+        let first = Event::on_thread(EventKind::ThreadStart, thread);
+        let parent = (thread != ThreadId::MAIN).then_some(self.current);
+        self.threads.push(Thread::new(first));
+        self.live += 1;
+        self.strategy.spawned(thread, parent);
+        self.strategy.ready(thread, first);
+        if parent.is_none() {
+            // Only one can be picked; the strategy has to see its first step all the same.
+            self.strategy.pick();
+            self.chose(thread);
+        }
+        thread
+    }
+
+    /// The running thread announces `event` and could do it right away.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, event: Event) -> ThreadId {
+        self.step_by_parts(event.kind, event.extent, event.object, event.also)
+    }
+
+    /// An event of three words would travel through memory, written in halves and read whole, which stalls the
+    /// processor for longer than all the rest takes; in registers it does not.
+    #[inline(never)]
+    fn step_by_parts(&mut self, kind: EventKind, extent: u32, object: ObjectId, also: ObjectId) -> ThreadId {
+        let me = self.current;
+        let pending = &mut self.threads[me.index()].pending;
+        (pending.kind, pending.extent, pending.object, pending.also) = (kind, extent, object, also);
+        let next = self.strategy.step(me, Event { object, also, extent, kind });
+        self.chose(next);
+        next
+    }
+
+    /// The running thread announces that it will take what `key` names, which is free right now.
+    #[inline(always)]
+    pub(crate) fn step_acquire(
+        &mut self,
+        event: Event,
+        key: Key,
+        shares: Shares,
+        deadline: Option<Moment>,
+    ) -> ThreadId {
+        let me = self.current;
+        let next = self.step(event);
+        if next != me {
+            self.stand_in_line(me, key, shares, deadline);
+        }
+        next
+    }
+
+    /// A thread that announced what it will take is not the one that runs. Should another take it first, the wait that
+    /// begins then has the deadline of this one.
+    fn stand_in_line(&mut self, thread: ThreadId, key: Key, shares: Shares, deadline: Option<Moment>) {
+        let entry = &mut self.threads[thread.index()];
+        (entry.shares, entry.deadline) = (shares, deadline);
+        self.lines.join(&mut self.threads, thread, key);
+    }
+
+    /// The running thread announces `event` but has to wait until `key` is freed or signalled, or for `deadline`.
+    pub(crate) fn wait(
+        &mut self,
+        event: Event,
+        key: Key,
+        shares: Shares,
+        deadline: Option<Moment>,
+        then: Option<Acquire>,
+    ) -> Choice {
+        let me = self.current;
+        let thread = &mut self.threads[me.index()];
+        (thread.pending, thread.shares, thread.deadline, thread.then) = (event, shares, deadline, then);
+        thread.outcome = Outcome::Woken;
+        self.lines.join(&mut self.threads, me, key);
+        self.block(me);
+        self.choose()
+    }
+
+    /// The running thread sleeps until `deadline`.
+    pub(crate) fn sleep(&mut self, deadline: Moment) -> Choice {
+        let me = self.current;
+        let thread = &mut self.threads[me.index()];
+        (thread.pending, thread.deadline) = (Event::local(EventKind::Sleep), Some(deadline));
+        thread.outcome = Outcome::Woken;
+        self.block(me);
+        self.choose()
+    }
+
+    /// What `key` names was taken in a way that stops those who want one of `shares`.
+    #[inline]
+    pub(crate) fn taken(&mut self, key: Key, shares: Shares) {
+        if self.lines.is_quiet(key) {
+            return;
+        }
+        let mut at = self.lines.first(key);
+        while let Some(thread) = at {
+            let entry = &self.threads[thread.index()];
+            at = entry.next;
+            if entry.state == State::Ready && entry.shares.meets(shares) && thread != self.current {
+                self.block(thread);
+            }
+        }
+    }
+
+    /// What `key` names can be had again by those who want one of `shares`: they all become ready.
+    #[inline]
+    pub(crate) fn freed(&mut self, key: Key, shares: Shares) {
+        if self.lines.is_quiet(key) {
+            return;
+        }
+        let mut at = self.lines.first(key);
+        while let Some(thread) = at {
+            let entry = &self.threads[thread.index()];
+            at = entry.next;
+            if entry.state == State::Blocked && entry.shares.meets(shares) {
+                // It keeps its place in line: if another takes the object first it has to wait again.
+                self.unblock(thread);
+            }
+        }
+    }
+
+    /// Ends the wait of up to `count` threads, first come first. Returns how many there were.
+    pub(crate) fn wake(&mut self, key: Key, count: u32, shares: Shares) -> u32 {
+        let mut woken = 0;
+        let mut at = self.lines.first(key);
+        while let Some(thread) = at
+            && woken < count
+        {
+            let entry = &self.threads[thread.index()];
+            at = entry.next;
+            if entry.state == State::Blocked && entry.shares.meets(shares) {
+                self.end_wait(thread, Outcome::Woken);
+                woken += 1;
+            }
+        }
+        woken
+    }
+
+    /// Moves up to `count` waiting threads from one line to another, as a futex requeue does.
+    pub(crate) fn requeue(&mut self, from: Key, to: Key, count: u32) -> u32 {
+        let mut moved = 0;
+        let mut at = self.lines.first(from);
+        while let Some(thread) = at
+            && moved < count
+        {
+            let entry = &self.threads[thread.index()];
+            at = entry.next;
+            if entry.state == State::Blocked {
+                self.lines.leave(&mut self.threads, thread);
+                self.lines.join(&mut self.threads, thread, to);
+                moved += 1;
+            }
+        }
+        moved
+    }
+
+    /// Ends the wait of one thread, if it is waiting.
+    pub(crate) fn interrupt(&mut self, thread: ThreadId) {
+        if self.threads[thread.index()].state == State::Blocked {
+            self.end_wait(thread, Outcome::Interrupted);
+        }
+    }
+
+    /// How many threads wait for `key`.
+    pub(crate) fn waiting_on(&self, key: Key) -> u32 {
+        let mut count = 0;
+        let mut at = self.lines.first(key);
+        while let Some(thread) = at {
+            let entry = &self.threads[thread.index()];
+            count += u32::from(entry.state == State::Blocked);
+            at = entry.next;
+        }
+        count
+    }
+
+    /// The running thread goes into a call that the kernel may block.
+    pub(crate) fn leave(&mut self, event: Event) -> Choice {
+        let me = self.current;
+        let thread = &mut self.threads[me.index()];
+        (thread.state, thread.pending) = (State::Away, event);
+        self.away += 1;
+        self.strategy.blocked(me);
+        self.choose()
+    }
+
+    /// A thread that was away is back and wants to go on.
+    pub(crate) fn arrive(&mut self, thread: ThreadId) {
+        let event = Event::new(EventKind::BlockingReturn, ObjectId::UNKNOWN);
+        let entry = &mut self.threads[thread.index()];
+        debug_assert_eq!(entry.state, State::Away);
+        (entry.state, entry.pending) = (State::Ready, event);
+        self.away -= 1;
+        self.strategy.ready(thread, event);
+    }
+
+    /// The running thread is gone.
+    pub(crate) fn finish(&mut self) -> Choice {
+        let me = self.current;
+        self.threads[me.index()].state = State::Finished;
+        self.live -= 1;
+        self.strategy.finished(me);
+        self.choose()
+    }
+
+    /// Asks the strategy who runs, without a step of the running thread.
+    pub(crate) fn choose(&mut self) -> Choice {
+        loop {
+            if let Some(next) = self.strategy.pick() {
+                self.chose(next);
+                self.settle(next);
+                return Choice::Run(next);
+            }
+            if self.live == 0 {
+                return Choice::Finished;
+            }
+            // A thread that is away may come back before any deadline; virtual time waits for it.
+            if self.away > 0 {
+                return Choice::Idle;
+            }
+            let Some(&(moment, thread)) = self.deadlines.first() else { return Choice::Deadlock };
+            self.clock.advance_to(moment);
+            self.deadlines.remove(&(moment, thread));
+            let event = self.timeout_event(thread);
+            self.strategy.ready(thread, event);
+        }
+    }
+
+    #[inline]
+    fn chose(&mut self, next: ThreadId) {
+        self.steps += 1;
+        self.threads[next.index()].steps += 1;
+        if next == self.current {
+            let first = self.threads[next.index()].pending.kind;
+            self.recording.again(next, first);
+        } else {
+            let first = self.offered(next).kind;
+            self.recording.begin(next, first);
+            self.switches += 1;
+            self.current = next;
+            self.settle(next);
+        }
+    }
+
+    /// What the strategy was told that the thread is about to do.
+    fn offered(&self, thread: ThreadId) -> Event {
+        match self.threads[thread.index()].state {
+            State::Blocked => self.timeout_event(thread),
+            _ => self.threads[thread.index()].pending,
+        }
+    }
+
+    /// The chosen thread is about to run: it stands in no line and has no deadline any more.
+    fn settle(&mut self, next: ThreadId) {
+        let entry = &mut self.threads[next.index()];
+        if entry.state == State::Blocked {
+            entry.state = State::Ready;
+            entry.outcome = Outcome::TimedOut;
+            entry.then = None;
+            if let Some(deadline) = entry.deadline {
+                self.clock.advance_to(deadline);
+            }
+        }
+        if self.threads[next.index()].deadline.is_some() {
+            self.forget_deadline(next);
+        }
+        if self.threads[next.index()].interest.is_some() {
+            self.lines.leave(&mut self.threads, next);
+        }
+    }
+
+    fn block(&mut self, thread: ThreadId) {
+        let entry = &mut self.threads[thread.index()];
+        entry.state = State::Blocked;
+        match (entry.deadline, self.policy) {
+            (Some(_), TimeoutPolicy::Choice) => {
+                let event = self.timeout_event(thread);
+                self.strategy.ready(thread, event);
+            }
+            (Some(deadline), TimeoutPolicy::Idle) => {
+                self.deadlines.insert((deadline, thread));
+                self.strategy.blocked(thread);
+            }
+            (None, _) => self.strategy.blocked(thread),
+        }
+    }
+
+    fn unblock(&mut self, thread: ThreadId) {
+        let entry = &mut self.threads[thread.index()];
+        entry.state = State::Ready;
+        let event = entry.pending;
+        self.strategy.ready(thread, event);
+    }
+
+    fn end_wait(&mut self, thread: ThreadId, outcome: Outcome) {
+        self.lines.leave(&mut self.threads, thread);
+        self.forget_deadline(thread);
+        let entry = &mut self.threads[thread.index()];
+        entry.outcome = outcome;
+        let Some(acquire) = entry.then.take() else { return self.unblock(thread) };
+        (entry.pending, entry.shares) = (acquire.event, Shares::ALL);
+        self.lines.join(&mut self.threads, thread, acquire.key);
+        if (acquire.is_free)(acquire.key) {
+            self.unblock(thread);
+        } else {
+            // The timed wait is over; what follows is an ordinary one.
+            self.strategy.blocked(thread);
+        }
+    }
+
+    fn forget_deadline(&mut self, thread: ThreadId) {
+        if let Some(deadline) = self.threads[thread.index()].deadline.take() {
+            self.deadlines.remove(&(deadline, thread));
+        }
+    }
+
+    fn timeout_event(&self, thread: ThreadId) -> Event {
+        let pending = self.threads[thread.index()].pending;
+        match pending.kind {
+            EventKind::Sleep => pending,
+            _ => Event::new(EventKind::Timeout, pending.object),
+        }
+    }
+}

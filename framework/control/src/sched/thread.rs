@@ -1,0 +1,94 @@
+//! One logical thread, as the scheduler sees it.
+
+use waylay_schedule::{Event, ThreadId};
+
+use super::clock::Moment;
+
+/// What a thread can wait for: an address, or anything else that names one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key(pub(crate) usize);
+
+/// In which way a thread wants an object: a set of bits of which an operation on the object names some.
+///
+/// A mutex has one way; a reader-writer lock has two, because a new reader stops writers and not readers; a futex
+/// word has 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shares(pub(crate) u32);
+
+impl Shares {
+    pub(crate) const ALL: Shares = Shares(u32::MAX);
+
+    pub(crate) fn meets(self, other: Shares) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// What a thread does once its wait is over, when that again may have to wait: the mutex of a condition variable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acquire {
+    /// The operation.
+    pub(crate) event: Event,
+    /// The object, whose own address `is_free` gets.
+    pub(crate) key: Key,
+    /// Whether the object could be had right now.
+    pub(crate) is_free: fn(Key) -> bool,
+}
+
+/// Whether a thread can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It announced its next operation and can do it.
+    Ready,
+    /// It waits for a key.
+    Blocked,
+    /// It is inside a call that the kernel may block; it will arrive again by itself.
+    Away,
+    /// It is gone.
+    Finished,
+}
+
+/// Why a waiting thread runs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Somebody woke it, or it never had to wait.
+    Woken,
+    /// Its deadline came first.
+    TimedOut,
+    /// Somebody asked it to end (cancellation) while it waited.
+    Interrupted,
+}
+
+/// Everything the scheduler knows about one thread.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) state: State,
+    /// What it will do when chosen.
+    pub(crate) pending: Event,
+    /// The key it stands in line for, whether ready (announced) or blocked.
+    pub(crate) interest: Option<Key>,
+    pub(crate) shares: Shares,
+    pub(crate) deadline: Option<Moment>,
+    pub(crate) then: Option<Acquire>,
+    pub(crate) outcome: Outcome,
+    pub(crate) steps: u64,
+    /// Neighbours in the line of `interest`.
+    pub(super) next: Option<ThreadId>,
+    pub(super) previous: Option<ThreadId>,
+}
+
+impl Thread {
+    pub(super) fn new(first: Event) -> Self {
+        Self {
+            state: State::Ready,
+            pending: first,
+            interest: None,
+            shares: Shares::ALL,
+            deadline: None,
+            then: None,
+            outcome: Outcome::Woken,
+            steps: 0,
+            next: None,
+            previous: None,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The smallest programs, whole: what they do under the scheduler, and that equal seeds do equal things.
+
+mod harness;
+
+use harness::{BOTH, Program};
+use waylay_control_protocol::{DEADLOCK_STATUS, Ending, Settings, Switching};
+
+#[test]
+fn an_order_violation_happens_in_some_schedules_and_not_in_others() {
+    let program = Program::build("order.c");
+    for switching in BOTH {
+        let mut seen = [0; 2];
+        for run in 0..40 {
+            let outcome = program.run(switching, 1, run);
+            assert_eq!(outcome.ending, Ending::Exited, "{outcome:#?}");
+            assert_eq!(outcome.threads, 3);
+            // Baton stands in on a machine that cannot carry.
+            assert!([Some(switching), Some(Switching::Baton)].contains(&outcome.switching));
+            seen[outcome.code.expect("an exit") as usize] += 1;
+        }
+        // A symmetric race: each side wins with probability near 1/2; one-sided 40 times has odds below 1e-11.
+        assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_deadlock_is_reported_with_every_stack() {
+    let program = Program::build("two_locks.c");
+    for switching in BOTH {
+        let mut deadlocks = 0;
+        for run in 0..60 {
+            let outcome = program.run(switching, 2, run);
+            if outcome.ending != Ending::Deadlock {
+                outcome.assert_clean();
+                continue;
+            }
+            deadlocks += 1;
+            assert_eq!(outcome.code, Some(DEADLOCK_STATUS));
+            for part in [
+                "thread 0",
+                "thread 1",
+                "thread 2",
+                " one\n",
+                " two\n",
+                " main\n",
+                "held by thread 2",
+                "thread-join",
+            ] {
+                assert!(outcome.text.contains(part), "{part} is missing in\n{}", outcome.text);
+            }
+        }
+        // A random walk interleaves the two pairs of locks with probability above 1/4.
+        assert!(deadlocks > 0 && deadlocks < 60, "{deadlocks}");
+        for run in 0..30 {
+            program.with(&["same"]).run(switching, 2, run).assert_clean();
+        }
+    }
+}
+
+#[test]
+fn equal_seeds_give_equal_schedules_under_baton_and_carrier() {
+    for file in ["order.c", "two_locks.c"] {
+        let program = Program::build(file);
+        for run in 0..30 {
+            let baton = program.run(Switching::Baton, 3, run);
+            let again = program.run(Switching::Baton, 3, run);
+            let carrier = program.run(Switching::Carrier, 3, run);
+            assert!(!baton.schedule.is_empty());
+            assert_eq!(baton.schedule, again.schedule);
+            assert_eq!(baton.schedule, carrier.schedule);
+            assert_eq!(
+                (baton.code, baton.steps, baton.ending),
+                (carrier.code, carrier.steps, carrier.ending)
+            );
+        }
+    }
+}
+
+#[test]
+fn the_fork_server_runs_the_same_schedules() {
+    let program = Program::build("order.c");
+    for switching in BOTH {
+        let mut server = program.serve();
+        for run in 0..50 {
+            let served = server.run(Settings::new(switching, 3, run), "");
+            let alone = program.run(switching, 3, run);
+            assert_eq!((served.code, &served.schedule), (alone.code, &alone.schedule));
+        }
+    }
+}
+
+#[test]
+fn a_program_that_never_ends_is_stopped_at_the_step_limit() {
+    let program = Program::build("two_locks.c").with(&["same"]);
+    for switching in BOTH {
+        let mut settings = Settings::new(switching, 1, 1);
+        settings.max_steps = 5;
+        let outcome = program.run_with(settings, "");
+        assert_eq!(outcome.ending, Ending::StepLimit, "{outcome:#?}");
+    }
+}
+
+#[test]
+fn without_a_region_the_library_does_nothing() {
+    let program = Program::build("order.c");
+    let outcome = program.run(Switching::Free, 0, 0);
+    assert_eq!(outcome.ending, Ending::Unfinished);
+    assert!(outcome.schedule.is_empty());
+    assert!(outcome.code.is_some());
+}
+
+#[test]
+fn a_program_that_runs_free_calls_libc_directly() {
+    let program = Program::build("aside.c");
+    assert_eq!(program.run(Switching::Free, 0, 0).stdout, "libc\n");
+    assert_eq!(program.run(Switching::Baton, 0, 0).stdout, "library\n");
+}

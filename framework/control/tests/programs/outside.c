@@ -1,0 +1,84 @@
+// Threads that the library does not manage, by name of the argument: they run beside the schedule. Exits 0, or ends in
+// a deadlock where said.
+#define _GNU_SOURCE
+#include "check.h"
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+static sem_t done;
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER, held = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t answered = PTHREAD_COND_INITIALIZER, asked = PTHREAD_COND_INITIALIZER;
+static int answer, question;
+
+static void *takes_part(void *unused) {
+    for (int i = 0; i < 10; i++) {
+        pthread_mutex_lock(&guard);
+        sched_yield();
+        pthread_mutex_unlock(&guard);
+    }
+    return unused;
+}
+
+// libc makes the thread of these functions by itself, inside timer_create.
+static void start_outsider(void (*routine)(union sigval)) {
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = routine};
+    timer_t timer;
+    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    struct itimerspec soon = {.it_value = {0, 20000000}};
+    CHECK(timer_settime(timer, 0, &soon, 0) == 0);
+}
+
+static void posts(union sigval unused) {
+    pthread_mutex_lock(&guard);
+    pthread_mutex_unlock(&guard);
+    sem_post(&done);
+}
+
+static void answers(union sigval unused) {
+    pthread_mutex_lock(&guard);
+    while (!question) pthread_cond_wait(&asked, &guard);
+    answer = 42;
+    pthread_cond_signal(&answered);
+    pthread_mutex_unlock(&guard);
+}
+
+static void sits(union sigval unused) {
+    pthread_mutex_lock(&held);
+    sem_post(&done);
+    struct timespec nap = {0, 30000000};
+    nanosleep(&nap, 0);
+    pthread_mutex_unlock(&held);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    sem_init(&done, 0, 0);
+    pthread_t thread;
+    if (!strcmp(argv[1], "semaphore")) {
+        start_outsider(posts);
+        CHECK(pthread_create(&thread, 0, takes_part, 0) == 0);
+        sem_wait(&done);
+        CHECK(pthread_join(thread, 0) == 0);
+    } else if (!strcmp(argv[1], "condition")) {
+        start_outsider(answers);
+        CHECK(pthread_create(&thread, 0, takes_part, 0) == 0);
+        pthread_mutex_lock(&guard);
+        question = 1;
+        pthread_cond_signal(&asked);
+        while (!answer) pthread_cond_wait(&answered, &guard);
+        pthread_mutex_unlock(&guard);
+        CHECK(pthread_join(thread, 0) == 0);
+    } else if (!strcmp(argv[1], "mutex")) {
+        start_outsider(sits);
+        sem_wait(&done);
+        pthread_mutex_lock(&held);
+        pthread_mutex_unlock(&held);
+    } else {
+        return 2;
+    }
+    return 0;
+}
