@@ -1,0 +1,85 @@
+//! What the driver tells a host: one JSON value on standard input, which is then replaced by an empty one.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use waylay_dist::{Seed, Spec};
+
+/// What a host is started for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Plan {
+    /// Load one plugin and say what is inside.
+    Describe {
+        /// The plugin's file.
+        plugin: PathBuf,
+        /// Inherited handle of the event pipe.
+        events: i64,
+    },
+    /// Run tests until told to stop.
+    Run(RunPlan),
+}
+
+/// Tests to run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// Inherited handle of the shared page.
+    pub page: i64,
+    /// Inherited handle of the event pipe.
+    pub events: i64,
+    /// The campaign's seed.
+    pub seed: Seed,
+    /// Live on when the driver dies while this host hangs, for a debugger.
+    pub keep_when_orphaned: bool,
+    /// Files to load, in this order.
+    pub plugins: Vec<PathBuf>,
+    /// Tests to run; the position is the test's index in the page.
+    pub tests: Vec<TestPlan>,
+}
+
+/// One test to run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TestPlan {
+    /// Index into [`RunPlan::plugins`].
+    pub plugin: usize,
+    /// The test's name in that plugin.
+    pub name: String,
+    /// Distributions that replace the test's defaults.
+    pub params: BTreeMap<String, Spec>,
+    /// One entry per worker thread.
+    pub workers: Vec<WorkerPlan>,
+}
+
+/// One worker of a test.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WorkerPlan {
+    /// The worker's slot in the page.
+    pub slot: usize,
+    /// Number of its first iteration: not 0 after a restart, so that no iteration is run twice.
+    pub first_iteration: u64,
+    /// How many iterations to run; none means until cancelled.
+    pub iterations: Option<u64>,
+    /// Run the first iteration's random numbers again and again instead of going on to the next: a replay.
+    pub repeat: bool,
+}
+
+/// Reads the plan and makes standard input empty, so that a test that reads it does not read ours.
+pub fn read_from_stdin() -> Result<Plan, PlanError> {
+    let mut text = String::new();
+    std::io::stdin().lock().read_to_string(&mut text)?;
+    crate::sys::make_stdin_empty()?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// Standard input could not be read.
+    #[error("cannot read the plan from standard input: {0}")]
+    Read(#[from] std::io::Error),
+    /// It was not a plan.
+    #[error("standard input holds no plan: {0}")]
+    Parse(#[from] serde_json::Error),
+}

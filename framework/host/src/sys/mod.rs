@@ -1,0 +1,6 @@
+//! What the host needs of the operating system. Twins per system.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::*;
