@@ -1,0 +1,51 @@
+//! What a process was doing when it failed, taken from outside: stacks, dump, signature.
+//!
+//! Everything here runs in the driver and looks at another process. Nothing runs inside the process that
+//! failed, because its heap and locks cannot be trusted any more. The story, in the order of the files:
+//!
+//! 1. [`capture()`] stops every thread for a few milliseconds and copies what is needed into a
+//!    [`ProcessSnapshot`]; from then on the target may run, be killed or vanish.
+//! 2. [`unwind`] walks the copied stacks offline.
+//! 3. [`Symbolizer`] turns addresses into [`Frame`]s, from a snapshot or from raw addresses.
+//! 4. [`minidump()`] writes a dump for a debugger and reads it back before calling it done.
+//! 5. [`mod@classify`] decides from two samples what kind of hang it is.
+//! 6. [`signature`] says what makes two failures the same.
+//! 7. [`render`] writes it down for people; the serde types are what `failure.json` holds.
+//!
+//! # Waiting for the target elsewhere
+//!
+//! While [`capture()`] runs, the kernel reports the target's stops to *any* thread of this process that waits
+//! for it: `Child::try_wait` on another thread would take a stop for an exit. Wait for the target on the
+//! thread that calls [`capture()`], or not at the same time. [`minidump()`] has no such restriction.
+
+mod crash;
+mod dump;
+mod identity;
+mod memory_map;
+mod module;
+mod origin;
+mod registers;
+mod snapshot;
+mod stack;
+mod sys;
+
+pub mod classify;
+pub mod render;
+pub mod signature;
+pub mod symbol;
+pub mod unwind;
+
+pub use crash::{CrashContext, CrashContextError};
+pub use dump::{DumpError, DumpInfo, DumpLimits, minidump};
+
+pub use identity::{ProcessId, ThreadId};
+pub use memory_map::{Mapping, MappingSource, MemoryImage, MemoryMap, MemoryMapError};
+pub use origin::{Origin, origin};
+pub use registers::Registers;
+pub use snapshot::{
+    CaptureError, CaptureOptions, ProcessSnapshot, SchedulerState, StackMemory, Syscall, ThreadContext,
+    ThreadSnapshot, Tracer, Wait, capture,
+};
+pub use stack::{Frame, Omitted, StackEnd, ThreadStack, Trust};
+pub use symbol::{CodeAddress, Symbolizer, SymbolizerLimits};
+pub use unwind::RawStack;

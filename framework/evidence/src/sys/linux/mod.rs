@@ -1,0 +1,15 @@
+//! Linux: ptrace to stop and read registers, `/proc` for everything the kernel tells without stopping.
+
+mod capture;
+mod dump;
+mod memory;
+mod procfs;
+mod source;
+mod tracee;
+mod waits;
+
+pub(crate) use capture::capture;
+pub(crate) use dump::write_dump;
+pub(crate) use memory::read_memory;
+pub(crate) use procfs::{memory_map_text, threads_of, tracer_of};
+pub(crate) use source::{find_sources, open_module};

@@ -1,0 +1,11 @@
+//! The operating system, one twin per platform exporting the same functions.
+//!
+//! Mechanism only: how a process is stopped, read and dumped. What it means is decided elsewhere.
+
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{
+    capture, find_sources, memory_map_text, open_module, read_memory, threads_of, tracer_of, write_dump,
+};
