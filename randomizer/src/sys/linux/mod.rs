@@ -1,0 +1,17 @@
+//! Linux: ptrace, `/proc`, signals.
+
+mod alarm;
+mod attach;
+mod inherited;
+mod launch;
+mod procfs;
+mod signals;
+mod suspender;
+mod tracee;
+
+pub(crate) use attach::check_target;
+pub(crate) use inherited::{attach_page, inherit_stats};
+pub(crate) use launch::{Launched, launch};
+pub(crate) use procfs::{has_ended, thread_name, threads_of};
+pub(crate) use signals::{install_signals, stop_here_if_asked, stop_request};
+pub(crate) use suspender::{Suspender, on_suspending_thread};

@@ -1,0 +1,12 @@
+//! The operating system, one twin per platform exporting the same functions.
+//!
+//! Mechanism only: how threads are listed, stopped and let go. Which ones and for how long is decided elsewhere.
+
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{
+    Launched, Suspender, attach_page, check_target, has_ended, inherit_stats, install_signals, launch,
+    on_suspending_thread, stop_here_if_asked, stop_request, thread_name, threads_of,
+};

@@ -1,0 +1,159 @@
+//! Evidence while the randomizer runs at full speed: every dump is complete, because the collector asks first.
+
+mod target;
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use target::{Randomizer, Target, Watchdog, eventually, scratch};
+use waylay_evidence::{CrashContext, DumpError, DumpLimits, ProcessId, ThreadId, minidump};
+use waylay_page::{Clock, Page};
+use waylay_randomizer::quiesce::{Quiet, Words};
+
+/// Sixteen threads beside the first, as busy as two processors bear.
+const THREADS: [&str; 16] = [
+    "spin:s1", "spin:s2", "nap:n1", "nap:n2", "nap:n3", "nap:n4", "nap:n5", "nap:n6", "block:b1", "block:b2",
+    "block:b3", "block:b4", "block:b5", "block:b6", "block:b7", "block:b8",
+];
+const FULL_SPEED: [&str; 6] = ["--period", "0s..100us", "--suspend", "0s..1ms", "--count", "1..17"];
+/// What a collector waits before it kills the randomizer.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+fn page() -> Page {
+    static CLOCK: OnceLock<Clock> = OnceLock::new();
+    Page::create(CLOCK.get_or_init(Clock::calibrate)).expect("a page")
+}
+
+fn start(target: &Target, page: &Page, arguments: &[&str]) -> Randomizer {
+    let fd = page.handle().raw();
+    let randomizer =
+        Randomizer::start_with(target.pid(), &[arguments, &["--page", &fd.to_string()]].concat(), vec![fd]);
+    // Evidence is only worth a test once windows open.
+    let open = &page.layout().header.window_open;
+    eventually("the first window", || match open.load(std::sync::atomic::Ordering::SeqCst) {
+        0 => Err("closed".into()),
+        _ => Ok(()),
+    });
+    randomizer
+}
+
+/// Asks, kills the randomizer if it does not answer, and dumps; true when it had to be killed.
+fn dump(
+    target: &Target,
+    page: &Page,
+    randomizer: &Randomizer,
+    path: &Path,
+    crash: Option<&CrashContext>,
+) -> bool {
+    let words = Words::of(&page.layout().header);
+    let (quiet, killed) = match Quiet::ask(words, PATIENCE) {
+        Ok(quiet) => (quiet, false),
+        Err(no_answer) => {
+            randomizer.signal(libc::SIGKILL);
+            eventually("the end of the randomizer", || {
+                let stat = std::fs::read_to_string(format!("/proc/{}/stat", randomizer.pid()));
+                if stat.is_ok_and(|stat| stat.contains(") Z ")) { Ok(()) } else { Err("alive".into()) }
+            });
+            (Quiet::after_end_of_randomizer(no_answer), true)
+        }
+    };
+    let expected = target.states().replace('Z', "").len();
+    let info = minidump(ProcessId(target.pid()), path, crash, &DumpLimits::default())
+        .unwrap_or_else(|error| panic!("{error} ({})", target.states()));
+    assert_eq!(info.threads, expected);
+    drop(quiet);
+    killed
+}
+
+#[test]
+fn two_hundred_crashes() {
+    let _watchdog = Watchdog::new();
+    let (_directory, path) = scratch();
+    let mut killed = 0;
+    for _ in 0..200 {
+        let mut target = Target::start(&THREADS);
+        let page = page();
+        let randomizer = start(&target, &page, &FULL_SPEED);
+        target.say("segv");
+        let line = target.line();
+        let fields: Vec<_> = line.split(' ').collect();
+        let address = |text: &str| u64::from_str_radix(text, 16).expect("an address");
+        let pid = ProcessId(target.pid());
+        let thread = ThreadId(fields[1].parse().expect("a number"));
+        let crash =
+            CrashContext::read(pid, thread, address(fields[2]), address(fields[3])).expect("readable");
+        killed += u32::from(dump(&target, &page, &randomizer, &path, Some(&crash)));
+        target.kill();
+        target.wait();
+        randomizer.output();
+    }
+    // A machine so loaded that an answer takes longer than the patience is what the kill is for.
+    eprintln!("200 crashes, 200 complete dumps, randomizer killed {killed} times");
+}
+
+#[test]
+fn two_hundred_hangs() {
+    let _watchdog = Watchdog::new();
+    let (_directory, path) = scratch();
+    for _ in 0..20 {
+        let target = Target::start(&THREADS);
+        let page = page();
+        let mut randomizer = start(&target, &page, &FULL_SPEED);
+        for _ in 0..10 {
+            if dump(&target, &page, &randomizer, &path, None) {
+                randomizer = start(&target, &page, &FULL_SPEED);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        drop(randomizer);
+        eventually("let go", || {
+            let states = target.states();
+            if states.contains('t') { Err(states) } else { Ok(()) }
+        });
+    }
+}
+
+#[test]
+fn who_does_not_ask_gets_nothing_and_who_asks_everything() {
+    let _watchdog = Watchdog::new();
+    let (_directory, path) = scratch();
+    let target = Target::start(&["nap:n1", "nap:n2"]);
+    let page = page();
+    let randomizer = start(&target, &page, &["--period", "0s", "--suspend", "10m", "--count", "9"]);
+    target.expect_states("ttt");
+    let refused = minidump(ProcessId(target.pid()), &path, None, &DumpLimits::default());
+    assert!(matches!(refused, Err(DumpError::Incomplete { .. } | DumpError::Write { .. })), "{refused:?}");
+    dump(&target, &page, &randomizer, &path, None);
+    target.expect_states("ttt");
+    randomizer.signal(libc::SIGINT);
+    let (_, report) = randomizer.finish();
+    assert_eq!(report.progress.counts.quiesced, 1, "{report}");
+    target.expect_all_running();
+}
+
+#[test]
+fn a_thread_that_cannot_be_stopped_does_not_delay_the_answer_for_ever() {
+    let _watchdog = Watchdog::new();
+    let target = Target::start(&["vfork:v1", "nap:n1"]);
+    let page = page();
+    let randomizer = start(&target, &page, &["--period", "0s", "--suspend", "10m", "--count", "9"]);
+    target.expect_states("tDt");
+    let quiet = Quiet::ask(Words::of(&page.layout().header), Duration::from_secs(30)).expect("an answer");
+    assert!(!target.states().contains('t'), "{}", target.states());
+    drop(quiet);
+    drop(randomizer);
+}
+
+#[test]
+fn a_randomizer_that_does_not_answer_is_killed_first() {
+    let _watchdog = Watchdog::new();
+    let (_directory, path) = scratch();
+    let target = Target::start(&["nap:n1", "spin:s1"]);
+    let page = page();
+    let randomizer = start(&target, &page, &["--period", "0s", "--suspend", "10m", "--count", "9"]);
+    target.expect_states("ttt");
+    randomizer.signal(libc::SIGSTOP);
+    assert!(dump(&target, &page, &randomizer, &path, None), "a stopped process does not answer");
+    target.expect_all_running();
+}
