@@ -1,0 +1,657 @@
+//! What was seen becomes a finding: stacks are taken and named, the kind is decided, the signature computed.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use waylay_dist::Seed;
+use waylay_evidence::classify::{self, Certainty, HangKind, Observation, Role, ThreadSample};
+use waylay_evidence::signature::{self, Signature as EvidenceSignature};
+use waylay_evidence::{
+    CaptureOptions, CodeAddress, CrashContext, Frame, MemoryMap, MemoryMapError, ProcessId, SchedulerState,
+    StackEnd, Symbolizer, ThreadId, ThreadStack, Wait, capture, render,
+};
+use waylay_page::record::{Received, Sort};
+use waylay_page::{Clock, HostPhase, Layout, TestPhase};
+
+use super::hang;
+use super::leaks::LeakSeen;
+use super::scenario::{Assignment, Progress};
+use super::supervisor::Session;
+use crate::failure::{Finding, Kind, Occurrence, Signature};
+use crate::host::{HostLog, Overdue};
+use crate::report::span;
+use crate::store::{Keep, Shelved};
+use crate::sys;
+
+/// Time between the two samples of a hang: long enough for processor time to show, short enough to report in time.
+const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
+/// A fault this near to the stack pointer is a stack overflow: no frame of real code skips more at once.
+const OVERFLOW_DISTANCE: u64 = 1 << 20;
+
+/// Where something went wrong.
+pub(crate) struct Scene<'a> {
+    pid: u32,
+    layout: &'a Layout,
+    assignment: &'a Assignment,
+    progress: &'a Progress,
+    clock: Clock,
+    log: &'a HostLog,
+}
+
+/// A finding that is not recorded yet.
+pub(crate) struct Draft {
+    pub(crate) finding: Finding,
+    /// For the dump: what the signal handler was given.
+    pub(crate) crash: Option<CrashContext>,
+    /// The host's index of the test to blame.
+    pub(crate) test: Option<usize>,
+    /// Whether the process can still be dumped.
+    pub(crate) alive: bool,
+    /// Its evidence on disk, when it waits for a decision.
+    pub(crate) shelved: Option<Shelved>,
+}
+
+/// Whether a hang was decided at once.
+pub(crate) struct Decision {
+    pub(crate) certain: bool,
+}
+
+/// Takes evidence. Holds the names that were looked up before.
+pub(crate) struct Investigator {
+    symbolizer: Symbolizer,
+    /// Where the code of the last host was: its failures can be named even when it is gone.
+    last_map: Option<(ProcessId, MemoryMap)>,
+}
+
+impl<'a> Scene<'a> {
+    pub(crate) fn of(
+        session: &'a Session,
+        progress: &'a Progress,
+        clock: Clock,
+        log: &'a HostLog,
+    ) -> Scene<'a> {
+        Scene {
+            pid: session.host.pid(),
+            layout: session.host.layout(),
+            assignment: &session.assignment,
+            progress,
+            clock,
+            log,
+        }
+    }
+
+    fn process(&self) -> ProcessId {
+        ProcessId(self.pid)
+    }
+
+    fn test_name(&self, test: Option<usize>) -> Option<String> {
+        Some(self.assignment.plans.get(test?)?.name.clone())
+    }
+
+    fn plugin(&self, test: Option<usize>) -> Option<PathBuf> {
+        Some(self.assignment.plugins[self.assignment.plans.get(test?)?.plugin].clone())
+    }
+
+    fn occurrence(&self, worker: Option<u32>, iteration: u64, seed: Seed) -> Occurrence {
+        Occurrence {
+            at: Timestamp::now(),
+            scenario: self.progress.name.clone(),
+            worker,
+            iteration,
+            seed,
+            pid: self.pid,
+            workers: self.assignment.views(self.layout, &self.clock),
+        }
+    }
+
+    /// What happened to a worker slot, as the page shows it.
+    fn occurrence_of_slot(&self, slot: Option<usize>, seed: Seed) -> Occurrence {
+        let worker = slot.and_then(|slot| self.assignment.slots.get(slot)).map(|(_, worker)| *worker);
+        let iteration = slot.map_or(0, |slot| self.layout.workers[slot].iteration.load(Ordering::Relaxed));
+        self.occurrence(worker, iteration, seed)
+    }
+
+    fn of_received(&self, received: &Received) -> Occurrence {
+        let slot = received.worker.map(|slot| slot as usize);
+        let worker = slot.and_then(|slot| self.assignment.slots.get(slot)).map(|(_, worker)| *worker);
+        self.occurrence(worker, received.iteration, Seed::new(received.seed))
+    }
+
+    fn test_of_received(&self, received: &Received) -> Option<usize> {
+        received.test.map(|test| test as usize).filter(|test| *test < self.assignment.plans.len())
+    }
+
+    /// Threads of a test, by their kernel number.
+    fn workers_of(&self, test: usize) -> Vec<ThreadId> {
+        let mine = self.assignment.slots.iter().enumerate().filter(|(_, (owner, _))| *owner == test);
+        mine.map(|(slot, _)| ThreadId(self.layout.workers[slot].tid.load(Ordering::Relaxed))).collect()
+    }
+
+    fn finished_by_test(&self, test: usize) -> u64 {
+        let mine = self.assignment.slots.iter().enumerate().filter(|(_, (owner, _))| *owner == test);
+        mine.map(|(slot, _)| self.layout.workers[slot].finished.load(Ordering::Relaxed)).sum()
+    }
+
+    fn seed_of_slot(&self, slot: usize, seed: Seed) -> Seed {
+        let Some((test, worker)) = self.assignment.slots.get(slot) else { return seed };
+        let mut rng = seed.worker(&self.assignment.plans[*test].name, *worker);
+        rng.begin(self.layout.workers[slot].iteration.load(Ordering::Relaxed));
+        rng.iteration_seed()
+    }
+}
+
+impl Draft {
+    /// The test's name, or the host.
+    pub(crate) fn name(&self) -> &str {
+        self.finding.test.as_deref().unwrap_or("the host")
+    }
+}
+
+impl Investigator {
+    pub(crate) fn new(symbolizer: Symbolizer) -> Investigator {
+        Investigator { symbolizer, last_map: None }
+    }
+
+    /// Remembers where a host's code is. Call when its plugins are loaded.
+    pub(crate) fn note_code(&mut self, pid: u32) {
+        // A host that is gone already has nothing that could be named.
+        let _ = self.memory_map(ProcessId(pid));
+    }
+
+    /// Where the code of a host is, or was while it lived.
+    fn memory_map(&mut self, process: ProcessId) -> Result<MemoryMap, MemoryMapError> {
+        let now = MemoryMap::of(process);
+        // A process that ends while its map is read has a part of it, and one that is not waited for yet an empty one.
+        let is_whole = |map: &MemoryMap, before: &MemoryMap| {
+            let code = before.mappings().iter().filter(|mapping| mapping.executable);
+            code.into_iter().all(|mapping| map.find(mapping.start).is_some())
+        };
+        match (now, &self.last_map) {
+            (Ok(map), Some((known, before))) if *known == process && !is_whole(&map, before) => {
+                Ok(before.clone())
+            }
+            (Err(_), Some((known, before))) if *known == process => Ok(before.clone()),
+            (Ok(map), _) => {
+                self.last_map = Some((process, map.clone()));
+                Ok(map)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// A failure that the test reported itself; the host goes on. `keep` says what is wanted of that signature.
+    pub(crate) fn reported(
+        &mut self,
+        scene: &Scene<'_>,
+        received: &Received,
+        keep: impl FnOnce(&str) -> Keep,
+    ) -> Draft {
+        let test = scene.test_of_received(received);
+        let mut gaps = Vec::new();
+        let frames = match self.memory_map(scene.process()) {
+            Ok(map) => self.symbolizer.resolve(&map, &return_addresses(&received.frames)),
+            Err(error) => {
+                gaps.push(format!("no stack: {error}"));
+                Vec::new()
+            }
+        };
+        let name = scene.test_name(test).unwrap_or_else(|| "the host".to_owned());
+        let word = match received.sort {
+            Sort::Panic => "panic",
+            Sort::Exception => "exception",
+            _ => "assert",
+        };
+        let signature = EvidenceSignature::of_stack(word, &name, Some(&received.message), &frames);
+        let signature = named(Kind::Assert, signature);
+        let wanted = matches!(keep(&signature.id), Keep::Stacks | Keep::Everything);
+        let stacks =
+            if wanted { self.stacks_with(scene, received.tid, frames, &mut gaps) } else { Vec::new() };
+        let what = match received.sort {
+            Sort::Panic => format!("panic: {}", received.message),
+            _ if received.message.is_empty() => "the test reported a failure without a message".to_owned(),
+            _ => received.message.clone(),
+        };
+        self.draft(scene, Kind::Assert, signature, what, test, scene.of_received(received), stacks, gaps)
+    }
+
+    /// A fatal signal or a call of `exit`: the host is over.
+    pub(crate) fn fatal(&mut self, scene: &Scene<'_>, received: &Received) -> Draft {
+        let mut gaps = Vec::new();
+        let crash = (received.sort == Sort::Fatal)
+            .then(|| CrashContext::from_bytes(ThreadId(received.tid), &received.siginfo, &received.machine))
+            .transpose()
+            .unwrap_or_else(|error| {
+                gaps.push(error.to_string());
+                None
+            });
+        let options =
+            CaptureOptions { crashed: crash.iter().cloned().collect(), ..CaptureOptions::default() };
+        let mut overflow = false;
+        let mut stacks = match capture(scene.process(), &options) {
+            Ok(snapshot) => {
+                let pointer = snapshot
+                    .threads
+                    .iter()
+                    .find(|thread| thread.id.0 == received.tid)
+                    .and_then(|thread| thread.context.registers())
+                    .and_then(|registers| registers.stack());
+                overflow = received.signal == libc::SIGSEGV as u32
+                    && pointer.is_some_and(|pointer| pointer.abs_diff(received.address) < OVERFLOW_DISTANCE);
+                self.symbolizer.stacks(&snapshot)
+            }
+            Err(error) => {
+                gaps.push(format!("no stacks: {error}"));
+                Vec::new()
+            }
+        };
+        bring_first(&mut stacks, received.tid);
+        let frames = stacks.first().map_or(&[][..], |stack| &stack.frames[..]);
+        let calls = |name: &str| {
+            frames.iter().any(|frame| frame.function.as_deref().is_some_and(|f| f.contains(name)))
+        };
+        let assertion = calls("__assert_fail");
+        let signal = sys::signal_name(received.signal as i32);
+        let message = received.message.trim();
+        let (kind, word, what) = if received.sort == Sort::Exit {
+            (
+                Kind::Crash,
+                "exit".to_owned(),
+                "the test called exit(), which ends the whole process".to_owned(),
+            )
+        } else if overflow {
+            (
+                Kind::Crash,
+                "stack overflow".to_owned(),
+                format!("stack overflow ({signal} at {:#x})", received.address),
+            )
+        } else if assertion {
+            (Kind::Assert, "assert".to_owned(), nonempty(message, "an assertion failed"))
+        } else if calls("std::terminate") || calls("__terminate") || aborted_by_cpp_runtime(frames) {
+            let what = last_words(scene.log).unwrap_or_else(|| "std::terminate was called".to_owned());
+            (Kind::Crash, "uncaught exception".to_owned(), what)
+        } else if received.signal == libc::SIGABRT as u32 {
+            let what = if message.is_empty() {
+                "abort() was called".to_owned()
+            } else {
+                format!("aborted: {message}")
+            };
+            (Kind::Crash, format!("crash {signal}"), what)
+        } else {
+            (Kind::Crash, format!("crash {signal}"), format!("{signal} at address {:#x}", received.address))
+        };
+        let test = scene.test_of_received(received).or_else(|| self.guess_test(scene, frames));
+        let name = scene.test_name(test).unwrap_or_else(|| "the host".to_owned());
+        let said = assertion.then_some(message);
+        let signature = named(kind, EvidenceSignature::of_stack(&word, &name, said, frames));
+        let mut draft =
+            self.draft(scene, kind, signature, what, test, scene.of_received(received), stacks, gaps);
+        draft.crash = crash;
+        draft
+    }
+
+    /// A thread that belongs to no worker: the only test whose plugin is on its stack is to blame.
+    fn guess_test(&self, scene: &Scene<'_>, frames: &[Frame]) -> Option<usize> {
+        let on_stack = |test: &usize| {
+            let plugin = &scene.assignment.plugins[scene.assignment.plans[*test].plugin];
+            frames
+                .iter()
+                .any(|frame| frame.module.as_deref().is_some_and(|module| plugin.as_os_str() == module))
+        };
+        let mut candidates = (0..scene.assignment.plans.len()).filter(on_stack);
+        let first = candidates.next();
+        if candidates.next().is_none() { first } else { None }
+    }
+
+    /// The process ended without a word.
+    pub(crate) fn vanished(&mut self, scene: &Scene<'_>, status: ExitStatus) -> Draft {
+        let end = sys::describe_exit(status);
+        let loading = HostPhase::load(&scene.layout.header.phase) < HostPhase::Running;
+        let what = match sys::ending_signal(status) {
+            Some(libc::SIGKILL) => {
+                "the host was killed by SIGKILL from outside: somebody, or the kernel because memory ran out"
+                    .to_owned()
+            }
+            Some(_) => format!("the host {end} before anything could be seen"),
+            None => format!("the host {end} without a word: _exit() or exec was called"),
+        };
+        let while_loading = if loading { ", while it was loading or starting tests" } else { "" };
+        // Nobody but its tests makes a host exit; with one test it is clear which.
+        let alone = scene.assignment.plans.len() == 1 && sys::ending_signal(status) != Some(libc::SIGKILL);
+        let test = (alone && !loading).then_some(0);
+        let owner = scene.test_name(test).map_or_else(String::new, |name| format!(" in {name}"));
+        let signature = EvidenceSignature::from_text(format!("host {end}{owner}{while_loading}"));
+        let signature = named(Kind::Crash, signature);
+        let gaps = vec!["no stacks: the process was gone".to_owned()];
+        let mut draft = self.draft(
+            scene,
+            Kind::Crash,
+            signature,
+            format!("{what}{while_loading}"),
+            test,
+            scene.occurrence_of_slot(None, Seed::new(0)),
+            Vec::new(),
+            gaps,
+        );
+        draft.alive = false;
+        draft
+    }
+
+    /// Something is late. Two samples decide what it is.
+    pub(crate) fn hang(
+        &mut self,
+        scene: &Scene<'_>,
+        late: &[Overdue],
+        seed: Seed,
+        grace: Duration,
+    ) -> (Draft, Decision) {
+        let test = hang::test_of(&late[0]);
+        let overdue: Vec<ThreadId> = late
+            .iter()
+            .map(|late| match late {
+                Overdue::Iteration { worker, .. } => {
+                    ThreadId(scene.layout.workers[*worker].tid.load(Ordering::Relaxed))
+                }
+                Overdue::Phase { tid, .. } | Overdue::Loading { tid, .. } => ThreadId(*tid),
+            })
+            .collect();
+        let mut gaps = Vec::new();
+        let progress_before = progress_of(scene, late);
+        let finished_before = scene.finished_by_test(test);
+        let began = Instant::now();
+        let first = self.sample(scene, &mut gaps);
+        std::thread::sleep(BETWEEN_SAMPLES.saturating_sub(began.elapsed()));
+        let interval = began.elapsed();
+        let mut stacks = self.sample(scene, &mut gaps);
+        let roles = |stacks: &[ThreadStack]| -> Vec<ThreadSample> {
+            stacks.iter().map(|stack| ThreadSample::of(stack, role(scene, test, &overdue, stack))).collect()
+        };
+        let (before, after) = (roles(&first), roles(&stacks));
+        let mut verdict = classify::classify(&Observation {
+            first: &before,
+            second: &after,
+            interval,
+            returned: late.iter().all(|late| hang::came_back(late, scene.layout)),
+            iterations_elsewhere: scene.finished_by_test(test).saturating_sub(finished_before),
+            watched: Duration::ZERO,
+            grace,
+        });
+        if progress_of(scene, late) != progress_before && verdict.kind == HangKind::Livelock {
+            verdict.kind = HangKind::Slow;
+            verdict.reason = "the iteration says that it makes progress".to_owned();
+        }
+        stacks.sort_by_key(|stack| tells_less(stack, role(scene, test, &overdue, stack)));
+        let kind = match verdict.kind {
+            HangKind::Deadlock => Kind::Deadlock,
+            HangKind::Livelock => Kind::Livelock,
+            HangKind::Slow => Kind::Slow,
+            HangKind::Starvation => Kind::Starvation,
+        };
+        let name = scene.test_name(Some(test)).unwrap_or_default();
+        let involved: Vec<&ThreadStack> = stacks
+            .iter()
+            .filter(|stack| match kind {
+                // Who holds what does not matter when threads wait for each other; who else computes does not
+                // belong to a hang of one thread.
+                Kind::Deadlock => role(scene, test, &overdue, stack) != Role::Bystander,
+                _ => overdue.contains(&stack.id),
+            })
+            .collect();
+        let signature = named(kind, EvidenceSignature::of_hang(kind.word(), &name, involved));
+        let what = describe_late(late);
+        let slot = late.iter().find_map(|late| match late {
+            Overdue::Iteration { worker, .. } => Some(*worker),
+            Overdue::Phase { .. } | Overdue::Loading { .. } => None,
+        });
+        let iteration_seed = slot.map_or(Seed::new(0), |slot| scene.seed_of_slot(slot, seed));
+        let occurrence = scene.occurrence_of_slot(slot, iteration_seed);
+        let mut draft = self.draft(scene, kind, signature, what, Some(test), occurrence, stacks, gaps);
+        draft.finding.reason = Some(verdict.reason);
+        (draft, Decision { certain: verdict.certainty == Certainty::Certain })
+    }
+
+    /// A suspect that came back.
+    pub(crate) fn slow(&self, mut draft: Draft) -> Draft {
+        let name = draft.name().to_owned();
+        let own: Vec<&ThreadStack> = draft.finding.stacks.iter().take(1).collect();
+        draft.finding.signature = named(Kind::Slow, EvidenceSignature::of_hang("slow", &name, own));
+        draft.finding.kind = Kind::Slow;
+        let before = draft.finding.reason.take().unwrap_or_default();
+        draft.finding.reason = Some(format!("it came back in the end; when it was late, {before}"));
+        draft
+    }
+
+    /// Something that grows or was left behind.
+    pub(crate) fn leak(&mut self, scene: &Scene<'_>, seen: LeakSeen) -> Draft {
+        let mut gaps = Vec::new();
+        let LeakSeen { test, what, reason, label, frames, threads } = seen;
+        let mut stacks = Vec::new();
+        if !frames.is_empty() {
+            match self.memory_map(scene.process()) {
+                Ok(map) => {
+                    let frames = self.symbolizer.resolve(&map, &return_addresses(&frames));
+                    stacks.push(given_stack("allocated here", frames));
+                }
+                Err(error) => gaps.push(format!("no stack: {error}")),
+            }
+        }
+        if !threads.is_empty() {
+            let all = self.sample(scene, &mut gaps);
+            stacks.extend(all.into_iter().filter(|stack| threads.contains(&stack.id.0)));
+        }
+        let name = scene.test_name(test).unwrap_or_else(|| "several tests together".to_owned());
+        let frames = stacks.first().map_or(&[][..], |stack| &stack.frames[..]);
+        let signature = named(Kind::Leak, EvidenceSignature::of_stack(&label, &name, None, frames));
+        let occurrence = scene.occurrence_of_slot(None, Seed::new(0));
+        let mut draft = self.draft(scene, Kind::Leak, signature, what, test, occurrence, stacks, gaps);
+        draft.finding.reason = reason;
+        draft
+    }
+
+    fn sample(&mut self, scene: &Scene<'_>, gaps: &mut Vec<String>) -> Vec<ThreadStack> {
+        match capture(scene.process(), &CaptureOptions::default()) {
+            Ok(snapshot) => self.symbolizer.stacks(&snapshot),
+            Err(error) => {
+                let gap = format!("no stacks: {error}");
+                if !gaps.contains(&gap) {
+                    gaps.push(gap);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// All stacks, the failing thread first and with the frames that it reported itself.
+    fn stacks_with(
+        &mut self,
+        scene: &Scene<'_>,
+        tid: u32,
+        frames: Vec<Frame>,
+        gaps: &mut Vec<String>,
+    ) -> Vec<ThreadStack> {
+        let mut stacks = self.sample(scene, gaps);
+        bring_first(&mut stacks, tid);
+        match stacks.first_mut().filter(|stack| stack.id.0 == tid) {
+            Some(stack) if !frames.is_empty() => stack.frames = frames,
+            Some(_) => {}
+            None if !frames.is_empty() => stacks.insert(0, given_stack("failed here", frames)),
+            None => {}
+        }
+        stacks
+    }
+
+    #[allow(clippy::too_many_arguments)] // one place that puts a finding together from what the four paths found
+    fn draft(
+        &self,
+        scene: &Scene<'_>,
+        kind: Kind,
+        signature: Signature,
+        what: String,
+        test: Option<usize>,
+        occurrence: Occurrence,
+        stacks: Vec<ThreadStack>,
+        gaps: Vec<String>,
+    ) -> Draft {
+        let finding = Finding {
+            kind,
+            signature,
+            what,
+            reason: None,
+            test: scene.test_name(test),
+            plugin: scene.plugin(test),
+            occurrence,
+            stacks_text: render::stacks(&stacks, render::RenderOptions::default()),
+            stacks,
+            log_tail: scene.log.tail(),
+            gaps,
+        };
+        Draft { finding, crash: None, test, alive: true, shelved: None }
+    }
+}
+
+/// Unwinders end a walk with a zero.
+fn return_addresses(frames: &[u64]) -> Vec<CodeAddress> {
+    frames.iter().filter(|pc| **pc != 0).map(|pc| CodeAddress::Return(*pc)).collect()
+}
+
+fn named(kind: Kind, signature: EvidenceSignature) -> Signature {
+    Signature { id: format!("{kind}-{}", signature.hash), text: signature.text }
+}
+
+fn nonempty(text: &str, otherwise: &str) -> String {
+    if text.is_empty() { otherwise.to_owned() } else { text.to_owned() }
+}
+
+fn bring_first(stacks: &mut [ThreadStack], tid: u32) {
+    if let Some(position) = stacks.iter().position(|stack| stack.id.0 == tid) {
+        stacks[..=position].rotate_right(1);
+    }
+}
+
+/// A stack that was handed over as addresses.
+fn given_stack(name: &str, frames: Vec<Frame>) -> ThreadStack {
+    ThreadStack {
+        id: ThreadId(0),
+        name: name.to_owned(),
+        crashed: false,
+        state: SchedulerState::Other,
+        syscall: None,
+        wait: Wait::No,
+        cpu_ns: 0,
+        wakeups: 0,
+        frames,
+        omitted: None,
+        end: StackEnd::Root,
+    }
+}
+
+fn role(scene: &Scene<'_>, test: usize, overdue: &[ThreadId], stack: &ThreadStack) -> Role {
+    if overdue.contains(&stack.id) {
+        return Role::Overdue;
+    }
+    let is_worker_of = |test: usize| scene.workers_of(test).contains(&stack.id);
+    if is_worker_of(test) {
+        return Role::SameTest;
+    }
+    if let Some(owner) = scene.layout.test_of_thread(stack.id.0) {
+        return if owner as usize == test { Role::SameTest } else { Role::Bystander };
+    }
+    let other = (0..scene.assignment.plans.len()).filter(|other| *other != test).any(is_worker_of);
+    let plugin = &scene.assignment.plugins[scene.assignment.plans[test].plugin];
+    let in_plugin = stack
+        .frames
+        .iter()
+        .any(|frame| frame.module.as_deref().is_some_and(|module| plugin.as_os_str() == module));
+    if !other && in_plugin { Role::SameTest } else { Role::Bystander }
+}
+
+/// Order of stacks in a hang: threads of the test before bystanders, and those that wait for a lock before those that
+/// only wait for other threads to end; among equals, the late one first.
+fn tells_less(stack: &ThreadStack, role: Role) -> (bool, bool, bool) {
+    let waits_for_end = signature::waiting_call(&stack.frames)
+        .is_some_and(|call| ["join", "scope", "park"].iter().any(|word| call.contains(word)));
+    (role == Role::Bystander, waits_for_end, role != Role::Overdue)
+}
+
+fn progress_of(scene: &Scene<'_>, late: &[Overdue]) -> Vec<u64> {
+    let progress = |late: &Overdue| match late {
+        Overdue::Iteration { worker, .. } => scene.layout.workers[*worker].progress.load(Ordering::Relaxed),
+        Overdue::Phase { .. } | Overdue::Loading { .. } => 0,
+    };
+    late.iter().map(progress).collect()
+}
+
+fn describe_late(late: &[Overdue]) -> String {
+    let longest = |since: fn(&Overdue) -> Duration| late.iter().map(since).max().unwrap_or_default();
+    let since = longest(|late| match late {
+        Overdue::Iteration { since, .. } | Overdue::Phase { since, .. } | Overdue::Loading { since, .. } => {
+            *since
+        }
+    });
+    match late[0] {
+        Overdue::Iteration { .. } if late.len() == 1 => {
+            format!("TestMain has not returned for {}", span(since))
+        }
+        Overdue::Iteration { .. } => {
+            format!("TestMain has not returned for {} on {} workers", span(since), late.len())
+        }
+        Overdue::Loading { .. } => {
+            format!("a constructor of the plugin has not returned for {}", span(since))
+        }
+        Overdue::Phase { phase, .. } => {
+            let call = match phase {
+                TestPhase::Creating => "CreateInstance has not returned",
+                TestPhase::Starting => "OnTestStart has not returned",
+                TestPhase::Cancelling => "OnTestCancelled has not returned",
+                TestPhase::Draining => "a worker has not left TestMain after the test was cancelled",
+                TestPhase::Ending => "OnTestEnd has not returned",
+                TestPhase::Destroying => "DestroyInstance has not returned",
+                _ => "a phase has not ended",
+            };
+            format!("{call} for {}", span(since))
+        }
+    }
+}
+
+/// Whether `abort` was called by the C++ runtime, whose inner functions have no names in a stripped library.
+fn aborted_by_cpp_runtime(frames: &[Frame]) -> bool {
+    let is_abort = |frame: &Frame| frame.function.as_deref() == Some("abort");
+    let caller = frames.iter().skip_while(|frame| !is_abort(frame)).find(|frame| !is_abort(frame));
+    let module = caller.and_then(|frame| frame.module.as_deref()).unwrap_or_default();
+    ["libstdc++", "libc++"].iter().any(|runtime| module.contains(runtime))
+}
+
+/// What the C++ runtime printed before it aborted. The words come through a pipe, so they may come a little late.
+fn last_words(log: &HostLog) -> Option<String> {
+    const PATIENCE: u32 = 20;
+    let mut words = None;
+    for _ in 0..PATIENCE {
+        words = terminate_message(&log.tail());
+        if words.as_deref().is_some_and(|words| words.contains("what():")) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    words
+}
+
+/// What libstdc++ prints before it aborts, on one line. When several threads came to that, nothing says which of the
+/// messages is whose.
+fn terminate_message(log: &str) -> Option<String> {
+    let mut messages: Vec<String> = Vec::new();
+    for (at, _) in log.match_indices("terminate called") {
+        let mut lines = log[at..].lines();
+        let first = lines.next().unwrap_or_default().trim();
+        let what = lines.next().map(str::trim).filter(|line| line.starts_with("what():"));
+        let message = match what {
+            Some(what) => format!("{first}, {what}"),
+            None => first.to_owned(),
+        };
+        if !messages.contains(&message) {
+            messages.push(message);
+        }
+    }
+    (!messages.is_empty()).then(|| messages.join(", or "))
+}

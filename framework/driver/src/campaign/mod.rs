@@ -1,0 +1,151 @@
+//! A campaign: scenarios one after the other, each supervised to its end, with everything on disk.
+
+mod hang;
+mod investigation;
+mod leaks;
+mod mix;
+mod scenario;
+mod supervisor;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use waylay_dist::Seed;
+use waylay_evidence::{Symbolizer, SymbolizerLimits};
+use waylay_page::Clock;
+
+pub use leaks::LeakSettings;
+pub use mix::{Mix, Selection, mix};
+pub use scenario::{Scenario, ScenarioTest};
+pub use waylay_leaks::LeakPolicy;
+
+use crate::catalog::Installation;
+use crate::environment::Environment;
+use crate::host::{HostLog, StartError};
+use crate::report::{FailureLine, Live, Summary};
+use crate::store::{Campaign, CampaignState, FailureStore, Retention, WriteError};
+use crate::sys;
+use investigation::Investigator;
+use supervisor::Supervisor;
+
+/// How a campaign is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder for the results.
+    pub out: PathBuf,
+    /// Everything random comes from here.
+    pub seed: Seed,
+    /// When to end; none means when the scenarios are over.
+    pub duration: Option<Duration>,
+    /// The effective configuration, kept with the results.
+    pub config: String,
+    /// How much evidence to keep.
+    pub retention: Retention,
+    /// Bytes of log to keep.
+    pub log_limit: u64,
+    /// Leave a hung process for a debugger.
+    pub keep_hung: bool,
+    /// Average distance between sampled allocations in bytes; none turns leak detection off.
+    pub heap_sampling: Option<u64>,
+    /// Which leaks are looked for.
+    pub leaks: LeakSettings,
+    /// End the campaign after so many failures.
+    pub stop_after_failures: Option<u64>,
+    /// Longest time that something late is given to come back.
+    pub most_grace: Duration,
+}
+
+/// Why a campaign could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// The disk.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// No host could be started.
+    #[error("{0}")]
+    Start(String),
+}
+
+impl From<StartError> for CampaignError {
+    fn from(error: StartError) -> CampaignError {
+        CampaignError::Start(error.to_string())
+    }
+}
+
+/// Runs scenarios one after the other and returns what came of it.
+///
+/// The first Ctrl-C ends the campaign in order, the second at once.
+pub fn run(
+    scenarios: Vec<Scenario>,
+    problems: Vec<String>,
+    installation: &Installation,
+    options: &Options,
+    live: &mut dyn Live,
+) -> Result<Summary, CampaignError> {
+    sys::watch_for_interrupts();
+    let began = Instant::now();
+    let environment = Environment::capture(&options.config);
+    let mut campaign = Campaign::create(&options.out, options.seed, environment.clone(), &options.config)?;
+    campaign.record.problems = problems;
+    let folder = absolute(campaign.folder());
+    let mut failures = FailureStore::create(&folder, options.retention, options.seed, environment)?;
+    let log = HostLog::create(&folder.join("host.log"), options.log_limit)?;
+    let command = installation.host_command();
+    if command.control.is_none() && options.heap_sampling.is_some() {
+        let text = "the control library is not beside the command: memory leaks cannot be seen";
+        live.note(text);
+        campaign.record.problems.push(text.to_owned());
+    }
+    let deadline = options.duration.map(|time| began + time);
+    let kept_hosts = {
+        let mut supervisor = Supervisor {
+            command,
+            clock: Clock::calibrate(),
+            log,
+            options,
+            campaign: &mut campaign,
+            failures: &mut failures,
+            investigator: Investigator::new(Symbolizer::new(SymbolizerLimits::default())),
+            live,
+            began,
+            kept_hosts: Vec::new(),
+            earlier_iterations: 0,
+            unattributed: Vec::new(),
+        };
+        for scenario in scenarios {
+            if sys::interrupted() || deadline.is_some_and(|end| Instant::now() >= end) {
+                break;
+            }
+            supervisor.run(scenario, deadline)?;
+        }
+        supervisor.kept_hosts
+    };
+    failures.flush()?;
+    campaign.record.failures = failures.total();
+    campaign.record.signatures = failures.signatures() as u64;
+    let iterations: u64 = campaign.record.scenarios.iter().flat_map(|s| &s.tests).map(|t| t.iterations).sum();
+    let exit_code = match (failures.total(), iterations, campaign.record.problems.is_empty()) {
+        (1.., _, _) => 1,
+        (0, 0, _) | (0, _, false) => 2,
+        (0, _, true) => 0,
+    };
+    let lines = failures
+        .entries()
+        .into_iter()
+        .map(|entry| FailureLine::of(entry, failures.folder_of(&entry.signature.id)));
+    let lines = lines.collect();
+    let state = if sys::interrupted() { CampaignState::Stopped } else { CampaignState::Finished };
+    let record = campaign.close(state)?;
+    Ok(Summary {
+        folder,
+        campaign: record,
+        failures: lines,
+        uncatalogued: failures.uncatalogued(),
+        kept_hosts,
+        exit_code,
+    })
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

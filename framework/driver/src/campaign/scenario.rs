@@ -1,0 +1,357 @@
+//! One scenario while it runs: which tests are still in, where each stopped, what was counted.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use waylay_dist::Spec;
+use waylay_host::plan::{TestPlan, WorkerPlan};
+use waylay_page::{Clock, Layout, Ticks, WorkerState};
+
+use crate::failure::WorkerView;
+use crate::host::Limits;
+use crate::store::{ScenarioRecord, TestRecord};
+
+/// A scenario with every pattern expanded and every file found.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// How long it runs; none means until all tests have done their iterations.
+    pub duration: Option<Duration>,
+    /// Its tests.
+    pub tests: Vec<ScenarioTest>,
+}
+
+/// One test of a scenario.
+#[derive(Clone, Debug)]
+pub struct ScenarioTest {
+    /// The plugin's file.
+    pub plugin: PathBuf,
+    /// The test's name.
+    pub name: String,
+    /// Worker threads.
+    pub workers: u32,
+    /// Longest `TestMain`.
+    pub hang_timeout: Duration,
+    /// Longest CreateInstance or OnTestStart.
+    pub start_timeout: Duration,
+    /// Longest OnTestCancelled or OnTestEnd.
+    pub cancel_timeout: Duration,
+    /// Stop after so many iterations, all workers together.
+    pub iterations: Option<u64>,
+    /// Retire the test after so many failures; 0 means never.
+    pub max_failures: u64,
+    /// Watch it for leaks.
+    pub leaks: bool,
+    /// Distributions that replace the test's defaults.
+    pub params: BTreeMap<String, Spec>,
+    /// Replay: run these iterations (one per worker) again and again.
+    pub repeat: Option<Vec<u64>>,
+}
+
+/// Counters of one test over all hosts of the scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Totals {
+    pub(crate) iterations: u64,
+    pub(crate) busy_ticks: u64,
+    pub(crate) shortest: Option<u64>,
+    pub(crate) longest: u64,
+}
+
+impl Totals {
+    fn add(&mut self, other: Totals) {
+        self.iterations += other.iterations;
+        self.busy_ticks += other.busy_ticks;
+        self.shortest = self.shortest.into_iter().chain(other.shortest).min();
+        self.longest = self.longest.max(other.longest);
+    }
+}
+
+/// One test and how far it is.
+pub(crate) struct TestProgress {
+    pub(crate) test: ScenarioTest,
+    /// Number of the next iteration, by worker.
+    next: Vec<u64>,
+    /// Workers that have nothing more to do.
+    finished: Vec<bool>,
+    /// Of hosts that are gone.
+    past: Totals,
+    pub(crate) failures: u64,
+    pub(crate) retired: Option<String>,
+}
+
+/// What one host of a scenario runs: which slot belongs to which test and worker.
+pub(crate) struct Assignment {
+    pub(crate) plugins: Vec<PathBuf>,
+    pub(crate) plans: Vec<TestPlan>,
+    pub(crate) limits: Vec<Limits>,
+    /// Index into the scenario's tests, by the host's test index.
+    pub(crate) tests: Vec<usize>,
+    /// (host test index, worker number), by slot.
+    pub(crate) slots: Vec<(usize, u32)>,
+}
+
+/// The tests of a scenario and their progress.
+pub(crate) struct Progress {
+    pub(crate) name: String,
+    /// One of the scenario's tests runs again, without the others.
+    alone: bool,
+    pub(crate) tests: Vec<TestProgress>,
+}
+
+impl TestProgress {
+    fn new(test: ScenarioTest) -> TestProgress {
+        let next = match &test.repeat {
+            Some(iterations) => (0..test.workers as usize)
+                .map(|worker| iterations.get(worker).or(iterations.first()).copied().unwrap_or(0))
+                .collect(),
+            None => vec![0; test.workers as usize],
+        };
+        let finished = vec![false; test.workers as usize];
+        TestProgress { test, next, finished, past: Totals::default(), failures: 0, retired: None }
+    }
+
+    /// Iterations that are left, or none when there is no limit.
+    fn left(&self) -> Option<u64> {
+        self.test.iterations.map(|limit| limit.saturating_sub(self.past.iterations))
+    }
+
+    pub(crate) fn active(&self) -> bool {
+        self.retired.is_none() && self.left() != Some(0) && !self.finished.iter().all(|finished| *finished)
+    }
+
+    fn plan(&self, plugin: usize, first_slot: usize) -> TestPlan {
+        let at_work = self.finished.iter().filter(|finished| !**finished).count() as u64;
+        let mut place = 0..at_work;
+        let mut share = |finished: bool| match (finished, self.left()) {
+            (true, _) => Some(0),
+            (false, None) => None,
+            // The remainder goes to the first workers, so that the sum is exact.
+            (false, Some(left)) => {
+                Some(left / at_work + u64::from(place.next().is_some_and(|place| place < left % at_work)))
+            }
+        };
+        let workers = (0..u64::from(self.test.workers))
+            .map(|worker| WorkerPlan {
+                slot: first_slot + worker as usize,
+                first_iteration: self.next[worker as usize],
+                iterations: share(self.finished[worker as usize]),
+                repeat: self.test.repeat.is_some(),
+            })
+            .collect();
+        TestPlan { plugin, name: self.test.name.clone(), params: self.test.params.clone(), workers }
+    }
+}
+
+impl Progress {
+    pub(crate) fn new(scenario: Scenario) -> Progress {
+        Progress {
+            name: scenario.name,
+            alone: false,
+            tests: scenario.tests.into_iter().map(TestProgress::new).collect(),
+        }
+    }
+
+    /// The same scenario with that test only, from its beginning.
+    pub(crate) fn alone(&self, test: &TestProgress) -> Progress {
+        Progress { name: self.name.clone(), alone: true, tests: vec![TestProgress::new(test.test.clone())] }
+    }
+
+    pub(crate) fn any_active(&self) -> bool {
+        self.tests.iter().any(TestProgress::active)
+    }
+
+    /// What the next host is to run.
+    pub(crate) fn assign(&self) -> Assignment {
+        let mut made = Assignment {
+            plugins: Vec::new(),
+            plans: Vec::new(),
+            limits: Vec::new(),
+            tests: Vec::new(),
+            slots: Vec::new(),
+        };
+        for (index, progress) in self.tests.iter().enumerate().filter(|(_, progress)| progress.active()) {
+            let test = &progress.test;
+            let plugin = made.plugins.iter().position(|known| *known == test.plugin).unwrap_or_else(|| {
+                made.plugins.push(test.plugin.clone());
+                made.plugins.len() - 1
+            });
+            made.plans.push(progress.plan(plugin, made.slots.len()));
+            made.limits.push(Limits {
+                hang: test.hang_timeout,
+                start: test.start_timeout,
+                cancel: test.cancel_timeout,
+            });
+            let host_test = made.tests.len();
+            made.slots.extend((0..test.workers).map(|worker| (host_test, worker)));
+            made.tests.push(index);
+        }
+        made
+    }
+
+    /// Takes over what a host counted, when the host is gone.
+    pub(crate) fn account(&mut self, assignment: &Assignment, layout: &Layout) {
+        for (slot, (host_test, worker)) in assignment.slots.iter().enumerate() {
+            let progress = &mut self.tests[assignment.tests[*host_test]];
+            let words = &layout.workers[slot];
+            progress.past.add(read(layout, slot));
+            progress.finished[*worker as usize] |= WorkerState::load(&words.state) == WorkerState::Finished;
+            if WorkerState::load(&words.state) != WorkerState::Idle && progress.test.repeat.is_none() {
+                // The iteration that was running when the host died is not run again.
+                progress.next[*worker as usize] = words.iteration.load(Ordering::Relaxed) + 1;
+            }
+        }
+    }
+
+    /// The numbers of all tests, with those of the running host.
+    pub(crate) fn totals(&self, running: Option<(&Assignment, &Layout)>) -> Vec<Totals> {
+        let mut all: Vec<Totals> = self.tests.iter().map(|progress| progress.past).collect();
+        if let Some((assignment, layout)) = running {
+            for (slot, (host_test, _)) in assignment.slots.iter().enumerate() {
+                all[assignment.tests[*host_test]].add(read(layout, slot));
+            }
+        }
+        all
+    }
+
+    /// The scenario's part of `campaign.json`.
+    pub(crate) fn record(
+        &self,
+        mode: &str,
+        elapsed: Duration,
+        clock: &Clock,
+        running: Option<(&Assignment, &Layout)>,
+    ) -> ScenarioRecord {
+        let nanos = |ticks: f64| clock.nanos(ticks);
+        let tests = self.tests.iter().zip(self.totals(running)).map(|(progress, totals)| TestRecord {
+            name: progress.test.name.clone(),
+            plugin: progress.test.plugin.clone(),
+            workers: progress.test.workers,
+            iterations: totals.iterations,
+            failures: progress.failures,
+            average_ns: nanos(totals.busy_ticks as f64 / totals.iterations.max(1) as f64),
+            shortest_ns: nanos(totals.shortest.unwrap_or(0) as f64),
+            longest_ns: nanos(totals.longest as f64),
+            retired: progress.retired.clone(),
+        });
+        let alone = if self.alone { format!(" ({} alone)", self.tests[0].test.name) } else { String::new() };
+        ScenarioRecord {
+            name: format!("{}{alone}", self.name),
+            mode: mode.to_owned(),
+            seconds: elapsed.as_secs_f64(),
+            tests: tests.collect(),
+        }
+    }
+}
+
+impl Assignment {
+    /// What every worker is doing.
+    pub(crate) fn views(&self, layout: &Layout, clock: &Clock) -> Vec<WorkerView> {
+        let now = clock.now();
+        let view = |(slot, (test, worker)): (usize, &(usize, u32))| {
+            let words = &layout.workers[slot];
+            let state = WorkerState::load(&words.state);
+            let entered = Ticks(words.entered_at.load(Ordering::Relaxed));
+            WorkerView {
+                test: self.plans[*test].name.clone(),
+                worker: *worker,
+                tid: words.tid.load(Ordering::Relaxed),
+                state: format!("{state:?}").to_lowercase(),
+                iteration: words.iteration.load(Ordering::Relaxed),
+                for_ms: clock.duration(now.since(entered)).as_millis() as u64,
+            }
+        };
+        self.slots.iter().enumerate().map(view).collect()
+    }
+}
+
+fn read(layout: &Layout, slot: usize) -> Totals {
+    let words = &layout.workers[slot];
+    let iterations = words.finished.load(Ordering::Relaxed);
+    Totals {
+        iterations,
+        busy_ticks: words.busy.load(Ordering::Relaxed),
+        shortest: (iterations > 0).then(|| words.shortest.load(Ordering::Relaxed)),
+        longest: words.longest.load(Ordering::Relaxed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waylay_page::Page;
+
+    fn test(name: &str, workers: u32, iterations: Option<u64>) -> ScenarioTest {
+        ScenarioTest {
+            plugin: format!("lib{name}.so").into(),
+            name: name.to_owned(),
+            workers,
+            hang_timeout: Duration::from_secs(1),
+            start_timeout: Duration::from_secs(1),
+            cancel_timeout: Duration::from_secs(1),
+            iterations,
+            max_failures: 0,
+            leaks: true,
+            params: BTreeMap::new(),
+            repeat: None,
+        }
+    }
+
+    fn progress(tests: Vec<ScenarioTest>) -> Progress {
+        Progress::new(Scenario { name: "s".into(), duration: None, tests })
+    }
+
+    #[test]
+    fn iterations_are_split_exactly_and_slots_do_not_overlap() {
+        let assignment = progress(vec![test("a", 3, Some(10)), test("b", 2, None)]).assign();
+        let counts: Vec<Option<u64>> = assignment.plans[0].workers.iter().map(|w| w.iterations).collect();
+        assert_eq!(counts, [Some(4), Some(3), Some(3)]);
+        let slots: Vec<usize> =
+            assignment.plans.iter().flat_map(|p| p.workers.iter().map(|w| w.slot)).collect();
+        assert_eq!(slots, [0, 1, 2, 3, 4]);
+        assert_eq!(assignment.slots, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn after_a_restart_no_iteration_is_run_twice_and_the_count_goes_on() {
+        let mut progress = progress(vec![test("a", 1, Some(10))]);
+        let page = Page::create(&Clock::calibrate()).unwrap();
+        let assignment = progress.assign();
+        let slot = &page.layout().workers[0];
+        WorkerState::Running.store(&slot.state);
+        slot.iteration.store(4, Ordering::SeqCst);
+        slot.finished.store(4, Ordering::SeqCst);
+        progress.account(&assignment, page.layout());
+        let next = progress.assign();
+        assert_eq!(next.plans[0].workers[0].first_iteration, 5);
+        assert_eq!(next.plans[0].workers[0].iterations, Some(6));
+    }
+
+    #[test]
+    fn a_worker_that_has_nothing_more_to_do_is_not_called_again() {
+        let mut progress = progress(vec![test("a", 2, Some(11))]);
+        let page = Page::create(&Clock::calibrate()).unwrap();
+        let assignment = progress.assign();
+        let slots = &page.layout().workers;
+        WorkerState::Finished.store(&slots[0].state);
+        slots[0].finished.store(2, Ordering::SeqCst);
+        WorkerState::Done.store(&slots[1].state);
+        slots[1].finished.store(5, Ordering::SeqCst);
+        progress.account(&assignment, page.layout());
+        let counts: Vec<Option<u64>> =
+            progress.assign().plans[0].workers.iter().map(|w| w.iterations).collect();
+        assert_eq!(counts, [Some(0), Some(4)]);
+        WorkerState::Finished.store(&slots[1].state);
+        progress.account(&assignment, page.layout());
+        assert!(!progress.any_active());
+    }
+
+    #[test]
+    fn a_retired_or_finished_test_is_not_assigned() {
+        let mut progress = progress(vec![test("a", 1, None), test("b", 1, Some(0)), test("c", 1, None)]);
+        progress.tests[0].retired = Some("failed too often".into());
+        assert_eq!(progress.assign().tests, [2]);
+    }
+}

@@ -1,0 +1,192 @@
+//! A config file as it was written: every key typed and placed, nothing decided yet.
+//!
+//! Optional keys stay optional here, so that `[defaults]` can fill what a test leaves open and the command
+//! line can replace what the file says. [`validate`](super::validate) turns this into a
+//! [`Config`](super::Config).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::de::DeTable;
+use waylay_dist::Seed;
+
+use super::bytes::ByteSize;
+use super::distribution::PlacedSpec;
+use super::mode::Mode;
+use super::pattern::Pattern;
+use super::reader::{Findings, TableReader};
+use super::source::{At, Span};
+
+type Optional<T> = Option<At<T>>;
+
+/// The whole file.
+pub(super) struct ConfigFile {
+    pub(super) seed: Optional<Seed>,
+    pub(super) duration: Optional<Duration>,
+    pub(super) out: Optional<PathBuf>,
+    pub(super) plugin_path: Vec<At<PathBuf>>,
+    pub(super) defaults: TestKeys,
+    pub(super) scenarios: Vec<ScenarioTable>,
+    pub(super) leaks: LeakKeys,
+    pub(super) evidence: EvidenceKeys,
+}
+
+/// One `[[scenario]]`.
+pub(super) struct ScenarioTable {
+    pub(super) span: Span,
+    pub(super) name: Optional<String>,
+    pub(super) mode: Optional<Mode>,
+    pub(super) duration: Optional<Duration>,
+    pub(super) share: Optional<f64>,
+    pub(super) tests: Vec<TestTable>,
+}
+
+/// One `[[scenario.test]]`.
+pub(super) struct TestTable {
+    pub(super) span: Span,
+    pub(super) plugin: Optional<String>,
+    pub(super) name: Optional<Pattern>,
+    pub(super) keys: TestKeys,
+    pub(super) params: Vec<(At<String>, PlacedSpec)>,
+}
+
+/// The keys that a test and `[defaults]` have in common.
+#[derive(Default)]
+pub(super) struct TestKeys {
+    pub(super) workers: Optional<u32>,
+    pub(super) hang_timeout: Optional<Duration>,
+    pub(super) start_timeout: Optional<Duration>,
+    pub(super) cancel_timeout: Optional<Duration>,
+    pub(super) iterations: Optional<u64>,
+    pub(super) max_failures: Optional<u64>,
+    pub(super) leaks: Optional<bool>,
+}
+
+/// `[leaks]`.
+#[derive(Default)]
+pub(super) struct LeakKeys {
+    pub(super) enabled: Optional<bool>,
+    pub(super) sample_bytes: Optional<ByteSize>,
+    pub(super) warm_up: Optional<Duration>,
+    pub(super) false_alarms_per_hour: Optional<f64>,
+    pub(super) handles: Optional<bool>,
+    pub(super) threads: Optional<bool>,
+}
+
+/// `[evidence]`.
+#[derive(Default)]
+pub(super) struct EvidenceKeys {
+    pub(super) dumps_per_signature: Optional<u32>,
+    pub(super) max_signatures: Optional<u32>,
+    pub(super) keep_hung: Optional<bool>,
+    pub(super) log_limit: Optional<ByteSize>,
+}
+
+impl ConfigFile {
+    pub(super) fn read(document: &DeTable<'_>, findings: &Findings) -> Self {
+        let mut reader = TableReader::new(document, Span::default(), "a config", findings);
+        let file = Self {
+            seed: reader.optional("seed"),
+            duration: reader.optional("duration"),
+            out: reader.optional("out"),
+            plugin_path: reader.list("plugin-path"),
+            defaults: reader.table("defaults", "defaults").map(TestKeys::read_alone).unwrap_or_default(),
+            scenarios: reader
+                .required_tables("scenario", "a scenario", "add a [[scenario]] with a [[scenario.test]]")
+                .into_iter()
+                .map(ScenarioTable::read)
+                .collect(),
+            leaks: reader.table("leaks", "leaks").map(LeakKeys::read).unwrap_or_default(),
+            evidence: reader.table("evidence", "evidence").map(EvidenceKeys::read).unwrap_or_default(),
+        };
+        reader.finish();
+        file
+    }
+}
+
+impl ScenarioTable {
+    fn read(mut reader: TableReader<'_, '_>) -> Self {
+        let scenario = Self {
+            span: reader.span(),
+            name: reader.required("name"),
+            mode: reader.optional("mode"),
+            duration: reader.optional("duration"),
+            share: reader.optional("share"),
+            tests: reader
+                .required_tables("test", "a test", "add a [[scenario.test]]")
+                .into_iter()
+                .map(TestTable::read)
+                .collect(),
+        };
+        reader.finish();
+        scenario
+    }
+}
+
+impl TestTable {
+    fn read(mut reader: TableReader<'_, '_>) -> Self {
+        let findings = reader.findings();
+        let test = Self {
+            span: reader.span(),
+            plugin: reader.required("plugin"),
+            name: reader.optional("name"),
+            keys: TestKeys::read(&mut reader),
+            params: reader
+                .table("params", "params")
+                .into_iter()
+                .flat_map(TableReader::entries)
+                .filter_map(|(name, value)| Some((name, PlacedSpec::read(value, findings)?)))
+                .collect(),
+        };
+        reader.finish();
+        test
+    }
+}
+
+impl TestKeys {
+    fn read(reader: &mut TableReader<'_, '_>) -> Self {
+        Self {
+            workers: reader.optional("workers"),
+            hang_timeout: reader.optional("hang-timeout"),
+            start_timeout: reader.optional("start-timeout"),
+            cancel_timeout: reader.optional("cancel-timeout"),
+            iterations: reader.optional("iterations"),
+            max_failures: reader.optional("max-failures"),
+            leaks: reader.optional("leaks"),
+        }
+    }
+
+    fn read_alone(mut reader: TableReader<'_, '_>) -> Self {
+        let keys = Self::read(&mut reader);
+        reader.finish();
+        keys
+    }
+}
+
+impl LeakKeys {
+    fn read(mut reader: TableReader<'_, '_>) -> Self {
+        let keys = Self {
+            enabled: reader.optional("enabled"),
+            sample_bytes: reader.optional("sample-bytes"),
+            warm_up: reader.optional("warm-up"),
+            false_alarms_per_hour: reader.optional("false-alarms-per-hour"),
+            handles: reader.optional("handles"),
+            threads: reader.optional("threads"),
+        };
+        reader.finish();
+        keys
+    }
+}
+
+impl EvidenceKeys {
+    fn read(mut reader: TableReader<'_, '_>) -> Self {
+        let keys = Self {
+            dumps_per_signature: reader.optional("dumps-per-signature"),
+            max_signatures: reader.optional("max-signatures"),
+            keep_hung: reader.optional("keep-hung"),
+            log_limit: reader.optional("log-limit"),
+        };
+        reader.finish();
+        keys
+    }
+}

@@ -1,0 +1,165 @@
+//! The config file: TOML → placed keys → [`Config`].
+//!
+//! ```text
+//! text ──toml──> tables with spans ──file──> keys, typed and placed ──validate──> Config
+//!                       \___________________ problems ___________________/──> Diagnostics
+//! ```
+//!
+//! Every problem of a file is found in one pass and shown with file, line, column and a caret, and with the
+//! name that was probably meant. Nothing here touches the operating system, except that [`load`] reads the
+//! file. What can only be checked with plugins at hand (is there such a plugin, a test, a parameter?) is
+//! checked elsewhere, with the spans that [`Config`] keeps and the same [`Diagnostics`].
+
+mod allotment;
+mod bytes;
+mod diagnostic;
+mod distribution;
+mod file;
+mod mode;
+mod pattern;
+mod print;
+mod reader;
+mod render;
+mod settings;
+mod source;
+pub(crate) mod suggestion;
+mod validate;
+mod value;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml::de::DeTable;
+
+pub use bytes::{ByteSize, ByteSizeError};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use mode::Mode;
+pub use pattern::Pattern;
+pub use settings::{Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test};
+pub use source::{At, Position, Source, Span};
+
+use file::ConfigFile;
+use reader::Findings;
+
+/// A checked config and the text it came from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What will run.
+    pub config: Config,
+    /// The text that the config's spans point into.
+    pub source: Arc<Source>,
+    /// The folder that plugin paths are relative to; empty for the current one.
+    pub folder: PathBuf,
+}
+
+impl Loaded {
+    /// The folders that the config adds to those where plugins are looked for.
+    pub fn plugin_folders(&self) -> Vec<PathBuf> {
+        self.config.plugin_path.iter().map(|path| self.folder.join(&path.value)).collect()
+    }
+
+    /// The config with every path written out, so that it says the same when it is read from another folder.
+    pub fn portable(&self) -> Config {
+        let absolute = |path: &Path| {
+            let joined = Path::new(".").join(&self.folder).join(path);
+            std::path::absolute(&joined).unwrap_or(joined)
+        };
+        let mut config = self.config.clone();
+        config.out = std::path::absolute(&config.out).unwrap_or(config.out);
+        for folder in &mut config.plugin_path {
+            folder.value = absolute(&folder.value);
+        }
+        // Plugins that are only named are looked for beside the config, too.
+        config.plugin_path.push(At::new(absolute(Path::new(".")), Span::default()));
+        for test in config.scenarios.iter_mut().flat_map(|scenario| &mut scenario.tests) {
+            if let PluginRef::Path(path) = &mut test.plugin.value {
+                let here = absolute(path);
+                *path = if here.exists() { here } else { std::path::absolute(&*path).unwrap_or(here) };
+            }
+        }
+        config
+    }
+
+    /// Problems that were found later, at spans that the config kept.
+    pub fn diagnostics(&self, list: Vec<Diagnostic>) -> Diagnostics {
+        Diagnostics::new(Arc::clone(&self.source), list)
+    }
+}
+
+/// Why a config could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read the config {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The file is not text.
+    #[error("the config {} is not UTF-8 text: byte {valid} is the first that is not", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes are.
+        valid: usize,
+    },
+    /// The file has problems.
+    #[error(transparent)]
+    Invalid(#[from] Diagnostics),
+}
+
+/// Reads and checks a config file.
+///
+/// # Errors
+/// When it cannot be read, or with every problem it has.
+pub fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, LoadError> {
+    let bytes = std::fs::read(path).map_err(|error| LoadError::Read { path: path.to_owned(), error })?;
+    let text = String::from_utf8(bytes).map_err(|error| LoadError::NotText {
+        path: path.to_owned(),
+        valid: error.utf8_error().valid_up_to(),
+    })?;
+    let mut loaded = parse(Source::new(path.display().to_string(), text), overrides)?;
+    loaded.folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    Ok(loaded)
+}
+
+/// Checks a config that is already in memory, such as the embedded one.
+///
+/// # Errors
+/// Every problem it has.
+pub fn parse(source: Source, overrides: &Overrides) -> Result<Loaded, Diagnostics> {
+    let (document, errors) = DeTable::parse_recoverable(source.text());
+    let syntax: Vec<_> = errors.iter().map(|error| syntax_error(&source, error)).collect();
+    let findings = Findings::new(!syntax.is_empty());
+    let file = ConfigFile::read(document.get_ref(), &findings);
+    let config = validate::validate(file, overrides, &findings);
+
+    let mut problems = findings.into_list();
+    problems.retain(|problem| !syntax.iter().any(|error| hides(&source, error, problem)));
+    problems.extend(syntax);
+
+    let source = Arc::new(source);
+    if problems.is_empty() {
+        Ok(Loaded { config, source, folder: PathBuf::new() })
+    } else {
+        Err(Diagnostics::new(source, problems))
+    }
+}
+
+/// Whether a problem may only come from what the parser made of a broken line: it is on that line, or the
+/// line is a table's header and the problem is on a key below, which then landed in another table.
+fn hides(source: &Source, syntax: &Diagnostic, problem: &Diagnostic) -> bool {
+    let is_header = |line: usize| source.line(line).trim_start().starts_with('[');
+    let broken = source.position(syntax.span.start).line;
+    let line = source.position(problem.span.start).line;
+    line == broken || (line > broken && is_header(broken) && !(broken + 1..=line).any(is_header))
+}
+
+fn syntax_error(source: &Source, error: &toml::de::Error) -> Diagnostic {
+    let end = source.text().len();
+    let span = error.span().map_or(Span { start: end, end }, Span::from);
+    Diagnostic::error(span, error.message())
+}

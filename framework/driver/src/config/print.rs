@@ -1,0 +1,96 @@
+//! The config that is in effect, as TOML: every key of every test, defaults included.
+//!
+//! What is printed reads back as the same [`Config`].
+
+use std::fmt;
+
+use waylay_dist::format_duration;
+
+use super::settings::{Config, Length, Scenario, Test};
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(seed) = self.seed {
+            writeln!(f, "seed = \"{seed}\"")?;
+        }
+        if let Some(duration) = self.duration {
+            writeln!(f, "duration = \"{}\"", format_duration(duration))?;
+        }
+        writeln!(f, "out = {}", quoted(self.out.display()))?;
+        let folders: Vec<_> = self.plugin_path.iter().map(|folder| quoted(folder.value.display())).collect();
+        writeln!(f, "plugin-path = [{}]", folders.join(", "))?;
+        for scenario in &self.scenarios {
+            write_scenario(f, scenario)?;
+        }
+
+        let leaks = &self.leaks;
+        writeln!(f, "\n[leaks]")?;
+        writeln!(f, "enabled = {}", leaks.enabled)?;
+        writeln!(f, "sample-bytes = \"{}\"", leaks.sample_bytes)?;
+        writeln!(f, "warm-up = \"{}\"", format_duration(leaks.warm_up))?;
+        writeln!(f, "false-alarms-per-hour = {}", toml::Value::from(leaks.false_alarms_per_hour))?;
+        writeln!(f, "handles = {}", leaks.handles)?;
+        writeln!(f, "threads = {}", leaks.threads)?;
+
+        let evidence = &self.evidence;
+        writeln!(f, "\n[evidence]")?;
+        writeln!(f, "dumps-per-signature = {}", evidence.dumps_per_signature)?;
+        writeln!(f, "max-signatures = {}", evidence.max_signatures)?;
+        writeln!(f, "keep-hung = {}", evidence.keep_hung)?;
+        writeln!(f, "log-limit = \"{}\"", evidence.log_limit)
+    }
+}
+
+fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Result {
+    writeln!(f, "\n[[scenario]]")?;
+    writeln!(f, "name = {}", quoted(&scenario.name.value))?;
+    writeln!(f, "mode = \"{}\"", scenario.mode)?;
+    match scenario.length {
+        Length::Fixed(duration) => writeln!(f, "duration = \"{}\"", format_duration(duration))?,
+        Length::Share(share) => writeln!(f, "share = {}", toml::Value::from(share))?,
+    }
+    scenario.tests.iter().try_for_each(|test| write_test(f, test))
+}
+
+fn write_test(f: &mut fmt::Formatter<'_>, test: &Test) -> fmt::Result {
+    writeln!(f, "\n  [[scenario.test]]")?;
+    writeln!(f, "  plugin = {}", quoted(&test.plugin.value))?;
+    writeln!(f, "  name = {}", quoted(&test.name.value))?;
+    writeln!(f, "  workers = {}", test.workers)?;
+    writeln!(f, "  hang-timeout = \"{}\"", format_duration(test.hang_timeout))?;
+    writeln!(f, "  start-timeout = \"{}\"", format_duration(test.start_timeout))?;
+    writeln!(f, "  cancel-timeout = \"{}\"", format_duration(test.cancel_timeout))?;
+    if let Some(iterations) = test.iterations {
+        writeln!(f, "  iterations = {iterations}")?;
+    }
+    writeln!(f, "  max-failures = {}", test.max_failures.map_or(0, u64::from))?;
+    writeln!(f, "  leaks = {}", test.leaks)?;
+    if !test.params.is_empty() {
+        writeln!(f, "    [scenario.test.params]")?;
+    }
+    for param in &test.params {
+        writeln!(f, "    {} = {}", key(&param.name.value), param.spec.value)?;
+    }
+    Ok(())
+}
+
+/// A key: bare where TOML allows it.
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }
+}
+
+/// A basic string on one line, which can stand for a value and for a key.
+fn quoted(text: impl fmt::Display) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.to_string().chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}

@@ -1,0 +1,242 @@
+//! Turns what was written into what will run: fills defaults in and checks what no key can tell alone.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use waylay_dist::format_duration;
+
+use super::bytes::ByteSize;
+use super::diagnostic::Diagnostic;
+use super::file::{ConfigFile, EvidenceKeys, LeakKeys, ScenarioTable, TestKeys, TestTable};
+use super::mode::Mode;
+use super::pattern::Pattern;
+use super::reader::Findings;
+use super::settings::{
+    Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test, default,
+};
+use super::source::At;
+
+/// More threads of one test than this are a slip of the finger.
+const MAX_WORKERS: u32 = 1024;
+
+/// The checked config. It is only to be used when nothing was found: what is wrong has been replaced by
+/// defaults so that the rest can be checked in the same pass.
+pub(super) fn validate(file: ConfigFile, overrides: &Overrides, findings: &Findings) -> Config {
+    positive(file.duration, "a campaign's duration", findings);
+    names_differ(&file.scenarios, findings);
+    if overrides.duration.is_none() {
+        times_fit(&file, findings);
+    }
+    let leaks = leaks(file.leaks, findings);
+    let scenarios = file
+        .scenarios
+        .into_iter()
+        .map(|scenario| self::scenario(scenario, &file.defaults, &leaks, findings))
+        .collect();
+    test_keys(&file.defaults, findings);
+    Config {
+        seed: overrides.seed.or(value(file.seed)),
+        duration: overrides.duration.or(value(file.duration)),
+        out: overrides.out.clone().or(value(file.out)).unwrap_or_else(|| PathBuf::from(default::OUT)),
+        plugin_path: file.plugin_path,
+        scenarios,
+        leaks,
+        evidence: evidence(file.evidence, overrides, findings),
+    }
+}
+
+fn value<T>(at: Option<At<T>>) -> Option<T> {
+    at.map(|at| at.value)
+}
+
+fn positive(time: Option<At<Duration>>, what: &str, findings: &Findings) {
+    if let Some(At { value: Duration::ZERO, span }) = time {
+        findings.add(Diagnostic::error(span, format!("{what} must be longer than zero")));
+    }
+}
+
+fn names_differ(scenarios: &[ScenarioTable], findings: &Findings) {
+    for (i, scenario) in scenarios.iter().enumerate() {
+        let Some(name) = &scenario.name else { continue };
+        if name.value.is_empty() {
+            findings.add(Diagnostic::error(name.span, "a scenario's name cannot be empty"));
+        } else if let Some(first) =
+            scenarios[..i].iter().filter_map(|other| other.name.as_ref()).find(|other| *other == name)
+        {
+            findings.add(
+                Diagnostic::error(name.span, format!("two scenarios are named `{}`", name.value))
+                    .related(first.span, "the first is here"),
+            );
+        }
+    }
+}
+
+/// Every scenario gets time, and those without an end of their own do not keep others from starting.
+fn times_fit(file: &ConfigFile, findings: &Findings) {
+    let fixed: Duration = file.scenarios.iter().filter_map(|scenario| value(scenario.duration)).sum();
+    let open = || file.scenarios.iter().filter(|scenario| scenario.duration.is_none());
+    match file.duration {
+        Some(total) if fixed > total.value => findings.add(Diagnostic::error(
+            total.span,
+            format!("the scenarios last {} together, longer than the campaign", format_duration(fixed)),
+        )),
+        Some(total) if fixed == total.value && fixed > Duration::ZERO => {
+            for scenario in open() {
+                findings.add(
+                    Diagnostic::error(scenario.span, "no time is left for this scenario")
+                        .related(total.span, "the others take all of the campaign"),
+                );
+            }
+        }
+        Some(_) => {}
+        None => {
+            let endless = |scenario: &&ScenarioTable| {
+                let counted = |test: &TestTable| test.keys.iterations.or(file.defaults.iterations).is_some();
+                scenario.duration.is_none() && !scenario.tests.iter().all(counted)
+            };
+            let last = file.scenarios.len().saturating_sub(1);
+            for scenario in file.scenarios[..last].iter().filter(endless) {
+                findings.add(
+                    Diagnostic::error(
+                        scenario.span,
+                        "this scenario would never end and the next never start",
+                    )
+                    .help("give it a `duration`, or give the campaign one"),
+                );
+            }
+        }
+    }
+}
+
+fn scenario(table: ScenarioTable, defaults: &TestKeys, leaks: &Leaks, findings: &Findings) -> Scenario {
+    let mode = table.mode.unwrap_or(At::new(Mode::Free, table.span));
+    if let Err(reason) = mode.value.available() {
+        findings.add(
+            Diagnostic::error(mode.span, format!("mode `{}` cannot run: {reason}", mode.value))
+                .help("`free` can"),
+        );
+    }
+    positive(table.duration, "a scenario's duration", findings);
+    if let Some(share) = table.share {
+        if !(share.value > 0.0 && share.value.is_finite()) {
+            findings.add(Diagnostic::error(share.span, "a share must be greater than 0"));
+        }
+        if let Some(duration) = table.duration {
+            findings.add(
+                Diagnostic::error(share.span, "a scenario has a duration or a share, not both")
+                    .related(duration.span, "its duration is here"),
+            );
+        }
+    }
+    let tests: Vec<Test> =
+        table.tests.into_iter().map(|test| self::test(test, defaults, leaks, findings)).collect();
+    for (i, test) in tests.iter().enumerate() {
+        if let Some(first) =
+            tests[..i].iter().find(|other| other.plugin == test.plugin && other.name == test.name)
+        {
+            findings.add(
+                Diagnostic::error(
+                    test.name.span,
+                    format!("`{}` of `{}` is in this scenario twice", test.name.value, test.plugin.value),
+                )
+                .related(first.name.span, "the first is here"),
+            );
+        }
+    }
+    Scenario {
+        name: table.name.unwrap_or(At::new(String::new(), table.span)),
+        mode: mode.value,
+        length: match table.duration {
+            Some(duration) => Length::Fixed(duration.value),
+            None => Length::Share(value(table.share).unwrap_or(default::SHARE)),
+        },
+        tests,
+    }
+}
+
+fn test(table: TestTable, defaults: &TestKeys, leaks: &Leaks, findings: &Findings) -> Test {
+    let TestTable { span, plugin, name, keys, params } = table;
+    if let Some(plugin) = plugin.as_ref().filter(|plugin| plugin.value.is_empty()) {
+        findings.add(Diagnostic::error(plugin.span, "a plugin's name cannot be empty"));
+    }
+    test_keys(&keys, findings);
+    Test {
+        plugin: plugin.unwrap_or(At::new(String::new(), span)).map(|text| PluginRef::new(&text)),
+        name: name.unwrap_or(At::new(Pattern::new("*"), span)),
+        workers: value(keys.workers.or(defaults.workers)).unwrap_or(default::WORKERS),
+        hang_timeout: value(keys.hang_timeout.or(defaults.hang_timeout)).unwrap_or(default::HANG_TIMEOUT),
+        start_timeout: value(keys.start_timeout.or(defaults.start_timeout)).unwrap_or(default::START_TIMEOUT),
+        cancel_timeout: value(keys.cancel_timeout.or(defaults.cancel_timeout))
+            .unwrap_or(default::CANCEL_TIMEOUT),
+        iterations: value(keys.iterations.or(defaults.iterations)).and_then(NonZeroU64::new),
+        max_failures: NonZeroU64::new(
+            value(keys.max_failures.or(defaults.max_failures)).unwrap_or(default::MAX_FAILURES),
+        ),
+        leaks: value(keys.leaks.or(defaults.leaks)).unwrap_or(leaks.enabled),
+        params: params
+            .into_iter()
+            .filter_map(|(name, placed)| {
+                let dist = placed.check(findings)?;
+                Some(Param { name, spec: placed.spec, dist })
+            })
+            .collect(),
+    }
+}
+
+fn test_keys(keys: &TestKeys, findings: &Findings) {
+    if let Some(workers) = keys.workers {
+        if workers.value == 0 {
+            findings.add(Diagnostic::error(workers.span, "a test needs at least one worker"));
+        } else if workers.value > MAX_WORKERS {
+            findings
+                .add(Diagnostic::error(workers.span, format!("a test has at most {MAX_WORKERS} workers")));
+        }
+    }
+    positive(keys.hang_timeout, "a timeout", findings);
+    positive(keys.start_timeout, "a timeout", findings);
+    positive(keys.cancel_timeout, "a timeout", findings);
+    if let Some(iterations) = keys.iterations.filter(|iterations| iterations.value == 0) {
+        findings.add(
+            Diagnostic::error(iterations.span, "a test that stops after 0 iterations never runs")
+                .help("leave `iterations` out to run until the scenario ends"),
+        );
+    }
+}
+
+fn leaks(keys: LeakKeys, findings: &Findings) -> Leaks {
+    if let Some(At { value: ByteSize(0), span }) = keys.sample_bytes {
+        findings.add(
+            Diagnostic::error(span, "sample-bytes must be greater than 0").help("\"1B\" samples everything"),
+        );
+    }
+    positive(keys.warm_up, "a warm-up", findings);
+    if let Some(rate) = keys.false_alarms_per_hour
+        && !(rate.value > 0.0 && rate.value < 1.0)
+    {
+        findings.add(Diagnostic::error(rate.span, "false-alarms-per-hour must lie between 0 and 1"));
+    }
+    Leaks {
+        enabled: value(keys.enabled).unwrap_or(true),
+        sample_bytes: value(keys.sample_bytes).unwrap_or(default::SAMPLE_BYTES),
+        warm_up: value(keys.warm_up).unwrap_or(default::LEAK_WARM_UP),
+        false_alarms_per_hour: value(keys.false_alarms_per_hour).unwrap_or(default::FALSE_ALARMS_PER_HOUR),
+        handles: value(keys.handles).unwrap_or(true),
+        threads: value(keys.threads).unwrap_or(true),
+    }
+}
+
+fn evidence(keys: EvidenceKeys, overrides: &Overrides, findings: &Findings) -> Evidence {
+    if let Some(signatures) = keys.max_signatures.filter(|signatures| signatures.value == 0) {
+        findings.add(Diagnostic::error(signatures.span, "at least one signature must be kept"));
+    }
+    if let Some(limit) = keys.log_limit.filter(|limit| limit.value < ByteSize(4096)) {
+        findings.add(Diagnostic::error(limit.span, "a log needs at least 4KiB"));
+    }
+    Evidence {
+        dumps_per_signature: value(keys.dumps_per_signature).unwrap_or(default::DUMPS_PER_SIGNATURE),
+        max_signatures: value(keys.max_signatures).unwrap_or(default::MAX_SIGNATURES),
+        keep_hung: overrides.keep_hung.or(value(keys.keep_hung)).unwrap_or(false),
+        log_limit: value(keys.log_limit).unwrap_or(default::LOG_LIMIT),
+    }
+}

@@ -1,0 +1,166 @@
+//! A failure, as data: what broke, where, how often, and how to see it again. This is what `failure.json` holds.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use waylay_dist::Seed;
+use waylay_evidence::ThreadStack;
+
+use crate::environment::Environment;
+
+/// Format of [`FailureEntry`]; changes when a reader of the old form would misunderstand.
+pub const FORMAT: u32 = 1;
+
+/// What broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A fatal signal, an abort, a call of `exit`, a process that vanished.
+    Crash,
+    /// The test, or an assertion in the code under test, noticed something wrong; a panic or exception.
+    Assert,
+    /// Threads wait for each other and use no processor time.
+    Deadlock,
+    /// Threads use processor time and get nowhere.
+    Livelock,
+    /// It came back, but later than it may.
+    Slow,
+    /// One worker gets nowhere while others of its test do.
+    Starvation,
+    /// Memory, descriptors or threads that are not given back.
+    Leak,
+}
+
+impl Kind {
+    /// The word that people read.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Crash => "crash",
+            Kind::Assert => "assert",
+            Kind::Deadlock => "deadlock",
+            Kind::Livelock => "livelock",
+            Kind::Slow => "slow",
+            Kind::Starvation => "starvation",
+            Kind::Leak => "leak",
+        }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What makes two failures the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// Short and stable: the name of the failure's folder.
+    pub id: String,
+    /// What it was computed from, for people.
+    pub text: String,
+}
+
+/// One time that it happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occurrence {
+    /// When.
+    pub at: Timestamp,
+    /// In which scenario.
+    pub scenario: String,
+    /// Which worker of the test, if one is to blame.
+    pub worker: Option<u32>,
+    /// Number of the iteration.
+    pub iteration: u64,
+    /// The iteration's seed.
+    pub seed: Seed,
+    /// The host's process number.
+    pub pid: u32,
+    /// What every worker was doing.
+    pub workers: Vec<WorkerView>,
+}
+
+/// What one worker was doing when something failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerView {
+    /// Its test.
+    pub test: String,
+    /// Its number within the test.
+    pub worker: u32,
+    /// Kernel thread number.
+    pub tid: u32,
+    /// Running, held, done.
+    pub state: String,
+    /// Number of the iteration.
+    pub iteration: u64,
+    /// Milliseconds since the iteration began.
+    pub for_ms: u64,
+}
+
+/// A failure that was just seen, with its evidence.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What broke.
+    pub kind: Kind,
+    /// What makes it the same as others.
+    pub signature: Signature,
+    /// One line: `SIGSEGV at 0x8`, `panicked at src/lib.rs:3: …`.
+    pub what: String,
+    /// Why it was classified so, when that takes a sentence.
+    pub reason: Option<String>,
+    /// The test to blame; none when the host itself broke.
+    pub test: Option<String>,
+    /// The plugin of that test.
+    pub plugin: Option<PathBuf>,
+    /// This time.
+    pub occurrence: Occurrence,
+    /// Every thread's stack, the one to blame first.
+    pub stacks: Vec<ThreadStack>,
+    /// The same for people.
+    pub stacks_text: String,
+    /// End of the host's log.
+    pub log_tail: String,
+    /// What could not be collected, and why.
+    pub gaps: Vec<String>,
+}
+
+/// All occurrences of one signature.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FailureEntry {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// What broke.
+    pub kind: Kind,
+    /// What makes it one entry.
+    pub signature: Signature,
+    /// One line about the first occurrence.
+    pub what: String,
+    /// Why it was classified so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+    /// The test to blame.
+    pub test: Option<String>,
+    /// The plugin of that test.
+    pub plugin: Option<PathBuf>,
+    /// How often.
+    pub count: u64,
+    /// When first.
+    pub first_seen: Timestamp,
+    /// When last.
+    pub last_seen: Timestamp,
+    /// The campaign's seed: with it and an occurrence the random choices of an iteration can be repeated.
+    pub campaign_seed: Seed,
+    /// The first occurrences (a limited number).
+    pub occurrences: Vec<Occurrence>,
+    /// Stacks of the first occurrence.
+    pub stacks: Vec<ThreadStack>,
+    /// Threads in the dump of the first occurrence; none when there is no dump.
+    pub dump_threads: Option<usize>,
+    /// What could not be collected of the first occurrence, and why.
+    pub gaps: Vec<String>,
+    /// The command that runs it again.
+    pub replay: String,
+    /// Where it ran.
+    pub environment: Environment,
+}

@@ -1,0 +1,152 @@
+//! What a host prints: kept in two files of limited size, with the tail in memory for evidence.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// How much of the end is kept at hand for a failure's evidence.
+const TAIL_BYTES: usize = 32 * 1024;
+
+/// The log cannot be written; the campaign goes on and says so once.
+pub(crate) type LogError = crate::store::WriteError;
+
+/// The log of one scenario's hosts: `path` and, when that is full, `path` with `.1` behind.
+#[derive(Clone)]
+pub(crate) struct HostLog(Arc<Mutex<Inner>>);
+
+struct Inner {
+    path: PathBuf,
+    file: Option<File>,
+    written: u64,
+    limit: u64,
+    tail: VecDeque<u8>,
+    problem: Option<LogError>,
+}
+
+impl HostLog {
+    /// A log that takes at most `limit` bytes of disk.
+    pub(crate) fn create(path: &Path, limit: u64) -> Result<HostLog, LogError> {
+        let file = File::create(path).map_err(|source| LogError { path: path.to_owned(), source })?;
+        Ok(HostLog(Arc::new(Mutex::new(Inner {
+            path: path.to_owned(),
+            file: Some(file),
+            written: 0,
+            limit: limit.max(2),
+            tail: VecDeque::with_capacity(TAIL_BYTES),
+            problem: None,
+        }))))
+    }
+
+    /// Adds what a host printed.
+    pub(crate) fn append(&self, bytes: &[u8]) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.remember(bytes);
+        if let Err(source) = inner.write(bytes) {
+            let path = inner.path.clone();
+            inner.file = None;
+            inner.problem = Some(LogError { path, source });
+        }
+    }
+
+    /// The end of the log.
+    pub(crate) fn tail(&self) -> String {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (front, back) = inner.tail.as_slices();
+        String::from_utf8_lossy(&[front, back].concat()).into_owned()
+    }
+
+    /// Begins a new host: the tail of an earlier one would be taken for its words.
+    pub(crate) fn begin_host(&self, pid: u32) {
+        self.append(format!("--- host {pid} ---\n").as_bytes());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).tail.clear();
+    }
+
+    /// The problem that stopped the log from being written, once.
+    pub(crate) fn take_problem(&self) -> Option<LogError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).problem.take()
+    }
+
+    /// Copies everything from `source` on a thread of its own until its end, which is the thread's.
+    pub(crate) fn follow(&self, mut source: impl Read + Send + 'static) -> Option<JoinHandle<()>> {
+        let log = self.clone();
+        let copy = move || {
+            let mut buffer = [0; 16 * 1024];
+            loop {
+                match source.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => log.append(&buffer[..count]),
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+        };
+        let spawned = std::thread::Builder::new().name("waylay-log".into()).spawn(copy);
+        if let Err(error) = &spawned {
+            self.append(format!("waylay: cannot follow the host's output: {error}\n").as_bytes());
+        }
+        spawned.ok()
+    }
+}
+
+impl Inner {
+    fn remember(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
+        let excess = (self.tail.len() + bytes.len()).saturating_sub(TAIL_BYTES);
+        self.tail.drain(..excess);
+        self.tail.extend(bytes);
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if self.written + bytes.len() as u64 > self.limit / 2 && self.written > 0 {
+            self.file = None;
+            let mut older = self.path.clone().into_os_string();
+            older.push(".1");
+            fs::rename(&self.path, older)?;
+            self.file = Some(File::create(&self.path)?);
+            self.written = 0;
+        }
+        if let Some(file) = &mut self.file {
+            file.write_all(bytes)?;
+            self.written += bytes.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disk_use_stays_within_the_limit_and_the_newest_lines_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host.log");
+        let log = HostLog::create(&path, 10_000).unwrap();
+        for number in 0..10_000 {
+            log.append(format!("line {number}\n").as_bytes());
+        }
+        let on_disk: u64 =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).sum();
+        assert!(on_disk <= 10_000, "{on_disk}");
+        assert!(fs::read_to_string(&path).unwrap().ends_with("line 9999\n"));
+        assert!(log.tail().ends_with("line 9999\n"));
+        assert!(log.tail().len() <= TAIL_BYTES);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_says_so_once_and_keeps_the_tail() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gone").join("host.log");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        let log = HostLog::create(&path, 10).unwrap();
+        log.append(b"first\n");
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        log.append(b"second\n");
+        assert!(log.take_problem().unwrap().to_string().contains("host.log"));
+        assert!(log.take_problem().is_none());
+        assert_eq!(log.tail(), "first\nsecond\n");
+    }
+}

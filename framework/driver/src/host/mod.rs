@@ -1,0 +1,9 @@
+//! A host process as the driver holds it: started, talked to, and never left behind.
+
+mod log;
+mod process;
+mod watch;
+
+pub(crate) use log::HostLog;
+pub(crate) use process::{HostCommand, HostProcess, HostTask, StartError};
+pub(crate) use watch::{Limits, Overdue, find_overdue};

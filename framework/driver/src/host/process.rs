@@ -1,0 +1,296 @@
+//! Starting a host, talking to it, and ending it with everything that it started.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use waylay_dist::Seed;
+use waylay_host::description::PluginDescription;
+use waylay_host::event::Event;
+use waylay_host::plan::{Plan, RunPlan, TestPlan};
+use waylay_leaks::SharedRegion;
+use waylay_leaks::region::{Sampling, preload};
+use waylay_page::{Clock, Command as HostOrder, Layout, Page, wait_until_changed, wake_all};
+
+use super::log::HostLog;
+use crate::sys;
+
+/// Longest wait for what a host printed before its end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How to start a host.
+#[derive(Clone, Debug)]
+pub(crate) struct HostCommand {
+    /// The waylay command itself.
+    pub(crate) executable: PathBuf,
+    /// The control library, to be loaded before anything else; none when it was not found.
+    pub(crate) control: Option<PathBuf>,
+}
+
+/// What a host is to run.
+pub(crate) struct HostTask {
+    pub(crate) seed: Seed,
+    pub(crate) plugins: Vec<PathBuf>,
+    pub(crate) tests: Vec<TestPlan>,
+    /// Let the process outlive the driver when it is kept for a debugger.
+    pub(crate) keep_when_orphaned: bool,
+}
+
+/// Why there is no host.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start a host ({}): {source}", .executable.display())]
+pub(crate) struct StartError {
+    executable: PathBuf,
+    source: io::Error,
+}
+
+/// A running host. Dropping it kills it and everything that it started.
+pub(crate) struct HostProcess {
+    child: Child,
+    status: Option<ExitStatus>,
+    kept: bool,
+    page: Page,
+    heap: Option<SharedRegion>,
+    events: Receiver<Event>,
+    /// The threads that copy what it prints.
+    output: Vec<JoinHandle<()>>,
+}
+
+impl HostCommand {
+    fn start_error(&self) -> impl FnOnce(io::Error) -> StartError {
+        let executable = self.executable.clone();
+        move |source| StartError { executable, source }
+    }
+
+    /// Starts a process with the plan on its standard input. The plan learns the number of the event pipe.
+    fn launch(
+        &self,
+        inherited: Vec<i32>,
+        adjust: impl FnOnce(&mut Command),
+        plan: impl FnOnce(i64) -> Plan,
+    ) -> io::Result<(Child, Receiver<Event>)> {
+        let (reader, writer) = sys::pipe()?;
+        let mut command = Command::new(&self.executable);
+        command.arg("host").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut inherited = inherited;
+        inherited.push(sys::raw(&writer));
+        sys::prepare(&mut command, inherited);
+        adjust(&mut command);
+        let mut child = command.spawn()?;
+        let text = serde_json::to_vec(&plan(i64::from(sys::raw(&writer))))?;
+        drop(writer);
+        let sent = child.stdin.take().expect("stdin is piped").write_all(&text);
+        if let Err(error) = sent {
+            sys::kill_group(&child);
+            let _ = child.wait();
+            return Err(error);
+        }
+        Ok((child, follow_events(File::from(reader))?))
+    }
+
+    /// Loads a plugin in a process of its own and says what is inside, or why not, in words that name the file.
+    pub(crate) fn describe(&self, plugin: &Path, limit: Duration) -> Result<PluginDescription, String> {
+        let path = plugin.to_owned();
+        let (mut child, events) = self
+            .launch(Vec::new(), |_| {}, |events| Plan::Describe { plugin: path, events })
+            .map_err(|error| self.start_error()(error).to_string())?;
+        // The output of a plugin's constructors is of no interest here, but must not block them.
+        let mut stderr = child.stderr.take().expect("stderr is piped");
+        let mut stdout = child.stdout.take().expect("stdout is piped");
+        std::thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
+        let words = std::thread::spawn(move || io::read_to_string(&mut stderr).unwrap_or_default());
+
+        let began = Instant::now();
+        let answer = events.recv_timeout(limit);
+        if let Err(mpsc::RecvTimeoutError::Disconnected) = answer {
+            // How it ends is part of the answer; a constructor may also have closed the pipe and gone on.
+            while !sys::has_ended(&child) && began.elapsed() < limit {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        // Everything that a constructor started goes, too, and its destructors do not run: both could hang.
+        sys::kill_group(&child);
+        let status = child.wait();
+        match answer {
+            Ok(Event::Described { plugin }) => Ok(plugin),
+            Ok(Event::PluginRefused { reason, .. }) => Err(reason),
+            Ok(other) => Err(format!("{}: unexpected answer {other:?}", plugin.display())),
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(format!(
+                "{}: did not finish loading within {limit:?}: a constructor of the library hangs",
+                plugin.display()
+            )),
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                let end = status.map_or_else(|error| error.to_string(), sys::describe_exit);
+                let words = words.join().unwrap_or_default();
+                let last = words.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+                let quoted = if last.is_empty() { String::new() } else { format!(" (it printed: {last})") };
+                Err(format!(
+                    "{}: the process that loaded it {end}: a constructor of the library crashed or ended the \
+                     process, or the file is damaged{quoted}; load it under a debugger: gdb --args {} doctor {}",
+                    plugin.display(),
+                    self.executable.display(),
+                    plugin.display()
+                ))
+            }
+        }
+    }
+
+    /// Starts a host that runs tests; what it prints goes to `log`. `heap` is the sampling distance in bytes.
+    pub(crate) fn start(
+        &self,
+        task: HostTask,
+        clock: &Clock,
+        log: &HostLog,
+        heap: Option<u64>,
+    ) -> Result<HostProcess, StartError> {
+        let start = || -> io::Result<HostProcess> {
+            let page = Page::create(clock)?;
+            let region = match (&self.control, heap) {
+                (Some(control), Some(period)) => {
+                    Some((SharedRegion::create().map_err(io::Error::other)?, control, period))
+                }
+                _ => None,
+            };
+            let attach = |command: &mut Command| {
+                if let Some((region, control, period)) = &region {
+                    let sampling = Sampling { period: *period, ..Sampling::default() };
+                    region.attach(command, control, sampling);
+                } else if let Some(control) = &self.control {
+                    // Without accounting it still tells whose a thread is.
+                    preload(command, control);
+                }
+            };
+            let page_handle = page.handle().raw();
+            let (mut child, events) = self.launch(vec![page_handle], attach, |events| {
+                let HostTask { seed, plugins, tests, keep_when_orphaned } = task;
+                let page = i64::from(page_handle);
+                Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests })
+            })?;
+            log.begin_host(child.id());
+            let stdout = log.follow(child.stdout.take().expect("stdout is piped"));
+            let stderr = log.follow(child.stderr.take().expect("stderr is piped"));
+            let output = stdout.into_iter().chain(stderr).collect();
+            let heap = region.map(|(region, _, _)| region);
+            Ok(HostProcess { child, status: None, kept: false, page, heap, events, output })
+        };
+        start().map_err(self.start_error())
+    }
+}
+
+/// Reads events on a thread of its own until the pipe closes.
+fn follow_events(pipe: File) -> io::Result<Receiver<Event>> {
+    let (sender, receiver) = mpsc::channel();
+    let read = move || {
+        for line in BufReader::new(pipe).lines() {
+            let Ok(line) = line else { break };
+            // A line that is no event can only be a test that writes to descriptors that it does not own.
+            if let Ok(event) = serde_json::from_str(&line)
+                && sender.send(event).is_err()
+            {
+                break;
+            }
+        }
+    };
+    std::thread::Builder::new().name("waylay-events".into()).spawn(read)?;
+    Ok(receiver)
+}
+
+impl HostProcess {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        self.page.layout()
+    }
+
+    pub(crate) fn heap(&self) -> Option<&SharedRegion> {
+        self.heap.as_ref()
+    }
+
+    /// What the host reported since the last call.
+    pub(crate) fn drain_events(&self) -> Vec<Event> {
+        self.events.try_iter().collect()
+    }
+
+    /// How the process ended, if it did.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() && sys::has_ended(&self.child) {
+            // What it started does not outlive it. Only now, while it is not waited for, is the group's number its own.
+            sys::kill_group(&self.child);
+            self.status = self.child.wait().ok();
+            self.hear_out();
+        }
+        self.status
+    }
+
+    /// Waits until the last words of a host that is gone are in the log. A process that it started and that left its
+    /// group may hold the pipe for ever, so not for long.
+    fn hear_out(&self) {
+        let began = Instant::now();
+        while !self.output.iter().all(JoinHandle::is_finished) && began.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits until the host rings, or the time is over. `seen` is the doorbell's count before the last look.
+    pub(crate) fn wait_for_bell(&self, seen: u32, limit: Duration) {
+        wait_until_changed(&self.layout().header.doorbell, seen, Some(limit));
+    }
+
+    /// Tells the host to cancel and end all tests.
+    pub(crate) fn cancel(&self) {
+        let command = &self.layout().header.command;
+        HostOrder::Cancel.store(command);
+        wake_all(command);
+    }
+
+    /// Tells the host to cancel and end one test.
+    pub(crate) fn cancel_test(&self, test: usize) {
+        HostOrder::Cancel.store(&self.layout().tests[test].command);
+        wake_all(&self.layout().header.command);
+    }
+
+    /// Kills the host and everything that it started, and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        if self.status.is_none() {
+            sys::kill_group(&self.child);
+            self.status = self.child.wait().ok();
+            self.hear_out();
+        }
+    }
+
+    /// Lets the host create its first test.
+    pub(crate) fn go(&self) {
+        let go = &self.layout().header.go;
+        go.store(1, Ordering::Release);
+        wake_all(go);
+    }
+
+    /// Lets a host that has ended all tests exit.
+    pub(crate) fn leave(&self) {
+        let command = &self.layout().header.command;
+        HostOrder::Leave.store(command);
+        wake_all(command);
+    }
+
+    /// Leaves the process alone for a debugger.
+    pub(crate) fn keep(&mut self) -> u32 {
+        self.layout().header.kept.store(1, Ordering::Release);
+        self.kept = true;
+        self.pid()
+    }
+}
+
+impl Drop for HostProcess {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.kill();
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The driver: runs campaigns. It starts hosts, watches them through the shared page, takes evidence from outside when
+//! something breaks, restarts, and goes on. It never runs test code and never waits for a host without a limit.
+//!
+//! In the order in which data flows:
+//!
+//! - [`config`]: a TOML file becomes a checked configuration, or diagnostics with line and column
+//! - [`catalog`]: plugin files are found and described, each in a process of its own
+//! - [`campaign`]: configuration and catalog become scenarios; each is supervised until its end
+//! - `host`: one host process, and who in it is late
+//! - [`failure`]: a failure as data
+//! - [`store`]: findings become files that survive anything
+//! - [`report`]: what people read
+
+pub mod campaign;
+pub mod catalog;
+pub mod config;
+pub mod environment;
+pub mod failure;
+mod host;
+pub mod report;
+pub mod store;
+mod sys;
+
+/// Whether this process may take the stacks of process `pid`; the reason in words when not.
+pub fn can_be_traced(pid: u32) -> Result<(), String> {
+    waylay_evidence::capture(waylay_evidence::ProcessId(pid), &waylay_evidence::CaptureOptions::default())
+        .map(drop)
+        .map_err(|error| error.to_string())
+}

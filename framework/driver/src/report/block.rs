@@ -1,0 +1,95 @@
+//! One failure as one block on the terminal: what, where, how often, and the line that replays it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use waylay_evidence::{Frame, Origin, ThreadStack, origin};
+
+use super::numbers::{count, plural};
+use crate::failure::{FailureEntry, Kind};
+
+/// Frames of a stack that a block shows; `stacks.txt` has the rest.
+const FRAMES_SHOWN: usize = 6;
+/// Stacks that a block shows of a hang: a deadlock needs two. Everything else has one place.
+const STACKS_OF_A_HANG: usize = 2;
+
+/// The block of one failure.
+pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
+    let mut text = String::new();
+    let test =
+        entry.test.as_ref().map_or_else(|| "the host itself".to_owned(), |test| format!("test {test}"));
+    let _ = writeln!(text, "━━ {} in {test} ━━ {}", entry.kind, entry.signature.id);
+    row(&mut text, "what", &entry.what);
+    if let Some(reason) = &entry.reason {
+        row(&mut text, "why", reason);
+    }
+    let mut label = "where";
+    let shown = if matches!(entry.kind, Kind::Deadlock | Kind::Livelock) { STACKS_OF_A_HANG } else { 1 };
+    for stack in entry.stacks.iter().filter(|stack| !stack.frames.is_empty()).take(shown) {
+        for line in stack_lines(stack) {
+            row(&mut text, std::mem::take(&mut label), &line);
+        }
+    }
+    row(&mut text, "often", &how_often(entry));
+    for gap in &entry.gaps {
+        row(&mut text, "gap", gap);
+    }
+    row(&mut text, "files", &folder.display().to_string());
+    row(&mut text, "replay", &entry.replay);
+    text
+}
+
+fn row(text: &mut String, label: &str, value: &str) {
+    let mut label = label;
+    for line in value.lines() {
+        let _ = writeln!(text, "   {:<7} {line}", std::mem::take(&mut label));
+    }
+}
+
+fn stack_lines(stack: &ThreadStack) -> Vec<String> {
+    let telling: Vec<&Frame> = stack.frames.iter().filter(|frame| origin(frame) == Origin::Own).collect();
+    let chosen: Vec<&Frame> = if telling.is_empty() { stack.frames.iter().collect() } else { telling };
+    let mut lines = vec![format!(
+        "thread {} ({}){}",
+        stack.id,
+        stack.name,
+        if stack.crashed { ", crashed here" } else { "" }
+    )];
+    lines.extend(chosen.iter().take(FRAMES_SHOWN).map(|frame| format!("  {}", frame_line(frame))));
+    if chosen.len() > FRAMES_SHOWN {
+        lines.push(format!("  … {} more in stacks.txt", chosen.len() - FRAMES_SHOWN));
+    }
+    lines
+}
+
+fn frame_line(frame: &Frame) -> String {
+    let function = frame.function.as_deref().unwrap_or("??");
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => format!("{function}  {}:{line}", short_path(file)),
+        _ => match &frame.module {
+            Some(module) => format!("{function}  in {}", short_path(module)),
+            None => format!("{function}  at {:#x}", frame.address),
+        },
+    }
+}
+
+/// The last two parts of a path say enough on a terminal.
+fn short_path(path: &str) -> &str {
+    let mut slashes = path.rmatch_indices('/').map(|(at, _)| at);
+    slashes.next();
+    slashes.next().map_or(path, |at| &path[at + 1..])
+}
+
+fn how_often(entry: &FailureEntry) -> String {
+    let first = entry.occurrences.first();
+    let at = first.map_or_else(String::new, |occurrence| match occurrence.worker {
+        Some(worker) => format!(
+            ", first in iteration {} of worker {worker} of scenario {}, seed {}",
+            count(occurrence.iteration),
+            occurrence.scenario,
+            occurrence.seed
+        ),
+        None => format!(", first in scenario {}", occurrence.scenario),
+    });
+    format!("{}{at}", plural(entry.count, "time"))
+}

@@ -1,0 +1,12 @@
+//! What people read while a campaign runs and when it is over.
+
+mod block;
+mod live;
+mod numbers;
+mod summary;
+
+pub use block::failure_block;
+pub use live::{Live, Silent, Terminal, Tick};
+pub(crate) use numbers::plural;
+pub use numbers::{count, span};
+pub use summary::{FailureLine, Summary, summary_text};

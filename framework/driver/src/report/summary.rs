@@ -1,0 +1,130 @@
+//! The last words of a campaign: every failure again, what ran, what did not, and the verdict.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::numbers::{count, plural, span};
+use crate::failure::FailureEntry;
+use crate::store::CampaignRecord;
+
+/// A campaign that is over; printed for people by [`summary_text`] and as it is with `--json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The campaign's folder.
+    pub folder: PathBuf,
+    /// The campaign's numbers.
+    pub campaign: CampaignRecord,
+    /// Every failure with its folder.
+    pub failures: Vec<FailureLine>,
+    /// Failures that were only counted because there were too many different ones.
+    pub uncatalogued: u64,
+    /// Hung hosts that were left for a debugger.
+    pub kept_hosts: Vec<u32>,
+    /// 0 clean, 1 failures found, 2 something could not run, 3 Waylay itself failed.
+    pub exit_code: u8,
+}
+
+/// One failure in short.
+#[derive(Clone, Debug, Serialize)]
+pub struct FailureLine {
+    /// What broke.
+    pub kind: crate::failure::Kind,
+    /// In which test.
+    pub test: Option<String>,
+    /// One line.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its signature.
+    pub signature: crate::failure::Signature,
+    /// The command that runs it again.
+    pub replay: String,
+}
+
+impl FailureLine {
+    pub(crate) fn of(entry: &FailureEntry, folder: PathBuf) -> FailureLine {
+        FailureLine {
+            kind: entry.kind,
+            test: entry.test.clone(),
+            what: entry.what.clone(),
+            count: entry.count,
+            folder,
+            signature: entry.signature.clone(),
+            replay: entry.replay.clone(),
+        }
+    }
+}
+
+/// The summary for people.
+pub fn summary_text(summary: &Summary) -> String {
+    let mut text = String::new();
+    for scenario in &summary.campaign.scenarios {
+        let ran = Duration::from_secs_f64(scenario.seconds);
+        let _ = writeln!(text, "scenario {} ({}, {})", scenario.name, scenario.mode, span(ran));
+        for test in &scenario.tests {
+            let average = match test.iterations {
+                0 => String::new(),
+                _ => format!(" × {}", span(Duration::from_nanos(test.average_ns as u64))),
+            };
+            let failures = if test.failures > 0 {
+                format!(", {}", plural(test.failures, "failure"))
+            } else {
+                String::new()
+            };
+            let retired = test.retired.as_ref().map_or_else(String::new, |reason| format!(" [{reason}]"));
+            let _ = writeln!(
+                text,
+                "  {:<28} {:>14}{average:<12}{failures}{retired}",
+                test.name,
+                count(test.iterations)
+            );
+        }
+    }
+    for problem in &summary.campaign.problems {
+        let _ = writeln!(text, "did not run: {problem}");
+    }
+    if !summary.failures.is_empty() {
+        let _ = writeln!(text, "\n{}:", plural(summary.failures.len() as u64, "different failure"));
+        for failure in &summary.failures {
+            let test = failure.test.as_deref().unwrap_or("the host itself");
+            let what = failure.what.lines().next().unwrap_or_default();
+            let _ = writeln!(text, "  {} × {} in {test}: {what}", count(failure.count), failure.kind);
+            let _ = writeln!(text, "      {}", failure.folder.display());
+            let _ = writeln!(text, "      {}", failure.replay);
+        }
+    }
+    if summary.uncatalogued > 0 {
+        let _ = writeln!(
+            text,
+            "  and {} of further signatures, only counted: there are too many different failures to keep all",
+            plural(summary.uncatalogued, "failure")
+        );
+    }
+    for pid in &summary.kept_hosts {
+        let _ =
+            writeln!(text, "process {pid} was kept: attach with `gdb -p {pid}`, end it with `kill -9 {pid}`");
+    }
+    let _ = writeln!(text, "\n{}", verdict(summary));
+    text
+}
+
+fn verdict(summary: &Summary) -> String {
+    let iterations: u64 =
+        summary.campaign.scenarios.iter().flat_map(|s| &s.tests).map(|t| t.iterations).sum();
+    let total = plural(summary.campaign.failures, "failure");
+    let ran = plural(iterations, "iteration");
+    let seed = summary.campaign.seed;
+    let folder = summary.folder.display();
+    match summary.exit_code {
+        0 => format!("clean: {ran}, no failure (seed {seed}, {folder})"),
+        1 => format!("FAILED: {total} in {ran} (seed {seed}, {folder})"),
+        2 if iterations == 0 => format!("NOTHING RAN: see above (seed {seed}, {folder})"),
+        2 => format!("INCOMPLETE: {ran}, but not everything could run (seed {seed}, {folder})"),
+        _ => format!("WAYLAY FAILED: see above (seed {seed}, {folder})"),
+    }
+}

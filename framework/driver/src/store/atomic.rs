@@ -1,0 +1,109 @@
+//! Writing a file so that a reader, or a start after kill -9, sees the old content or the new, never a part.
+//!
+//! What matters is also pushed to the disk, for the day the power fails, but by a thread of its own: on a machine that
+//! builds and tests at the same time that can take a minute, and the driver must not look away for so long.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, Sender};
+
+/// Something in the campaign directory could not be written; the path is part of the message.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}{}", .path.display(), hint(.source))]
+pub struct WriteError {
+    /// What could not be written.
+    pub path: PathBuf,
+    /// Why.
+    pub source: std::io::Error,
+}
+
+fn hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            " (free some space or choose another folder with --out)"
+        }
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            " (choose another folder with --out)"
+        }
+        _ => "",
+    }
+}
+
+/// Gives an I/O result the path that it is about.
+pub(crate) trait At<T> {
+    fn at(self, path: &Path) -> Result<T, WriteError>;
+}
+
+impl<T> At<T> for std::io::Result<T> {
+    fn at(self, path: &Path) -> Result<T, WriteError> {
+        self.map_err(|source| WriteError { path: path.to_owned(), source })
+    }
+}
+
+/// Replaces `path` by `content` in one step. With `durable`, the content is on the disk soon.
+pub(crate) fn write(path: &Path, content: &[u8], durable: bool) -> Result<(), WriteError> {
+    let temporary = path.with_extension("part");
+    let mut file = File::create(&temporary).at(&temporary)?;
+    let written = file.write_all(content);
+    drop(file);
+    if written.is_err() {
+        // A half-written file on a full disk takes the space that the next attempt needs.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.at(path)?;
+    fs::rename(&temporary, path).at(path)?;
+    if durable {
+        push_to_disk(path);
+    }
+    Ok(())
+}
+
+/// Has a file and its name pushed to the disk in the background.
+fn push_to_disk(path: &Path) {
+    static QUEUE: OnceLock<Option<Sender<PathBuf>>> = OnceLock::new();
+    let queue = QUEUE.get_or_init(|| {
+        let (sender, receiver) = mpsc::channel::<PathBuf>();
+        let push = move || {
+            for path in receiver {
+                // A file that is gone again, or a disk that fails, shows in the next write.
+                for part in [path.as_path(), path.parent().unwrap_or(Path::new("."))] {
+                    let _ = File::open(part).and_then(|file| file.sync_all());
+                }
+            }
+        };
+        std::thread::Builder::new().name("waylay-sync".into()).spawn(push).ok().map(|_| sender)
+    });
+    if let Some(queue) = queue {
+        let _ = queue.send(path.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_the_old_content_and_leaves_no_part_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        write(&path, b"old", true).unwrap();
+        write(&path, b"new", false).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_error_names_the_path() {
+        let error = write(Path::new("/nonexistent-folder/x.json"), b"", false).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent-folder/x"), "{error}");
+    }
+
+    #[test]
+    fn a_full_disk_says_what_to_do() {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let error = WriteError { path: "out/campaign.json".into(), source: full };
+        assert!(error.to_string().contains("--out"), "{error}");
+    }
+}

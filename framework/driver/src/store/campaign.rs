@@ -1,0 +1,262 @@
+//! One campaign's folder: made, kept up to date, closed, or found interrupted.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use waylay_dist::Seed;
+
+use super::atomic::{self, At, WriteError};
+use crate::environment::Environment;
+
+/// Format of [`CampaignRecord`].
+const FORMAT: u32 = 1;
+
+/// How a campaign stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CampaignState {
+    /// Its driver is at work, or died without a word.
+    Running,
+    /// It came to its end.
+    Finished,
+    /// The user stopped it; everything was ended in order.
+    Stopped,
+    /// Its driver died; noticed at a later start.
+    Interrupted,
+}
+
+/// What `campaign.json` holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CampaignRecord {
+    /// Format of this record.
+    pub format: u32,
+    /// The campaign's name: its folder.
+    pub name: String,
+    /// How it stands.
+    pub state: CampaignState,
+    /// When it began.
+    pub started: Timestamp,
+    /// When this record was last written.
+    pub updated: Timestamp,
+    /// The driver's process number.
+    pub driver_pid: u32,
+    /// Everything random comes from here.
+    pub seed: Seed,
+    /// Where it runs.
+    pub environment: Environment,
+    /// What could not run at all, in words.
+    pub problems: Vec<String>,
+    /// Hosts started.
+    pub hosts: u64,
+    /// Different failures.
+    pub signatures: u64,
+    /// Failures.
+    pub failures: u64,
+    /// By scenario.
+    pub scenarios: Vec<ScenarioRecord>,
+}
+
+/// One scenario's numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ScenarioRecord {
+    /// Its name.
+    pub name: String,
+    /// Its mode.
+    pub mode: String,
+    /// Seconds that it ran.
+    pub seconds: f64,
+    /// By test.
+    pub tests: Vec<TestRecord>,
+}
+
+/// One test's numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TestRecord {
+    /// Its name.
+    pub name: String,
+    /// Its plugin.
+    pub plugin: PathBuf,
+    /// Worker threads.
+    pub workers: u32,
+    /// Finished iterations.
+    pub iterations: u64,
+    /// Failures attributed to it.
+    pub failures: u64,
+    /// Average duration of an iteration in nanoseconds.
+    pub average_ns: f64,
+    /// Shortest iteration in nanoseconds.
+    pub shortest_ns: f64,
+    /// Longest iteration in nanoseconds.
+    pub longest_ns: f64,
+    /// Why it is no longer run, if so.
+    pub retired: Option<String>,
+}
+
+/// A campaign whose driver died.
+#[derive(Clone, Debug)]
+pub struct InterruptedCampaign {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its last words; none when even they are unreadable.
+    pub record: Option<CampaignRecord>,
+}
+
+/// The folder of a campaign that is at work.
+#[derive(Debug)]
+pub struct Campaign {
+    folder: PathBuf,
+    marker: PathBuf,
+    _lock: File,
+    /// What is written to `campaign.json`.
+    pub record: CampaignRecord,
+}
+
+impl Campaign {
+    /// Makes the folder of a new campaign below `out`.
+    pub fn create(
+        out: &Path,
+        seed: Seed,
+        environment: Environment,
+        config: &str,
+    ) -> Result<Campaign, WriteError> {
+        let started = Timestamp::now();
+        let running = out.join(".running");
+        fs::create_dir_all(&running).at(&running)?;
+        let (name, folder) = new_folder(out, started)?;
+        let marker = running.join(&name);
+        let lock = File::create(&marker).at(&marker)?;
+        lock.lock().at(&marker)?;
+        let config_path = folder.join("config.toml");
+        atomic::write(&config_path, config.as_bytes(), false)?;
+        let record = CampaignRecord {
+            format: FORMAT,
+            name,
+            state: CampaignState::Running,
+            started,
+            updated: started,
+            driver_pid: std::process::id(),
+            seed,
+            environment,
+            problems: Vec::new(),
+            hosts: 0,
+            signatures: 0,
+            failures: 0,
+            scenarios: Vec::new(),
+        };
+        let mut campaign = Campaign { folder, marker, _lock: lock, record };
+        campaign.write(true)?;
+        Ok(campaign)
+    }
+
+    /// The campaign's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes the record. Call about once a second.
+    pub fn save(&mut self) -> Result<(), WriteError> {
+        self.write(false)
+    }
+
+    fn write(&mut self, durable: bool) -> Result<(), WriteError> {
+        self.record.updated = Timestamp::now();
+        let text = serde_json::to_vec_pretty(&self.record).expect("a record is plain data");
+        atomic::write(&self.folder.join("campaign.json"), &text, durable)
+    }
+
+    /// Writes the last record and marks the campaign as over.
+    pub fn close(mut self, state: CampaignState) -> Result<CampaignRecord, WriteError> {
+        self.record.state = state;
+        self.write(true)?;
+        fs::remove_file(&self.marker).at(&self.marker)?;
+        Ok(self.record)
+    }
+
+    /// Finds the campaigns below `out` whose driver died, and marks them. Each is reported once.
+    pub fn find_interrupted(out: &Path) -> Vec<InterruptedCampaign> {
+        let Ok(markers) = fs::read_dir(out.join(".running")) else { return Vec::new() };
+        let mut found = Vec::new();
+        for marker in markers.flatten() {
+            let dead = File::open(marker.path()).is_ok_and(|file| file.try_lock().is_ok());
+            if !dead {
+                continue;
+            }
+            let folder = out.join(marker.file_name());
+            let path = folder.join("campaign.json");
+            let mut record: Option<CampaignRecord> =
+                fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            if let Some(record) = &mut record {
+                record.state = CampaignState::Interrupted;
+                let text = serde_json::to_vec_pretty(record).expect("a record is plain data");
+                // On a full or read-only disk the marker stays, and the next start says it again.
+                if atomic::write(&path, &text, true).is_err() {
+                    found.push(InterruptedCampaign { folder, record: Some(record.clone()) });
+                    continue;
+                }
+            }
+            let _ = fs::remove_file(marker.path());
+            found.push(InterruptedCampaign { folder, record });
+        }
+        found.sort_by(|a, b| a.folder.cmp(&b.folder));
+        found
+    }
+}
+
+/// A folder named after the time; with a number behind when two campaigns start in one second.
+fn new_folder(out: &Path, started: Timestamp) -> Result<(String, PathBuf), WriteError> {
+    let base = started.strftime("%Y%m%d-%H%M%S").to_string();
+    for number in 1.. {
+        let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
+        let folder = out.join(&name);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            result => return result.at(&folder).map(|()| (name, folder)),
+        }
+    }
+    unreachable!("the numbers do not run out before the disk does")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn campaign(out: &Path) -> Campaign {
+        Campaign::create(out, Seed::new(7), Environment::capture(""), "seed = 7\n").unwrap()
+    }
+
+    #[test]
+    fn a_campaign_that_was_closed_is_not_interrupted() {
+        let out = tempfile::tempdir().unwrap();
+        let record = campaign(out.path()).close(CampaignState::Finished).unwrap();
+        assert_eq!(record.state, CampaignState::Finished);
+        assert!(Campaign::find_interrupted(out.path()).is_empty());
+    }
+
+    #[test]
+    fn a_campaign_whose_driver_lives_is_not_interrupted() {
+        let out = tempfile::tempdir().unwrap();
+        let _alive = campaign(out.path());
+        assert!(Campaign::find_interrupted(out.path()).is_empty());
+    }
+
+    #[test]
+    fn a_campaign_whose_driver_died_is_reported_once_and_marked() {
+        let out = tempfile::tempdir().unwrap();
+        let folder = campaign(out.path()).folder().to_owned();
+        let found = Campaign::find_interrupted(out.path());
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].folder, folder);
+        let text = fs::read_to_string(folder.join("campaign.json")).unwrap();
+        assert!(text.contains("\"interrupted\""), "{text}");
+        assert!(Campaign::find_interrupted(out.path()).is_empty());
+    }
+
+    #[test]
+    fn two_campaigns_in_one_second_get_two_folders() {
+        let out = tempfile::tempdir().unwrap();
+        let (a, b) = (campaign(out.path()), campaign(out.path()));
+        assert_ne!(a.folder(), b.folder());
+    }
+}

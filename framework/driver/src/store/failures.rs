@@ -1,0 +1,276 @@
+//! The failures of a campaign: one entry per signature, on disk and in memory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use waylay_dist::Seed;
+
+use super::atomic::{self, At, WriteError};
+use super::retention::{Keep, Kept, Retention};
+use crate::environment::Environment;
+use crate::failure::{FORMAT, FailureEntry, Finding, Kind};
+
+/// Occurrences listed in an entry; the rest are in its count.
+const LISTED_OCCURRENCES: usize = 20;
+
+/// Writes findings into `failures/` and keeps one entry per signature.
+pub struct FailureStore {
+    folder: PathBuf,
+    retention: Retention,
+    seed: Seed,
+    environment: Environment,
+    entries: BTreeMap<String, Entry>,
+    dumps: u64,
+    uncatalogued: u64,
+    shelved: u64,
+}
+
+/// Evidence of a finding that may still turn out to be something else. It is on disk at once, in a folder of its own, so
+/// that it is there even if the driver is killed before the decision.
+#[derive(Debug)]
+pub struct Shelved {
+    folder: PathBuf,
+    dump: Result<usize, String>,
+}
+
+struct Entry {
+    entry: FailureEntry,
+    dirty: bool,
+}
+
+/// What became of a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The first of its signature.
+    pub new: bool,
+    /// Occurrences so far.
+    pub count: u64,
+    /// Its folder; none when there are too many different failures.
+    pub folder: Option<PathBuf>,
+}
+
+impl FailureStore {
+    /// Opens the folder of a campaign that has no failures yet.
+    pub fn create(
+        campaign: &Path,
+        retention: Retention,
+        seed: Seed,
+        environment: Environment,
+    ) -> Result<FailureStore, WriteError> {
+        let folder = campaign.join("failures");
+        fs::create_dir_all(&folder).at(&folder)?;
+        Ok(FailureStore {
+            folder,
+            retention,
+            seed,
+            environment,
+            entries: BTreeMap::new(),
+            dumps: 0,
+            uncatalogued: 0,
+            shelved: 0,
+        })
+    }
+
+    /// What to keep of one more occurrence of that signature.
+    pub fn keep(&self, signature: &str) -> Keep {
+        self.retention.decide(Kept {
+            occurrences: self.entries.get(signature).map_or(0, |entry| entry.entry.count),
+            signatures: self.entries.len() as u64,
+            dumps: self.dumps,
+        })
+    }
+
+    /// Writes the evidence of a finding that is not decided yet. None when nothing of it is to be kept.
+    pub fn shelve(
+        &mut self,
+        finding: &Finding,
+        dump: impl FnOnce(&Path) -> Result<usize, String>,
+    ) -> Result<Option<Shelved>, WriteError> {
+        let keep = self.keep(&finding.signature.id);
+        if matches!(keep, Keep::CountOnly | Keep::Count) {
+            return Ok(None);
+        }
+        self.shelved += 1;
+        let folder = self.folder.join(format!("undecided-{}-{}", finding.signature.id, self.shelved));
+        fs::create_dir_all(&folder).at(&folder)?;
+        let dump = match keep {
+            Keep::Everything => dump(&folder.join("dump.dmp")),
+            _ => Err("there are too many dumps already".to_owned()),
+        };
+        atomic::write(&folder.join("stacks.txt"), finding.stacks_text.as_bytes(), false)?;
+        atomic::write(&folder.join("log.txt"), finding.log_tail.as_bytes(), false)?;
+        let entry = self.entry_of(finding.clone(), &folder, dump.as_ref().ok().copied());
+        atomic::write(&folder.join("failure.json"), &to_json(&entry), true)?;
+        Ok(Some(Shelved { folder, dump }))
+    }
+
+    /// Records a finding whose evidence was shelved before: the dump from then is its dump.
+    pub fn record_shelved(&mut self, finding: Finding, shelved: Shelved) -> Result<Recorded, WriteError> {
+        let Shelved { folder, dump } = shelved;
+        let from = folder.join("dump.dmp");
+        let recorded = self.record(finding, |path| {
+            let threads = dump?;
+            fs::rename(&from, path).map_err(|error| format!("{}: {error}", from.display()))?;
+            Ok(threads)
+        })?;
+        fs::remove_dir_all(&folder).at(&folder)?;
+        Ok(recorded)
+    }
+
+    /// Forgets a finding that turned out to be nothing, or part of another.
+    pub fn discard(&mut self, shelved: Shelved) -> Result<(), WriteError> {
+        fs::remove_dir_all(&shelved.folder).at(&shelved.folder)
+    }
+
+    /// Records a finding. `dump` writes a dump to the given path and returns its number of threads; it is called only
+    /// when one is to be kept, and its error becomes a gap in the evidence.
+    pub fn record(
+        &mut self,
+        mut finding: Finding,
+        dump: impl FnOnce(&Path) -> Result<usize, String>,
+    ) -> Result<Recorded, WriteError> {
+        let id = finding.signature.id.clone();
+        let keep = self.keep(&id);
+        if keep == Keep::CountOnly {
+            self.uncatalogued += 1;
+            return Ok(Recorded { new: false, count: self.uncatalogued, folder: None });
+        }
+        let folder = self.folder.join(&id);
+        let number = self.entries.get(&id).map_or(1, |entry| entry.entry.count + 1);
+        let mut dump_threads = None;
+        if keep != Keep::Count {
+            let place = if number == 1 { folder.clone() } else { folder.join(format!("again-{number}")) };
+            fs::create_dir_all(&place).at(&place)?;
+            if keep == Keep::Everything {
+                match dump(&place.join("dump.dmp")) {
+                    Ok(threads) => {
+                        dump_threads = Some(threads);
+                        self.dumps += 1;
+                    }
+                    Err(reason) => finding.gaps.push(format!("no dump: {reason}")),
+                }
+            }
+            atomic::write(&place.join("stacks.txt"), finding.stacks_text.as_bytes(), false)?;
+            atomic::write(&place.join("log.txt"), finding.log_tail.as_bytes(), false)?;
+        }
+        match self.entries.get_mut(&id) {
+            Some(known) => {
+                known.entry.count += 1;
+                known.entry.last_seen = finding.occurrence.at;
+                if known.entry.occurrences.len() < LISTED_OCCURRENCES {
+                    known.entry.occurrences.push(finding.occurrence);
+                }
+                known.dirty = true;
+            }
+            None => {
+                let entry = self.entry_of(finding, &folder, dump_threads);
+                atomic::write(&folder.join("replay.sh"), replay_script(&entry.replay).as_bytes(), false)?;
+                make_executable(&folder.join("replay.sh"));
+                atomic::write(&folder.join("failure.json"), &to_json(&entry), true)?;
+                self.entries.insert(id, Entry { entry, dirty: false });
+            }
+        }
+        Ok(Recorded { new: number == 1, count: number, folder: Some(folder) })
+    }
+
+    fn entry_of(&self, finding: Finding, folder: &Path, dump_threads: Option<usize>) -> FailureEntry {
+        FailureEntry {
+            format: FORMAT,
+            kind: finding.kind,
+            signature: finding.signature,
+            what: finding.what,
+            reason: finding.reason,
+            test: finding.test,
+            plugin: finding.plugin,
+            count: 1,
+            first_seen: finding.occurrence.at,
+            last_seen: finding.occurrence.at,
+            campaign_seed: self.seed,
+            occurrences: vec![finding.occurrence],
+            stacks: finding.stacks,
+            dump_threads,
+            gaps: finding.gaps,
+            replay: format!("waylay replay {}", shell_word(folder)),
+            environment: self.environment.clone(),
+        }
+    }
+
+    /// Writes the entries that changed. Call about once a second.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        for (id, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.dirty) {
+            atomic::write(&self.folder.join(id).join("failure.json"), &to_json(&entry.entry), false)?;
+            entry.dirty = false;
+        }
+        Ok(())
+    }
+
+    /// All entries, most frequent kinds of trouble first: by kind, then count.
+    pub fn entries(&self) -> Vec<&FailureEntry> {
+        let mut all: Vec<&FailureEntry> = self.entries.values().map(|entry| &entry.entry).collect();
+        all.sort_by(|a, b| (a.kind, b.count, a.first_seen).cmp(&(b.kind, a.count, b.first_seen)));
+        all
+    }
+
+    /// Folder of an entry.
+    pub fn folder_of(&self, signature: &str) -> PathBuf {
+        self.folder.join(signature)
+    }
+
+    /// Occurrences so far, all signatures together.
+    pub fn total(&self) -> u64 {
+        self.entries.values().map(|entry| entry.entry.count).sum::<u64>() + self.uncatalogued
+    }
+
+    /// Occurrences so far of one kind.
+    pub fn total_of(&self, kind: Kind) -> u64 {
+        self.entries.values().filter(|entry| entry.entry.kind == kind).map(|entry| entry.entry.count).sum()
+    }
+
+    /// Different failures so far.
+    pub fn signatures(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Occurrences that were only counted because there are too many different failures.
+    pub fn uncatalogued(&self) -> u64 {
+        self.uncatalogued
+    }
+}
+
+/// Reads a failure from its folder or its `failure.json`.
+pub fn load_failure(path: &Path) -> io::Result<FailureEntry> {
+    let file = if path.is_dir() { path.join("failure.json") } else { path.to_owned() };
+    let text = fs::read_to_string(&file)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+    serde_json::from_str(&text)
+        .map_err(|error| io::Error::other(format!("{}: is not a failure record: {error}", file.display())))
+}
+
+fn to_json(entry: &FailureEntry) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(entry).expect("an entry is plain data");
+    text.push(b'\n');
+    text
+}
+
+fn replay_script(command: &str) -> String {
+    format!("#!/bin/sh\n# Runs this failure again.\nexec {command} \"$@\"\n")
+}
+
+/// A path as one word of a shell command.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    // A convenience: a file system without permissions does without.
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o755));
+}
+
+#[cfg(not(unix))]
+fn make_executable(_path: &Path) {}

@@ -1,0 +1,25 @@
+//! The campaign directory: everything that a campaign leaves behind, written so that kill -9 at any moment loses at
+//! most the last second and never harms what was there.
+//!
+//! ```text
+//! waylay-out/
+//!   .running/<campaign>     locked while the campaign's driver lives: how an interrupted one is noticed
+//!   <campaign>/
+//!     campaign.json         state, counters per test, environment
+//!     config.toml           the effective configuration
+//!     host.log              what the hosts printed (limited)
+//!     failures/<signature>/ failure.json, stacks.txt, log.txt, dump.dmp, replay.sh
+//!     failures/undecided-…/ the same, while it may still turn out to be something else
+//! ```
+
+mod atomic;
+mod campaign;
+mod failures;
+mod retention;
+
+pub use atomic::WriteError;
+pub use campaign::{
+    Campaign, CampaignRecord, CampaignState, InterruptedCampaign, ScenarioRecord, TestRecord,
+};
+pub use failures::{FailureStore, Recorded, Shelved, load_failure};
+pub use retention::{Keep, Retention};

@@ -1,0 +1,125 @@
+//! Linux: process groups, inherited descriptors, signals.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Prepares a command: its own process group (so that Ctrl-C reaches only the driver and one signal reaches all that
+/// a test started), death with the driver, and these descriptors open in the child.
+pub(crate) fn prepare(command: &mut Command, inherited: Vec<RawFd>) {
+    let driver = std::process::id() as libc::pid_t;
+    // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setpgid(0, 0);
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != driver {
+                return Err(io::Error::other("the driver is gone"));
+            }
+            for fd in &inherited {
+                if libc::fcntl(*fd, libc::F_SETFD, 0) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+/// A pipe; both ends are closed in children unless passed on by [`prepare`].
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
+}
+
+pub(crate) fn raw(fd: &impl AsRawFd) -> RawFd {
+    fd.as_raw_fd()
+}
+
+/// Kills a child and everything in its process group. The child still has to be waited for.
+pub(crate) fn kill_group(child: &Child) {
+    let pid = child.id() as libc::pid_t;
+    // SAFETY: plain calls; the child is not yet waited for, so its number is still its own.
+    unsafe {
+        libc::kill(-pid, libc::SIGKILL);
+        libc::kill(pid, libc::SIGKILL);
+    }
+}
+
+/// Whether a child has ended; it still has to be waited for.
+pub(crate) fn has_ended(child: &Child) -> bool {
+    // SAFETY: an all-zero siginfo is a valid value to fill in, and the child is not yet waited for.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, child.id(), &mut info, options) == 0 && info.si_pid() != 0
+    }
+}
+
+/// How a process ended, in words.
+pub(crate) fn describe_exit(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("was killed by {}", signal_name(signal)),
+        (None, Some(code)) => format!("exited with code {code}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    }
+}
+
+/// The signal that ended a process.
+pub(crate) fn ending_signal(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}
+
+/// `SIGSEGV` and so on.
+pub(crate) fn signal_name(signal: i32) -> String {
+    let known = [
+        (libc::SIGHUP, "SIGHUP"),
+        (libc::SIGINT, "SIGINT"),
+        (libc::SIGQUIT, "SIGQUIT"),
+        (libc::SIGILL, "SIGILL"),
+        (libc::SIGTRAP, "SIGTRAP"),
+        (libc::SIGABRT, "SIGABRT"),
+        (libc::SIGBUS, "SIGBUS"),
+        (libc::SIGFPE, "SIGFPE"),
+        (libc::SIGKILL, "SIGKILL"),
+        (libc::SIGSEGV, "SIGSEGV"),
+        (libc::SIGPIPE, "SIGPIPE"),
+        (libc::SIGTERM, "SIGTERM"),
+        (libc::SIGSYS, "SIGSYS"),
+        (libc::SIGXCPU, "SIGXCPU"),
+    ];
+    known
+        .iter()
+        .find(|(number, _)| *number == signal)
+        .map_or_else(|| format!("signal {signal}"), |(_, n)| (*n).into())
+}
+
+static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn on_interrupt(_: libc::c_int) {
+    // A second one means: at once. Hosts die with us.
+    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0 {
+        // SAFETY: leaves without running anything.
+        unsafe { libc::_exit(130) };
+    }
+}
+
+/// From now on the first Ctrl-C (or SIGTERM, SIGHUP) is noted and the second ends this process at once.
+pub(crate) fn watch_for_interrupts() {
+    // SAFETY: an all-zero sigaction is a valid value to fill in, and the handler is async-signal-safe.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let handler: extern "C" fn(libc::c_int) = on_interrupt;
+        action.sa_sigaction = handler as usize;
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Whether the user wants to stop.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTS.load(Ordering::Relaxed) > 0
+}
