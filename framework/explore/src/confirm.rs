@@ -1,0 +1,139 @@
+//! The same schedule again, in a fresh process, with evidence: nothing is reported on the word of a fork server alone.
+//!
+//! The run is made with baton switching, whose schedules are those of the carrier, and held where it ends, so that every
+//! thread's stack can be taken from outside and a dump written.
+
+use std::path::Path;
+
+use waylay_control_protocol::RegionMap;
+use waylay_driver::failure::Kind;
+use waylay_evidence::render::{self, RenderOptions};
+use waylay_evidence::signature::{Signature, normal_message};
+use waylay_evidence::{
+    CaptureOptions, DumpLimits, Origin, Symbolizer, ThreadStack, capture, minidump, origin,
+};
+use waylay_schedule::Schedule;
+
+use crate::held::{Held, Stop, hold};
+use crate::observed::{Observed, to_stretches};
+use crate::oracle::{Expected, Failure, Verdict, judge};
+use crate::program::Program;
+use crate::recording::Conditions;
+use crate::server::{Guide, RunError};
+
+/// What a fresh process showed.
+#[derive(Debug)]
+pub struct Evidence {
+    /// Whether it failed in the same way.
+    pub confirmed: bool,
+    /// What it showed instead.
+    pub instead: Option<String>,
+    /// What makes the failure the same as others.
+    pub signature: Signature,
+    /// Every thread's stack, the one to blame first.
+    pub stacks: Vec<ThreadStack>,
+    /// The same for people, with what the library said.
+    pub text: String,
+    /// What could not be collected, and why.
+    pub gaps: Vec<String>,
+    held: Option<Held>,
+}
+
+impl Evidence {
+    /// Writes a dump while the process is still held; returns its number of threads.
+    pub fn dump(&self, path: &Path) -> Result<usize, String> {
+        let held = self.held.as_ref().ok_or("the process was gone")?;
+        let crash = match &held.stop {
+            Stop::Signal(crash) => Some(&**crash),
+            Stop::Exit { .. } | Stop::Late => None,
+            Stop::Gone(_) => return Err("the process was gone".to_owned()),
+        };
+        minidump(held.process(), path, crash, &DumpLimits::default())
+            .map(|info| info.threads)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// Runs a failing schedule again and takes evidence.
+pub fn confirm(
+    program: &Program,
+    library: &Path,
+    conditions: &Conditions,
+    expected: &Expected,
+    (seed, run): (u64, u64),
+    schedule: &Schedule,
+    failure: &Failure,
+) -> Result<Evidence, RunError> {
+    let mut region = RegionMap::create()?;
+    let mut settings = conditions.settings(seed, run);
+    settings.switching = waylay_control_protocol::Switching::Baton as u32;
+    Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
+    let held = hold(program, library, &region, conditions.patience())?;
+    let observed = Observed::new(&region, held.status(), held.output.clone(), None);
+    let (confirmed, instead) = match judge(&observed, expected) {
+        Verdict::Failed(again) if again.key == failure.key => (true, None),
+        // The schedule ends where the recorded run was killed; whatever holds it up there holds it up here.
+        _ if matches!(held.stop, Stop::Late) && failure.cause == "hang" => (true, None),
+        Verdict::Failed(other) => (false, Some(other.what)),
+        Verdict::Passed => (false, Some("it ended without a failure".to_owned())),
+    };
+    let mut gaps = Vec::new();
+    if let Some(instead) = &instead {
+        gaps.push(format!(
+            "a fresh process that followed the schedule did not fail in the same way: {instead}"
+        ));
+    }
+    if let Some(step) = observed.diverged {
+        gaps.push(format!("the fresh process left the schedule at step {step}"));
+    }
+    let stacks = stacks_of(&held).unwrap_or_else(|reason| {
+        gaps.push(format!("no stacks: {reason}"));
+        Vec::new()
+    });
+    let mut text = String::new();
+    if !observed.text.is_empty() {
+        text = format!("{}\n", observed.text.trim_end());
+    }
+    if !stacks.is_empty() {
+        text = format!("{}\n{text}", render::stacks(&stacks, RenderOptions::default()));
+    }
+    let signature = signature(&program.title(), failure, &stacks);
+    Ok(Evidence { confirmed, instead, signature, stacks, text, gaps, held: Some(held) })
+}
+
+/// The stacks of a held process, the thread at which it is held first.
+pub fn stacks_of(held: &Held) -> Result<Vec<ThreadStack>, String> {
+    let mut options = CaptureOptions::default();
+    let blamed = match &held.stop {
+        Stop::Signal(crash) => {
+            options.crashed.push((**crash).clone());
+            Some(crash.thread)
+        }
+        Stop::Exit { thread, .. } => Some(*thread),
+        Stop::Late => None,
+        Stop::Gone(_) => return Err("the process was gone before it could be held".to_owned()),
+    };
+    let snapshot = capture(held.process(), &options).map_err(|error| error.to_string())?;
+    let mut stacks = Symbolizer::default().stacks(&snapshot);
+    stacks.sort_by_key(|stack| Some(stack.id) != blamed);
+    Ok(stacks)
+}
+
+fn signature(test: &str, failure: &Failure, stacks: &[ThreadStack]) -> Signature {
+    let message = failure.message.as_deref();
+    let blamed = stacks.first().map(|stack| stack.frames.as_slice()).unwrap_or_default();
+    match failure.kind {
+        Kind::Deadlock if !stacks.is_empty() => Signature::of_hang("deadlock", test, stacks),
+        Kind::Crash | Kind::Assert if blamed.iter().any(|frame| origin(frame) == Origin::Own) => {
+            Signature::of_stack(&format!("{} {}", failure.kind, failure.cause), test, message, blamed)
+        }
+        // A process that returned from main has none of its own functions on the stack any more.
+        Kind::Crash | Kind::Assert => {
+            let said = message.map(normal_message).filter(|said| !said.is_empty());
+            let said = said.map_or_else(String::new, |said| format!(": {said}"));
+            Signature::from_text(format!("{} {} in {test}{said}", failure.kind, failure.cause))
+        }
+        // Where the limit happened to fall says nothing.
+        kind => Signature::from_text(format!("{kind} in {test}")),
+    }
+}

@@ -1,0 +1,169 @@
+//! The strategy on this side: it plans runs that happen elsewhere and learns from what was heard of them.
+//!
+//! What a run is given must not depend on how many runs go on at once, so runs are planned in batches: everything in a
+//! batch is planned before any of it is learned from, and it is learned from in the order of the runs. Batches double in
+//! size, so the first run is learned from before the second is planned. A search that goes from one schedule to the
+//! next, and a portfolio, need the outcome of every run before the next: their batches have one run.
+
+use waylay_schedule::{
+    AnyStrategy, Outcome, Run, RunParameters, RunReport, Said, Seed, Spec, Strategy, retell,
+};
+
+/// Runs of the largest batch.
+const LARGEST: u64 = 512;
+/// The first runs are all learned from: enough to fill what strategies remember.
+const FIRST: u64 = 64;
+/// Later, one run in so many is.
+const LATER: u64 = 32;
+
+/// A run to be made.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Which.
+    pub run: Run,
+    /// With what.
+    pub parameters: RunParameters,
+    /// Whether its conversation is wanted.
+    pub listen: bool,
+}
+
+/// How a run ended, for learning.
+#[derive(Clone, Debug)]
+pub struct Lesson {
+    /// How.
+    pub outcome: Outcome,
+    /// Its steps.
+    pub steps: u64,
+    /// What was said; none when it was not kept.
+    pub conversation: Option<Vec<Said>>,
+    /// Whether it showed a failure that was not seen before.
+    pub news: bool,
+}
+
+/// A strategy that is elsewhere while its runs go on.
+#[derive(Debug)]
+pub struct Learner {
+    strategy: AnyStrategy,
+    seed: Seed,
+    one_by_one: bool,
+    needs_lessons: bool,
+    next: u64,
+    batch: u64,
+    exhausted: bool,
+    unheard: u64,
+}
+
+impl Learner {
+    /// A strategy about which nothing is known.
+    pub fn new(spec: &Spec, seed: Seed) -> Learner {
+        Learner {
+            strategy: spec.build(),
+            seed,
+            one_by_one: matches!(spec, Spec::Systematic { .. } | Spec::Portfolio(_)),
+            needs_lessons: !matches!(spec, Spec::Random | Spec::Pos | Spec::Noise(_)),
+            next: 0,
+            batch: 1,
+            exhausted: false,
+            unheard: 0,
+        }
+    }
+
+    /// The next runs, at most `most`; none when there are no further schedules.
+    pub fn plan(&mut self, most: u64) -> Vec<Planned> {
+        let size = if self.one_by_one { 1 } else { self.batch }.min(most);
+        self.batch = (self.batch * 2).min(LARGEST);
+        let mut planned = Vec::with_capacity(size as usize);
+        while (planned.len() as u64) < size && !self.exhausted {
+            let run = Run { seed: self.seed, index: self.next };
+            let Some(parameters) = self.strategy.plan(run) else {
+                self.exhausted = true;
+                break;
+            };
+            let listen = self.one_by_one
+                || self.needs_lessons && (self.next < FIRST || self.next.is_multiple_of(LATER));
+            planned.push(Planned { run, parameters, listen });
+            self.next += 1;
+        }
+        planned
+    }
+
+    /// Takes in a run that was planned here. Call in the order of the runs.
+    pub fn learn(&mut self, planned: &Planned, lesson: Lesson) {
+        if !planned.listen {
+            return;
+        }
+        self.strategy.begin(planned.run, &planned.parameters);
+        let mut lengths: Vec<u64> = Vec::new();
+        let mut outcome = lesson.outcome;
+        match lesson.conversation {
+            Some(conversation) => {
+                for said in &conversation {
+                    match said {
+                        Said::Spawned(thread, _) if thread.index() >= lengths.len() => {
+                            lengths.resize(thread.index() + 1, 0);
+                        }
+                        Said::Picked(Some(thread)) => {
+                            if let Some(length) = lengths.get_mut(thread.index()) {
+                                *length += 1;
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                if retell(&mut self.strategy, conversation).is_err() {
+                    outcome = Outcome::Cut;
+                    self.unheard += 1;
+                }
+            }
+            None => {
+                outcome = Outcome::Cut;
+                self.unheard += 1;
+            }
+        }
+        self.strategy.end(&RunReport { outcome, steps: lesson.steps, lengths: &lengths, news: lesson.news });
+    }
+
+    /// Whether every schedule was tried, or every one within the bound.
+    pub fn exhausted(&self) -> bool {
+        self.exhausted
+    }
+
+    /// Runs that could not be learned from although they should have been: too long, or not repeatable.
+    pub fn unheard(&self) -> u64 {
+        self.unheard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lesson() -> Lesson {
+        Lesson { outcome: Outcome::Passed, steps: 0, conversation: Some(Vec::new()), news: false }
+    }
+
+    #[test]
+    fn batches_grow_and_number_all_runs_once() {
+        let mut learner = Learner::new(&"pct:depth=2".parse().unwrap(), Seed(1));
+        let mut seen = Vec::new();
+        while seen.len() < 3000 {
+            let batch = learner.plan(3000 - seen.len() as u64);
+            for planned in batch {
+                learner.learn(&planned, lesson());
+                seen.push(planned.run.index);
+            }
+        }
+        assert_eq!(seen, (0..3000).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn a_search_goes_one_by_one_and_comes_to_an_end() {
+        let mut learner = Learner::new(&"dfs".parse().unwrap(), Seed(1));
+        let first = learner.plan(100);
+        assert_eq!(first.len(), 1);
+        // A program without choices has one schedule.
+        learner.learn(&first[0], lesson());
+        assert!(learner.plan(100).is_empty());
+        assert!(learner.exhausted());
+    }
+}

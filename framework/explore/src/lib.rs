@@ -1,0 +1,35 @@
+//! Strict mode for whole programs, seen from outside: the program is run schedule after schedule, unmodified, and what
+//! fails is confirmed, kept, replayed and made small.
+//!
+//! Nothing here runs inside the program; that is the control library's part, which is loaded first into it. In the order
+//! in which data flows:
+//!
+//! - [`program`]: what to run, and whether strict mode can work for it at all
+//! - [`streams`]: where its input comes from and its output goes
+//! - [`server`]: one fork server process; one schedule after the other, each in a child
+//! - [`observed`]: what became of one run
+//! - [`oracle`]: whether that is a failure
+//! - [`learner`]: the strategy on this side: plans runs, learns from what was heard of them
+//! - [`explorer`]: the loop over all of these; [`interrupt`]: its early end
+//! - [`held`]: a run of its own, held at the instruction where it fails, so that stacks can be taken
+//! - [`confirm`]: the same schedule again in a fresh process, with evidence
+//! - [`recording`]: what is kept of a failure, and read back
+//! - [`replay`] and [`minimize`]: what can be done with it
+//! - [`summary`]: what people and machines are told
+
+#![cfg(target_os = "linux")]
+
+pub mod confirm;
+pub mod explorer;
+pub mod held;
+pub mod interrupt;
+pub mod learner;
+pub mod minimize;
+pub mod observed;
+pub mod oracle;
+pub mod program;
+pub mod recording;
+pub mod replay;
+pub mod server;
+pub mod streams;
+pub mod summary;

@@ -1,0 +1,110 @@
+//! What became of one run, as far as it can be seen from outside and in the region.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use waylay_control_protocol::{Ending, RegionMap, Stretch};
+use waylay_schedule::{EventKind, Schedule, Segment, ThreadId};
+
+/// One run, when it is over.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// How its process ended.
+    pub status: ExitStatus,
+    /// How it ended as far as the library knows.
+    pub ending: Ending,
+    /// The library's report in words.
+    pub text: String,
+    /// Choices made.
+    pub steps: u64,
+    /// Choices that changed the running thread.
+    pub switches: u64,
+    /// Threads that took part; 0 when the run died before it could be said.
+    pub threads: u32,
+    /// Something outside the library's control took part.
+    pub partly_controlled: bool,
+    /// The step at which the run left the schedule that it was to follow.
+    pub diverged: Option<u64>,
+    /// The record of the schedule is incomplete.
+    pub cut: bool,
+    /// It had to be killed because it did not end.
+    pub hung: Option<Hang>,
+    /// What it wrote.
+    pub stdout: Vec<u8>,
+    /// What it wrote to its error output.
+    pub stderr: Vec<u8>,
+}
+
+/// A run that did not end in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hang {
+    /// How long it was waited for.
+    pub limit: Duration,
+    /// Processor time that it used.
+    pub cpu: Duration,
+}
+
+impl Observed {
+    /// Puts together what the region and the kernel say.
+    pub fn new(
+        region: &RegionMap,
+        status: i32,
+        (stdout, stderr): (Vec<u8>, Vec<u8>),
+        hung: Option<Hang>,
+    ) -> Observed {
+        let report = region.report();
+        let ending = region.ending();
+        // A run that died wrote its schedule but not its numbers.
+        let (mut steps, mut threads, mut switches) = (
+            report.steps.load(Ordering::Relaxed),
+            report.threads.load(Ordering::Relaxed),
+            report.switches.load(Ordering::Relaxed),
+        );
+        if ending == Ending::Unfinished {
+            let schedule = region.schedule();
+            steps = schedule.iter().map(|stretch| stretch.steps).sum();
+            threads = schedule.iter().map(|stretch| stretch.thread + 1).max().unwrap_or(0);
+            switches = schedule.len().saturating_sub(1) as u64;
+        }
+        Observed {
+            status: ExitStatus::from_raw(status),
+            ending,
+            text: region.text(),
+            steps,
+            switches,
+            threads,
+            partly_controlled: report.partly_controlled.load(Ordering::Relaxed) != 0,
+            diverged: report.diverged.load(Ordering::Relaxed).checked_sub(1),
+            cut: report.cut.load(Ordering::Relaxed) != 0,
+            hung,
+            stdout,
+            stderr,
+        }
+    }
+
+    /// The error output as text.
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+}
+
+/// A schedule as the library takes it.
+pub fn to_stretches(schedule: &Schedule) -> Vec<Stretch> {
+    let stretch = |segment: &Segment| Stretch {
+        thread: segment.thread.0,
+        first: u32::from(segment.first.code()),
+        steps: segment.steps,
+    };
+    schedule.segments().iter().map(stretch).collect()
+}
+
+/// A schedule as the library recorded it; nothing when it has an event that nobody knows.
+pub fn to_schedule(stretches: &[Stretch]) -> Option<Schedule> {
+    let segment = |stretch: &Stretch| {
+        let first = u8::try_from(stretch.first).ok().and_then(EventKind::from_code)?;
+        Some(Segment { thread: ThreadId(stretch.thread), first, steps: stretch.steps })
+    };
+    Some(Schedule::new(stretches.iter().map(segment).collect::<Option<Vec<_>>>()?))
+}

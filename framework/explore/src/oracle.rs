@@ -1,0 +1,281 @@
+//! Whether a run failed: a pure function of what was observed and what is expected.
+//!
+//! Asked in this order, because the first that applies says most: the library's own verdicts (deadlock, step limit), a
+//! run that had to be killed, a fatal signal, a sanitizer's report, the exit status, the error output, the output.
+
+use serde::{Deserialize, Serialize};
+use waylay_control_protocol::Ending;
+use waylay_driver::failure::Kind;
+use waylay_evidence::signature::normal_message;
+
+use crate::observed::Observed;
+
+/// What a good run looks like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expected {
+    /// Exit statuses that are good.
+    pub statuses: Vec<i32>,
+    /// Texts that must not be in the error output.
+    pub stderr: Vec<String>,
+    /// What the output must be.
+    pub stdout: Option<Vec<u8>>,
+}
+
+impl Default for Expected {
+    fn default() -> Expected {
+        Expected { statuses: vec![0], stderr: Vec::new(), stdout: None }
+    }
+}
+
+/// What is wrong with a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The kind, in the words of the store.
+    pub kind: Kind,
+    /// One line for people.
+    pub what: String,
+    /// What the program said about it.
+    pub message: Option<String>,
+    /// The signal, the exit status, or what else gave it away; free of what differs from run to run.
+    pub cause: String,
+    /// Failures with different keys are different; those with equal keys may be the same.
+    pub key: String,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing wrong.
+    Passed,
+    /// Something wrong.
+    Failed(Failure),
+}
+
+/// Judges a run.
+pub fn judge(run: &Observed, expected: &Expected) -> Verdict {
+    match failure(run, expected) {
+        Some(failure) => Verdict::Failed(failure),
+        None => Verdict::Passed,
+    }
+}
+
+fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
+    use std::os::unix::process::ExitStatusExt;
+    match run.ending {
+        Ending::Deadlock => {
+            let what =
+                run.text.lines().find(|line| line.starts_with("deadlock")).unwrap_or("deadlock").to_owned();
+            return Some(failed(Kind::Deadlock, what, None, &places(&run.text)));
+        }
+        Ending::StepLimit => {
+            let what = format!("no end after {} steps", run.steps);
+            return Some(failed(Kind::Livelock, what, None, "step limit"));
+        }
+        Ending::Unfinished | Ending::Exited | Ending::Refused => {}
+    }
+    if let Some(hang) = run.hung {
+        let busy = hang.cpu * 2 > hang.limit;
+        let kind = if busy { Kind::Livelock } else { Kind::Deadlock };
+        let how = if busy { "computes without a step" } else { "waits for something outside the schedule" };
+        let what = format!("no end within {:?}, after {} steps: it {how}", hang.limit, run.steps);
+        return Some(failed(kind, what, None, "hang"));
+    }
+    let stderr = run.stderr_text();
+    if let Some(signal) = run.status.signal() {
+        let message = assertion(&stderr);
+        let name = signal_name(signal);
+        let kind = if signal == libc::SIGABRT && message.is_some() { Kind::Assert } else { Kind::Crash };
+        let what = message
+            .clone()
+            .map_or_else(|| format!("killed by {name}"), |message| format!("{name}: {message}"));
+        return Some(failed(kind, what, message, &name));
+    }
+    if let Some(report) = sanitizer_report(&stderr) {
+        return Some(failed(Kind::Crash, report.clone(), Some(report), "sanitizer"));
+    }
+    let code = run.status.code().unwrap_or(-1);
+    if !expected.statuses.contains(&code) {
+        let message = assertion(&stderr);
+        let what = match &message {
+            Some(message) => format!("exited with status {code}: {message}"),
+            None => format!("exited with status {code}"),
+        };
+        return Some(failed(Kind::Assert, what, message, &format!("exit {code}")));
+    }
+    if let Some(text) = expected.stderr.iter().find(|text| stderr.contains(text.as_str())) {
+        let line = stderr.lines().find(|line| line.contains(text.as_str())).unwrap_or(text).trim().to_owned();
+        return Some(failed(Kind::Assert, format!("wrote {line:?}"), Some(line), &format!("stderr {text}")));
+    }
+    if let Some(reference) = expected.stdout.as_ref().filter(|reference| **reference != run.stdout) {
+        return Some(failed(Kind::Assert, difference(&run.stdout, reference), None, "output"));
+    }
+    None
+}
+
+fn failed(kind: Kind, what: String, message: Option<String>, cause: &str) -> Failure {
+    let said = message.as_deref().map(normal_message).unwrap_or_default();
+    Failure { kind, key: format!("{kind} {cause} {said}"), what, message, cause: cause.to_owned() }
+}
+
+/// The code places in the library's report of a deadlock, in an order that does not depend on the threads'.
+fn places(text: &str) -> String {
+    let mut places: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+    places.sort_unstable();
+    places.join(" ")
+}
+
+/// What an assertion, a panic or the C++ runtime said last.
+fn assertion(stderr: &str) -> Option<String> {
+    let mut lines = stderr.lines();
+    while let Some(line) = lines.next() {
+        if line.contains("Assertion") && line.contains("failed") {
+            return Some(line.trim().to_owned());
+        }
+        if line.contains("panicked at") {
+            let message = lines.next().unwrap_or_default().trim();
+            let place = line.split("panicked at").nth(1).unwrap_or_default().trim().trim_end_matches(':');
+            return Some(format!("panicked at {place}: {message}"));
+        }
+        if line.starts_with("terminate called") {
+            let detail = lines.next().unwrap_or_default().trim();
+            return Some(format!("{} {detail}", line.trim()).trim_end().to_owned());
+        }
+        if line.starts_with("*** ")
+            || line.starts_with("free(): ")
+            || line.starts_with("malloc")
+            || line.starts_with("double free")
+        {
+            return Some(line.trim().to_owned());
+        }
+    }
+    None
+}
+
+/// The first line of a report by one of the compilers' sanitizers.
+fn sanitizer_report(stderr: &str) -> Option<String> {
+    const MARKS: [&str; 3] = ["ERROR: AddressSanitizer", "WARNING: ThreadSanitizer", "ERROR: LeakSanitizer"];
+    let is_report = |line: &&str| {
+        MARKS.iter().any(|mark| line.contains(mark))
+            || line.contains("MemorySanitizer: ")
+            || (line.contains(": runtime error: ") && line.split(':').count() > 3)
+    };
+    let line = stderr.lines().find(is_report)?;
+    Some(line.trim_start_matches(['=', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).trim().to_owned())
+}
+
+fn difference(output: &[u8], reference: &[u8]) -> String {
+    let (output, reference) = (String::from_utf8_lossy(output), String::from_utf8_lossy(reference));
+    let (mut ours, mut theirs) = (output.lines(), reference.lines());
+    for number in 1.. {
+        match (ours.next(), theirs.next()) {
+            (None, None) => break,
+            (ours, theirs) if ours == theirs => {}
+            (ours, theirs) => {
+                let shown =
+                    |line: Option<&str>| line.map_or("the end".to_owned(), |line| format!("{line:?}"));
+                return format!(
+                    "output differs in line {number}: {} instead of {}",
+                    shown(ours),
+                    shown(theirs)
+                );
+            }
+        }
+    }
+    "output differs in its line ends".to_owned()
+}
+
+/// `SIGSEGV` and so on.
+pub fn signal_name(signal: i32) -> String {
+    let known = [
+        (libc::SIGILL, "SIGILL"),
+        (libc::SIGTRAP, "SIGTRAP"),
+        (libc::SIGABRT, "SIGABRT"),
+        (libc::SIGBUS, "SIGBUS"),
+        (libc::SIGFPE, "SIGFPE"),
+        (libc::SIGKILL, "SIGKILL"),
+        (libc::SIGSEGV, "SIGSEGV"),
+        (libc::SIGPIPE, "SIGPIPE"),
+        (libc::SIGTERM, "SIGTERM"),
+        (libc::SIGSYS, "SIGSYS"),
+    ];
+    let name = known.iter().find(|(number, _)| *number == signal);
+    name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::observed::Hang;
+
+    fn run(status: i32, ending: Ending, stderr: &str) -> Observed {
+        Observed {
+            status: ExitStatus::from_raw(status),
+            ending,
+            text: String::new(),
+            steps: 12,
+            switches: 3,
+            threads: 2,
+            partly_controlled: false,
+            diverged: None,
+            cut: false,
+            hung: None,
+            stdout: b"one\ntwo\n".to_vec(),
+            stderr: stderr.as_bytes().to_vec(),
+        }
+    }
+
+    fn what(run: &Observed, expected: &Expected) -> Option<(Kind, String)> {
+        match judge(run, expected) {
+            Verdict::Passed => None,
+            Verdict::Failed(failure) => Some((failure.kind, failure.what)),
+        }
+    }
+
+    #[test]
+    fn the_first_that_applies_is_the_verdict() {
+        let plain = Expected::default();
+        let kind = |run: &Observed| what(run, &plain).map(|(kind, _)| kind);
+        assert_eq!(kind(&run(0, Ending::Exited, "")), None);
+        assert_eq!(kind(&run(86 << 8, Ending::Deadlock, "")), Some(Kind::Deadlock));
+        assert_eq!(kind(&run(87 << 8, Ending::StepLimit, "")), Some(Kind::Livelock));
+        assert_eq!(kind(&run(11, Ending::Unfinished, "")), Some(Kind::Crash));
+        assert_eq!(kind(&run(6, Ending::Unfinished, "")), Some(Kind::Crash));
+        let assert = "a: a.c:3: main: Assertion `x == 1' failed.\n";
+        assert_eq!(kind(&run(6, Ending::Unfinished, assert)), Some(Kind::Assert));
+        assert_eq!(kind(&run(3 << 8, Ending::Exited, "")), Some(Kind::Assert));
+        let asan = "==17==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n";
+        assert_eq!(kind(&run(1 << 8, Ending::Exited, asan)), Some(Kind::Crash));
+        let panic = "\nthread 'main' panicked at src/main.rs:3:5:\nindex out of bounds\n";
+        let (_, text) = what(&run(101 << 8, Ending::Exited, panic), &plain).unwrap();
+        assert_eq!(text, "exited with status 101: panicked at src/main.rs:3:5: index out of bounds");
+    }
+
+    #[test]
+    fn what_is_expected_can_be_said() {
+        let ok = |expected: &Expected, run: &Observed| what(run, expected).is_none();
+        let seven = Expected { statuses: vec![0, 7], ..Expected::default() };
+        assert!(ok(&seven, &run(7 << 8, Ending::Exited, "")));
+        let quiet = Expected { stderr: vec!["lost".to_owned()], ..Expected::default() };
+        assert!(!ok(&quiet, &run(0, Ending::Exited, "2 lost\n")));
+        assert!(ok(&quiet, &run(0, Ending::Exited, "fine\n")));
+        let same = Expected { stdout: Some(b"one\ntwo\n".to_vec()), ..Expected::default() };
+        assert!(ok(&same, &run(0, Ending::Exited, "")));
+        let other = Expected { stdout: Some(b"one\nthree\n".to_vec()), ..Expected::default() };
+        let (_, text) = what(&run(0, Ending::Exited, ""), &other).unwrap();
+        assert_eq!(text, "output differs in line 2: \"two\" instead of \"three\"");
+    }
+
+    #[test]
+    fn a_run_that_was_killed_waits_or_computes() {
+        let mut late = run(9, Ending::Unfinished, "");
+        let limit = Duration::from_secs(1);
+        for (cpu, kind) in [(0, Kind::Deadlock), (900, Kind::Livelock)] {
+            late.hung = Some(Hang { limit, cpu: Duration::from_millis(cpu) });
+            assert_eq!(what(&late, &Expected::default()).unwrap().0, kind);
+        }
+    }
+}

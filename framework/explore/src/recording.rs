@@ -1,0 +1,186 @@
+//! What is kept of a failure so that it can be run again, beside what every failure has.
+//!
+//! `strict.json` says what was run and how, `schedule.bin` who ran when, `stdout.txt` and `stderr.txt` what was written.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use waylay_control_protocol::{ClockSource, RandomSource, Settings, Switching, Timeouts};
+use waylay_driver::failure::Kind;
+use waylay_schedule::{DecodeError, RunParameters, Schedule};
+
+use crate::oracle::Expected;
+use crate::program::Program;
+
+/// Format of [`StrictRecord`].
+pub const FORMAT: u32 = 1;
+const RECORD: &str = "strict.json";
+const SCHEDULE: &str = "schedule.bin";
+
+/// How runs are made, whatever the strategy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Conditions {
+    /// Kernel threads hand a baton on; otherwise fibers.
+    pub baton: bool,
+    /// A run is a livelock after so many steps.
+    pub max_steps: u64,
+    /// A run that does not end by itself is killed after so many milliseconds.
+    pub patience_ms: u64,
+    /// Timeouts and sleeps end only when nothing else can run.
+    pub idle_timeouts: bool,
+    /// The program sees the real clocks.
+    pub real_time: bool,
+    /// The program's random bytes come from the kernel.
+    pub real_random: bool,
+}
+
+impl Default for Conditions {
+    fn default() -> Conditions {
+        Conditions {
+            baton: false,
+            max_steps: 10_000_000,
+            patience_ms: 10_000,
+            idle_timeouts: false,
+            real_time: false,
+            real_random: false,
+        }
+    }
+}
+
+impl Conditions {
+    /// The library's settings for one run.
+    pub fn settings(&self, seed: u64, run: u64) -> Settings {
+        let switching = if self.baton { Switching::Baton } else { Switching::Carrier };
+        let mut settings = Settings::new(switching, seed, run);
+        settings.max_steps = self.max_steps;
+        settings.timeouts = if self.idle_timeouts { Timeouts::Idle } else { Timeouts::Choice } as u32;
+        settings.clock = if self.real_time { ClockSource::Real } else { ClockSource::Virtual } as u32;
+        settings.random = if self.real_random { RandomSource::Real } else { RandomSource::Seeded } as u32;
+        settings
+    }
+
+    /// How long a run may take.
+    pub fn patience(&self) -> Duration {
+        Duration::from_millis(self.patience_ms)
+    }
+}
+
+/// Everything that is needed to run a failure again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StrictRecord {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// What was run.
+    pub program: Program,
+    /// Under which conditions.
+    pub conditions: Conditions,
+    /// What a good run looks like.
+    pub expected: Expected,
+    /// Seed of the campaign.
+    pub seed: u64,
+    /// Number of the run, from 0.
+    pub run: u64,
+    /// What the strategy was given.
+    pub parameters: RunParameters,
+    /// What broke.
+    pub kind: Kind,
+    /// Tells different failures apart.
+    pub key: String,
+    /// Steps of the schedule.
+    pub steps: u64,
+    /// Switches of the schedule.
+    pub switches: u64,
+    /// Threads.
+    pub threads: u32,
+    /// Whether a fresh process that followed the schedule failed in the same way.
+    pub confirmed: bool,
+    /// Something outside the library's control took part.
+    pub partly_controlled: bool,
+}
+
+/// Why a recorded failure cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// A file cannot be read or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The record makes no sense.
+    #[error("{}: is not a record of a strict failure: {source}", .path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// The record is of a later version.
+    #[error("{}: format {format} is not known, this program reads {FORMAT}", .path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// The schedule makes no sense.
+    #[error("{}: {source}", .path.display())]
+    Schedule {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: DecodeError,
+    },
+}
+
+/// The folder of a failure that was given as a folder or as a file in it.
+pub fn folder_of(path: &Path) -> PathBuf {
+    if path.is_file() { path.parent().unwrap_or(Path::new(".")).to_owned() } else { path.to_owned() }
+}
+
+/// Whether the failure is one of strict mode.
+pub fn is_strict(path: &Path) -> bool {
+    folder_of(path).join(RECORD).is_file()
+}
+
+/// Writes a file of a failure.
+pub fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), RecordError> {
+    let path = folder.join(name);
+    let part = folder.join(format!("{name}.part"));
+    let at = |source| RecordError::File { path: path.clone(), source };
+    fs::write(&part, content).map_err(at)?;
+    fs::rename(&part, &path).map_err(at)
+}
+
+/// Writes record and schedule into a failure's folder.
+pub fn save(folder: &Path, record: &StrictRecord, schedule: &Schedule) -> Result<(), RecordError> {
+    write(folder, SCHEDULE, &schedule.encode())?;
+    let mut text = serde_json::to_vec_pretty(record)
+        .map_err(|source| RecordError::Record { path: folder.join(RECORD), source })?;
+    text.push(b'\n');
+    write(folder, RECORD, &text)
+}
+
+/// Reads them back.
+pub fn load(path: &Path) -> Result<(StrictRecord, Schedule), RecordError> {
+    let folder = folder_of(path);
+    let read = |name: &str| {
+        let path = folder.join(name);
+        fs::read(&path).map_err(|source| RecordError::File { path: path.clone(), source })
+    };
+    let path = folder.join(RECORD);
+    let record: StrictRecord = serde_json::from_slice(&read(RECORD)?)
+        .map_err(|source| RecordError::Record { path: path.clone(), source })?;
+    if record.format != FORMAT {
+        return Err(RecordError::Format { path, format: record.format });
+    }
+    let schedule = Schedule::decode(&read(SCHEDULE)?)
+        .map_err(|source| RecordError::Schedule { path: folder.join(SCHEDULE), source })?;
+    Ok((record, schedule))
+}

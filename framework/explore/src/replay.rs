@@ -1,0 +1,87 @@
+//! A recorded failure again: the same schedule, step for step, as often as wanted.
+
+use std::path::Path;
+use std::process::Command;
+
+use waylay_control_protocol::{REGION_VARIABLE, RegionMap, Switching};
+use waylay_schedule::Schedule;
+
+use crate::observed::to_stretches;
+use crate::oracle::{Verdict, judge};
+use crate::recording::StrictRecord;
+use crate::server::{Guide, RunError, Server};
+
+/// What came of replaying a failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Replayed {
+    /// Runs.
+    pub runs: u64,
+    /// Runs that failed in the same way.
+    pub reproduced: u64,
+    /// Runs that failed in another way.
+    pub other_failures: u64,
+    /// Runs that left the schedule.
+    pub diverged: u64,
+    /// The first step at which one did.
+    pub first_divergence: Option<u64>,
+    /// The first divergence, or the first other failure, in words.
+    pub detail: Option<String>,
+}
+
+/// Runs the schedule `times` times; `go_on` is asked before each.
+pub fn replay(
+    record: &StrictRecord,
+    schedule: &Schedule,
+    library: &Path,
+    times: u64,
+    mut go_on: impl FnMut() -> bool,
+) -> Result<Replayed, RunError> {
+    let mut server = Server::start(&record.program, library, record.conditions.patience())?;
+    let stretches = to_stretches(schedule);
+    let settings = record.conditions.settings(record.seed, record.run);
+    let mut replayed = Replayed::default();
+    while replayed.runs < times && go_on() {
+        let observed = server.run(settings, Guide::Schedule(&stretches))?;
+        replayed.runs += 1;
+        if let Some(step) = observed.diverged {
+            replayed.diverged += 1;
+            replayed.first_divergence.get_or_insert(step);
+            replayed.detail.get_or_insert(observed.text.trim().to_owned());
+        }
+        match judge(&observed, &record.expected) {
+            Verdict::Failed(failure) if failure.key == record.key => replayed.reproduced += 1,
+            Verdict::Failed(failure) => {
+                replayed.other_failures += 1;
+                replayed.detail.get_or_insert(failure.what);
+            }
+            Verdict::Passed => {}
+        }
+    }
+    Ok(replayed)
+}
+
+/// A command that runs the schedule under gdb: every thread is a kernel thread that the debugger sees, and the library
+/// is loaded into the program only. The region has to live as long as the debugger.
+pub fn under_gdb(
+    record: &StrictRecord,
+    schedule: &Schedule,
+    library: &Path,
+) -> Result<(Command, RegionMap), RunError> {
+    let mut region = RegionMap::create()?;
+    let mut settings = record.conditions.settings(record.seed, record.run);
+    settings.switching = Switching::Baton as u32;
+    // Time spent at the prompt is no computing.
+    settings.preempt_ms = 0;
+    Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
+    let preload = format!("set environment LD_PRELOAD {}", library.display());
+    let descriptor = format!("set environment {REGION_VARIABLE} {}", region.descriptor().unwrap_or(-1));
+    let mut command = Command::new("gdb");
+    // Through a shell, the library would be loaded into the shell.
+    command.args(["-q", "-ex", "set startup-with-shell off", "-ex", &preload, "-ex", &descriptor]);
+    // The signal that preempts computing threads, in case a library was built to use it.
+    command.args(["-ex", "handle SIG63 nostop noprint pass"]);
+    command.arg("--args").arg(&record.program.file).args(&record.program.arguments);
+    command.current_dir(&record.program.folder);
+    command.envs(record.program.environment.iter().map(|(name, value)| (name, value)));
+    Ok((command, region))
+}

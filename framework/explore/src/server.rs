@@ -1,0 +1,267 @@
+//! One fork server: the program, started once, waiting in front of `main` and forking a child per schedule.
+//!
+//! The server and everything that its runs start are one process group, which is killed as a whole. A run that does not
+//! end by itself is killed; a server that dies is started again.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use waylay_control_protocol::{
+    REGION_VARIABLE, RegionError, RegionMap, SERVER_VARIABLE, ServerError, ServerLink, Settings, Stretch,
+};
+use waylay_schedule::{RunParameters, Said};
+
+use crate::observed::{Hang, Observed, to_schedule};
+use crate::program::Program;
+use crate::streams::Streams;
+
+/// How long a program may take to reach `main`.
+const START: Duration = Duration::from_secs(20);
+/// How long the kernel may take to end a killed process.
+const DEATH: Duration = Duration::from_secs(20);
+
+/// What decides who runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Guide<'a> {
+    /// A strategy.
+    Strategy(&'a RunParameters),
+    /// A schedule, step for step.
+    Schedule(&'a [Stretch]),
+    /// Forced switches, thread and step, and no other preemption.
+    Switches(&'a [(u32, u64)]),
+}
+
+impl Guide<'_> {
+    /// Writes settings and guide into the region.
+    pub fn prepare(self, region: &mut RegionMap, settings: Settings) -> Result<(), RegionError> {
+        match self {
+            Guide::Strategy(parameters) => {
+                let text = serde_json::to_string(parameters).unwrap_or_default();
+                region.prepare(settings, &text)
+            }
+            Guide::Schedule(schedule) => region.prepare_replay(settings, schedule),
+            Guide::Switches(switches) => region.prepare_guided(settings, switches),
+        }
+    }
+}
+
+/// Why no run could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The kernel refused something.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The program did not reach `main`.
+    #[error("{} did not reach main: {why}{}", .program.display(), said(.stderr))]
+    NoMain {
+        /// The program.
+        program: PathBuf,
+        /// How it ended instead.
+        why: String,
+        /// What it said.
+        stderr: String,
+    },
+    /// The fork server failed again and again.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The region could not be used.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// The library could not do what it was asked.
+    #[error("the control library refused the run: {0}")]
+    Refused(String),
+}
+
+fn said(stderr: &str) -> String {
+    match stderr.trim() {
+        "" => String::new(),
+        text => format!("; it said: {text}"),
+    }
+}
+
+/// Gives an I/O result the action that it is about.
+pub(crate) fn doing<T>(what: &'static str, result: io::Result<T>) -> Result<T, RunError> {
+    result.map_err(|source| RunError::System { what, source })
+}
+
+/// The program's command with the control library and a region, in a process group of its own and with addresses that
+/// do not change from start to start.
+pub(crate) fn command(program: &Program, library: &Path, region: &RegionMap) -> Command {
+    let mut command = Command::new(&program.file);
+    command.arg0(&program.name).args(&program.arguments).current_dir(&program.folder);
+    command.envs(program.environment.iter().map(|(name, value)| (name, value)));
+    let preload = match std::env::var("LD_PRELOAD") {
+        Ok(others) if !others.is_empty() => format!("{}:{others}", library.display()),
+        _ => library.display().to_string(),
+    };
+    command.env("LD_PRELOAD", preload);
+    command.env(REGION_VARIABLE, region.descriptor().unwrap_or(-1).to_string());
+    // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setpgid(0, 0);
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+            // Thousands of dying runs would fill the disk.
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+            Ok(())
+        });
+    }
+    command
+}
+
+/// A program that waits in front of `main`.
+#[derive(Debug)]
+pub struct Server {
+    program: Program,
+    library: PathBuf,
+    patience: Duration,
+    region: RegionMap,
+    streams: Streams,
+    alive: Option<(Child, ServerLink)>,
+    restarts: u64,
+}
+
+impl Server {
+    /// Starts the program and waits until it is at `main`; runs may take as long as `patience`.
+    pub fn start(program: &Program, library: &Path, patience: Duration) -> Result<Server, RunError> {
+        let streams =
+            doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
+        let mut server = Server {
+            program: program.clone(),
+            library: library.to_owned(),
+            patience,
+            region: RegionMap::create()?,
+            streams,
+            alive: None,
+            restarts: 0,
+        };
+        server.begin()?;
+        Ok(server)
+    }
+
+    fn begin(&mut self) -> Result<(), RunError> {
+        let (mut link, theirs) = doing("make a socket for the fork server", ServerLink::pair())?;
+        let mut command = command(&self.program, &self.library, &self.region);
+        command.env(SERVER_VARIABLE, theirs.as_raw_fd().to_string());
+        doing("connect the program's output", self.streams.connect(&mut command))?;
+        let child = command.spawn();
+        drop(theirs);
+        let mut child = doing("start the program", child)?;
+        if let Err(error) = link.wait_ready(START) {
+            let ended = child.try_wait().ok().flatten();
+            kill(&mut child);
+            let stderr = self.streams.take().map(|(_, stderr)| stderr).unwrap_or_default();
+            let why = match ended {
+                Some(status) => status.to_string(),
+                None => {
+                    format!("{error} (it may be linked without the loader's help, or hang in a constructor)")
+                }
+            };
+            return Err(RunError::NoMain {
+                program: self.program.file.clone(),
+                why,
+                stderr: String::from_utf8_lossy(&stderr).into_owned(),
+            });
+        }
+        self.alive = Some((child, link));
+        Ok(())
+    }
+
+    /// One run in a process of its own.
+    pub fn run(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
+        match self.attempt(settings, guide) {
+            Err(RunError::Server(_)) => {
+                self.end();
+                self.restarts += 1;
+                self.begin()?;
+                self.attempt(settings, guide)
+            }
+            other => other,
+        }
+    }
+
+    fn attempt(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
+        guide.prepare(&mut self.region, settings)?;
+        let Some((_, link)) = &mut self.alive else {
+            let gone = io::Error::from(io::ErrorKind::NotConnected);
+            return Err(ServerError::Socket(gone).into());
+        };
+        let process = link.start(START)?;
+        let mut hung = None;
+        let status = match link.wait_end(self.patience)? {
+            Some(status) => status,
+            None => {
+                hung = Some(Hang { limit: self.patience, cpu: cpu_time(process) });
+                // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
+                unsafe { libc::kill(process, libc::SIGKILL) };
+                let late = io::Error::from(io::ErrorKind::TimedOut);
+                link.wait_end(DEATH)?.ok_or(ServerError::Socket(late))?
+            }
+        };
+        let output = doing("read the program's output", self.streams.take())?;
+        let observed = Observed::new(&self.region, status, output, hung);
+        if observed.ending == waylay_control_protocol::Ending::Refused {
+            return Err(RunError::Refused(observed.text));
+        }
+        Ok(observed)
+    }
+
+    /// The schedule of the last run.
+    pub fn schedule(&self) -> Option<waylay_schedule::Schedule> {
+        to_schedule(&self.region.schedule())
+    }
+
+    /// What was said between scheduler and strategy in the last run, if it was kept and could be read.
+    pub fn conversation(&self) -> Option<Vec<Said>> {
+        self.region.notes()?.iter().map(|&note| Said::from_words(note)).collect()
+    }
+
+    /// How often the program had to be started again.
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    fn end(&mut self) {
+        if let Some((mut child, _)) = self.alive.take() {
+            kill(&mut child);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Kills a child and all that is in its process group, and waits for it.
+pub(crate) fn kill(child: &mut Child) {
+    let group = child.id() as libc::pid_t;
+    // SAFETY: plain call; the child is not yet waited for, so the number of its group is still its own.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Processor time that a process has used.
+fn cpu_time(process: i32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The fields after the name, which may hold anything but ends with the last parenthesis: utime and stime are the
+    // 14th and 15th of all, the 12th and 13th of these.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks: u64 = fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    // SAFETY: plain call.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+    Duration::from_secs_f64(ticks as f64 / per_second)
+}

@@ -1,0 +1,201 @@
+//! What an exploration is summed up to: one object for machines, a few lines for people.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use waylay_driver::report::count;
+use waylay_schedule::Guarantee;
+use waylay_schedule::RunParameters;
+use waylay_schedule::bound::Chance;
+
+/// What the runs promise about bugs that were not seen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Promise {
+    /// For bugs of this depth.
+    pub depth: u32,
+    /// The least probability of finding one in a run that aims at this depth.
+    pub per_run: f64,
+    /// The least probability that all runs together would have found one.
+    pub after_runs: f64,
+    /// Runs that aimed at this depth.
+    pub runs: u64,
+    /// What else must hold of the bug.
+    pub conditions: Vec<&'static str>,
+}
+
+/// One signature.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Found {
+    /// What broke.
+    pub kind: String,
+    /// Short name.
+    pub signature: String,
+    /// What it was made of.
+    pub text: String,
+    /// One line.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+    /// Number of the first run that showed it, from 1.
+    pub first_run: u64,
+    /// Whether a fresh process failed in the same way.
+    pub confirmed: bool,
+    /// Its folder.
+    pub failure_dir: Option<PathBuf>,
+    /// The command that runs it again.
+    pub replay: Option<String>,
+}
+
+/// What `waylay explore --json` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The program.
+    pub program: String,
+    /// The strategy.
+    pub strategy: String,
+    /// The seed, as it is given on the command line.
+    pub seed: String,
+    /// Schedules that were run.
+    pub runs: u64,
+    /// Runs that failed.
+    pub failures: u64,
+    /// Number of the first run that failed, from 1.
+    pub first_failure_run: Option<u64>,
+    /// What broke first.
+    pub kind: Option<String>,
+    /// Its signature.
+    pub signature: Option<String>,
+    /// n: the most threads of a run.
+    pub threads: u32,
+    /// k: the most steps of a run.
+    pub steps: u64,
+    /// d: the depth that the first failing run, or the promise, is about.
+    pub depth: u32,
+    /// Runs per second of wall time.
+    pub schedules_per_second: f64,
+    /// Steps per second of wall time.
+    pub steps_per_second: f64,
+    /// Wall time in seconds.
+    pub seconds: f64,
+    /// What the runs promise, for the greatest depth that is promised well, or else for depth 1.
+    pub guarantee: Option<Promise>,
+    /// The same for every depth.
+    pub guarantees: Vec<Promise>,
+    /// Folder of the first failure.
+    pub failure_dir: Option<PathBuf>,
+    /// The command that runs the first failure again.
+    pub replay: Option<String>,
+    /// Every signature.
+    pub found: Vec<Found>,
+    /// A systematic search saw every schedule within its bound.
+    pub exhausted: bool,
+    /// Runs in which something outside our control took part.
+    pub partly_controlled: u64,
+    /// Failing runs whose evidence was not looked at because many of their kind were before.
+    pub not_examined: u64,
+    /// How often the program had to be started again.
+    pub restarts: u64,
+    /// The user stopped it.
+    pub interrupted: bool,
+    /// What else should be known.
+    pub notes: Vec<String>,
+    /// The campaign's folder.
+    pub folder: PathBuf,
+}
+
+/// How probable is well promised.
+const WELL: f64 = 0.95;
+
+/// The promises of runs by depth: `aimed` says how many runs aimed at each depth, from 1.
+pub fn promises(parameters: &RunParameters, threads: u32, steps: u64, aimed: &[u64]) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    for (index, &runs) in aimed.iter().enumerate().filter(|&(_, &runs)| runs > 0) {
+        let given =
+            RunParameters { threads, steps, depth: index as u32, profiling: false, ..parameters.clone() };
+        let Some(Guarantee { per_run, depth, conditions }) = Guarantee::of(&given) else { continue };
+        let after_runs = Chance::within(per_run, runs as f64);
+        promises.push(Promise { depth, per_run: per_run.value(), after_runs, runs, conditions });
+    }
+    promises
+}
+
+/// The promise to be named first.
+pub fn headline(promises: &[Promise]) -> Option<Promise> {
+    promises.iter().rev().find(|promise| promise.after_runs >= WELL).or(promises.first()).cloned()
+}
+
+impl Summary {
+    /// A few lines for people.
+    pub fn text(&self) -> String {
+        let mut lines = vec![format!(
+            "{} schedules of {} in {:.1} s ({} per second), {} threads, up to {} steps, {}",
+            count(self.runs),
+            self.program,
+            self.seconds,
+            count(self.schedules_per_second as u64),
+            self.threads,
+            count(self.steps),
+            self.strategy,
+        )];
+        for found in &self.found {
+            lines.push(format!(
+                "{}  {} times, first in run {}",
+                found.kind,
+                count(found.count),
+                count(found.first_run)
+            ));
+            lines.push(format!("    {}", found.what));
+            lines.push(format!("    {}", found.text));
+            if !found.confirmed {
+                lines.push("    not confirmed: a fresh process did not fail in the same way".to_owned());
+            }
+            lines.extend(found.replay.iter().map(|replay| format!("    {replay}")));
+        }
+        if self.found.is_empty() {
+            lines.push("no failure".to_owned());
+        }
+        if self.exhausted {
+            lines.push("every schedule within the bound was tried".to_owned());
+        }
+        if let Some(promise) = &self.guarantee {
+            lines.push(format!(
+                "a bug of depth {} would have been found with probability {} at least ({} per run)",
+                promise.depth,
+                rounded(promise.after_runs),
+                rounded(promise.per_run)
+            ));
+        }
+        if self.partly_controlled > 0 {
+            lines.push(format!(
+                "{} runs were only partly controlled: something outside the schedule took part, equal seeds may differ",
+                count(self.partly_controlled)
+            ));
+        }
+        lines.extend(self.notes.iter().cloned());
+        lines.join("\n") + "\n"
+    }
+}
+
+fn rounded(probability: f64) -> String {
+    match probability {
+        p if p > 0.999_999 => "0.999999".to_owned(),
+        p if p < 0.001 => format!("{p:.1e}"),
+        p => format!("{p:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_are_made_per_depth_and_the_deepest_good_one_is_named() {
+        let parameters = RunParameters::of("pct:depth=auto");
+        let promises = promises(&parameters, 2, 10, &[0, 100, 1000, 10]);
+        let depths: Vec<u32> = promises.iter().map(|promise| promise.depth).collect();
+        assert_eq!(depths, [1, 2, 3]);
+        assert!((promises[1].per_run - 0.05).abs() < 1e-12);
+        assert_eq!(headline(&promises).unwrap().depth, 2);
+        assert!(super::promises(&RunParameters::of("random"), 2, 10, &[5]).is_empty());
+    }
+}
