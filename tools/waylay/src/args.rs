@@ -1,0 +1,291 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use waylay_dist::Seed;
+
+/// Finds concurrency bugs in native code by putting threads where they least want to be.
+#[derive(Debug, Parser)]
+#[command(name = "waylay", version, max_term_width = 110, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Print one machine-readable object on standard output.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+const EXIT_CODES: &str = "Without a command, `waylay` runs the embedded default mix, like `waylay run`.\n\n\
+    Exit codes: 0 clean, 1 failures found, 2 bad usage or configuration or nothing ran, 3 Waylay itself failed.";
+
+impl Arguments {
+    /// The command, or a run of the default mix.
+    pub(crate) fn command(self) -> Command {
+        self.command.unwrap_or(Command::Run(self.run))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a mix of tests, watch them, keep evidence of every failure.
+    Run(RunOptions),
+    /// Run any program in strict mode, schedule after schedule, and keep what fails.
+    Explore(ExploreOptions),
+    /// Check a configuration and everything that it names, without running anything.
+    Check(CheckOptions),
+    /// List the tests of a plugin, of a configuration, or of this installation.
+    List(ListOptions),
+    /// Make a new plugin that builds and runs as it is.
+    New(NewOptions),
+    /// Say what this machine allows, and why a plugin does not load.
+    Doctor(DoctorOptions),
+    /// Run a failure again and count how often it comes back.
+    Replay(ReplayOptions),
+    /// Find the fewest forced switches with which a failure of strict mode still happens.
+    Minimize(MinimizeOptions),
+    /// Compute what a strategy guarantees.
+    Bound(BoundOptions),
+    /// Print a configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// The process that runs tests; started by the other commands.
+    #[command(hide = true)]
+    Host,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// The embedded default configuration, with comments.
+    Default,
+    /// The effective configuration: every default filled in.
+    Show(CheckOptions),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunOptions {
+    /// Configuration file; the embedded default mix when absent.
+    pub(crate) config: Option<PathBuf>,
+    /// How long the whole campaign runs, for example 30s, 10m, 8h.
+    #[arg(long, value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// The seed that every random choice comes from.
+    #[arg(long)]
+    pub(crate) seed: Option<Seed>,
+    /// Folder for the results.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Run only scenarios whose name matches this pattern.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) scenario: Option<String>,
+    /// Run only tests whose name matches this pattern.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) test: Option<String>,
+    /// Leave a hung process alone and print how to attach a debugger.
+    #[arg(long)]
+    pub(crate) keep_hung: bool,
+    /// Print only the summary.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExploreOptions {
+    /// The program and its arguments, after `--`.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+    /// Who decides which thread runs: pct, pct:depth=3, rpro, stride, pos, surw, random, pb, db, dfs, portfolio, …
+    #[arg(long, default_value = "pct")]
+    pub(crate) strategy: String,
+    /// Depth of the bugs that are looked for, for pct and rpro.
+    #[arg(long)]
+    pub(crate) depth: Option<u32>,
+    /// How many schedules; 1000 unless a time is given.
+    #[arg(long)]
+    pub(crate) runs: Option<u64>,
+    /// For how long, for example 30s, 10m.
+    #[arg(long = "for", value_parser = duration, value_name = "TIME")]
+    pub(crate) duration: Option<Duration>,
+    /// End with the first failure.
+    #[arg(long)]
+    pub(crate) stop_on_first: bool,
+    /// The seed that every random choice comes from.
+    #[arg(long)]
+    pub(crate) seed: Option<Seed>,
+    /// Schedules at once; the same ones are run for any number.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: u32,
+    /// Environment variable for the program; may be repeated.
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) environment: Vec<(String, String)>,
+    /// Folder in which the program runs.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// File that the program reads as its standard input; nothing when absent.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stdin: Option<PathBuf>,
+    /// Exit statuses that are good.
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', default_value = "0")]
+    pub(crate) good_exit: Vec<i32>,
+    /// A text that must not be in the standard error output; may be repeated.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) bad_stderr: Vec<String>,
+    /// A file with what the standard output must be.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) expect_stdout: Option<PathBuf>,
+    /// Steps after which a run counts as a livelock.
+    #[arg(long, default_value_t = 10_000_000)]
+    pub(crate) max_steps: u64,
+    /// Time after which a run that does not end is killed.
+    #[arg(long, value_parser = duration, default_value = "10s")]
+    pub(crate) timeout: Duration,
+    /// Switch between kernel threads instead of fibers: slower, for programs that fibers disturb.
+    #[arg(long)]
+    pub(crate) baton: bool,
+    /// Sleeps and timeouts end only when nothing else can run, not whenever the strategy likes.
+    #[arg(long)]
+    pub(crate) idle_timeouts: bool,
+    /// Let the program see the real clocks.
+    #[arg(long)]
+    pub(crate) real_time: bool,
+    /// Let the program's random bytes come from the kernel.
+    #[arg(long)]
+    pub(crate) real_random: bool,
+    /// Folder for the results.
+    #[arg(long, default_value = "waylay-out")]
+    pub(crate) out: PathBuf,
+    /// Print only the summary.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MinimizeOptions {
+    /// Folder of the failure.
+    pub(crate) failure: PathBuf,
+    /// How long to try.
+    #[arg(long, value_parser = duration, default_value = "30s")]
+    pub(crate) budget: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckOptions {
+    /// Configuration file; the embedded default mix when absent.
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListOptions {
+    /// A plugin (name or file) or a configuration (.toml); this installation's own plugins when absent.
+    pub(crate) source: Option<PathBuf>,
+}
+
+/// A language to write a plugin in.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Language {
+    /// Rust, with Cargo.
+    Rust,
+    /// C11, with CMake or make.
+    C,
+    /// C++17, with CMake or make.
+    Cpp,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewOptions {
+    /// Name of the plugin and of its folder.
+    pub(crate) name: String,
+    /// Language.
+    #[arg(long, value_enum, default_value = "rust")]
+    pub(crate) lang: Language,
+    /// Where to make the folder.
+    #[arg(long, default_value = ".")]
+    pub(crate) into: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorOptions {
+    /// A plugin that does not load.
+    pub(crate) plugin: Option<PathBuf>,
+}
+
+/// A debugger that a failure can be run under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Debugger {
+    /// The GNU debugger.
+    Gdb,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayOptions {
+    /// Folder of the failure.
+    pub(crate) failure: PathBuf,
+    /// How long to try.
+    #[arg(long, value_parser = duration, default_value = "30s")]
+    pub(crate) duration: Duration,
+    /// Stop after it came back so many times; a failure of strict mode is run exactly so many times.
+    #[arg(long)]
+    pub(crate) times: Option<u64>,
+    /// Run a failure of strict mode under this debugger, with a kernel thread for every thread.
+    #[arg(long, value_enum)]
+    pub(crate) debugger: Option<Debugger>,
+    /// Follow the minimised schedule.
+    #[arg(long)]
+    pub(crate) minimized: bool,
+    /// Folder for the results.
+    #[arg(long, default_value = "waylay-out")]
+    pub(crate) out: PathBuf,
+    /// Leave a hung process alone and print how to attach a debugger.
+    #[arg(long)]
+    pub(crate) keep_hung: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BoundOptions {
+    #[command(subcommand)]
+    pub(crate) strategy: BoundStrategy,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BoundStrategy {
+    /// Probabilistic concurrency testing.
+    Pct(BoundNumbers),
+    /// Randomized stride scheduling.
+    Stride(BoundNumbers),
+    /// Random procrastination.
+    Rpro(BoundNumbers),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BoundNumbers {
+    /// Threads (n).
+    #[arg(long, short = 'n')]
+    pub(crate) threads: u64,
+    /// Steps of one run (k).
+    #[arg(long, short = 'k')]
+    pub(crate) steps: u64,
+    /// Depth of the bug (d).
+    #[arg(long, short = 'd', default_value_t = 1)]
+    pub(crate) depth: u32,
+    /// Planned number of runs.
+    #[arg(long)]
+    pub(crate) runs: Option<u64>,
+    /// Wanted probability of finding the bug.
+    #[arg(long, default_value_t = 0.95)]
+    pub(crate) confidence: f64,
+    /// Radius, for rpro.
+    #[arg(long, default_value_t = 50)]
+    pub(crate) radius: u64,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    waylay_dist::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=VALUE"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,50 @@
+//! `waylay check` and `waylay config`: is this configuration right, and what does it say in full?
+
+use serde_json::json;
+use waylay_driver::campaign::{self, Selection};
+use waylay_driver::config::Overrides;
+
+use crate::args::CheckOptions;
+use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
+use crate::run::{DEFAULT_CONFIG, colour, installation, load};
+
+pub(crate) fn check(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> {
+    let loaded = load(arguments.config.as_deref(), &Overrides::default())?;
+    let mix = campaign::mix(&loaded, &installation()?, &Selection::default())
+        .map_err(|diagnostics| Failed::Config(diagnostics.render(colour())))?;
+    for problem in &mix.problems {
+        eprintln!("waylay: cannot use {problem}");
+    }
+    let tests: usize = mix.scenarios.iter().map(|scenario| scenario.tests.len()).sum();
+    let code = if mix.problems.is_empty() && tests > 0 { CLEAN } else { BAD_USAGE };
+    if json {
+        print_json(&json!({
+            "ok": code == CLEAN,
+            "scenarios": mix.scenarios.iter().map(|scenario| json!({
+                "name": scenario.name,
+                "tests": scenario.tests.iter().map(|test| &test.name).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
+            "problems": mix.problems,
+        }))?;
+    } else if code == CLEAN {
+        println!("{} scenarios, {tests} tests, nothing wrong", mix.scenarios.len());
+    }
+    Ok(code)
+}
+
+pub(crate) fn print_default(json: bool) -> Result<u8, Failed> {
+    print_config(DEFAULT_CONFIG, json)
+}
+
+pub(crate) fn show(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> {
+    print_config(&load(arguments.config.as_deref(), &Overrides::default())?.config.to_string(), json)
+}
+
+fn print_config(text: &str, json: bool) -> Result<u8, Failed> {
+    if json {
+        print_json(&json!({ "config": text }))?;
+    } else {
+        print!("{text}");
+    }
+    Ok(CLEAN)
+}

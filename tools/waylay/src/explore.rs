@@ -1,0 +1,139 @@
+//! `waylay explore`: any program in strict mode, schedule after schedule.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use waylay_dist::Seed;
+use waylay_driver::report::{count, span};
+use waylay_explore::explorer::{self, ExploreError, Plan, Progress, State};
+use waylay_explore::interrupt;
+use waylay_explore::oracle::Expected;
+use waylay_explore::program::Program;
+use waylay_explore::recording::Conditions;
+use waylay_explore::server::RunError;
+use waylay_explore::summary::Found;
+use waylay_schedule::Spec;
+
+use crate::args::ExploreOptions;
+use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::run::installation;
+
+/// Schedules when neither a number nor a time is given.
+const RUNS: u64 = 1000;
+/// How often a line about progress is written: people look at terminals, machines keep logs.
+const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
+const LINE_IN_LOG: Duration = Duration::from_secs(10);
+
+/// The library that is loaded first into programs.
+pub(crate) fn library() -> Result<PathBuf, Failed> {
+    installation()?.control_library().ok_or_else(|| {
+        Failed::Own("the control library is not beside this command: build the whole of it".to_owned())
+    })
+}
+
+pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed> {
+    let plan = plan(options)?;
+    if !options.quiet {
+        let seed = Seed::new(plan.seed);
+        eprintln!("waylay: exploring {} with {}, seed {seed}", plan.program.file.display(), plan.strategy);
+    }
+    interrupt::watch();
+    let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
+    let mut lines = Lines { quiet: options.quiet, every, next: every };
+    let summary = explorer::explore(&plan, &mut lines).map_err(|error| match error {
+        ExploreError::NoThreads(_) | ExploreError::Run(RunError::NoMain { .. }) => {
+            Failed::Usage(error.to_string())
+        }
+        other => Failed::Own(other.to_string()),
+    })?;
+    eprint!("\n{}", summary.text());
+    if json {
+        print_json(&summary)?;
+    }
+    match summary.runs {
+        0 => Err(Failed::Usage("no schedule was run".to_owned())),
+        _ => Ok(if summary.failures > 0 { FAILURES } else { CLEAN }),
+    }
+}
+
+fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
+    let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
+    let mut program =
+        Program::new(&options.command, options.cwd.as_deref()).map_err(|error| usage(&error))?;
+    program.environment = options.environment.clone();
+    if let Some(file) = &options.stdin {
+        program = program.with_input(file).map_err(|error| usage(&error))?;
+    }
+    let runs = match (options.runs, options.duration) {
+        (None, None) => Some(RUNS),
+        (runs, _) => runs,
+    };
+    let mut text = options.strategy.clone();
+    if let Some(depth) = options.depth {
+        text += if text.contains(':') { "," } else { ":" };
+        text += &format!("depth={depth}");
+    }
+    let strategy = Spec::parse(&text, runs.unwrap_or(waylay_schedule::spec::PLANNED_RUNS))
+        .map_err(|error| usage(&error))?;
+    let stdout = match &options.expect_stdout {
+        Some(file) => {
+            Some(std::fs::read(file).map_err(|error| Failed::Usage(format!("{}: {error}", file.display())))?)
+        }
+        None => None,
+    };
+    Ok(Plan {
+        program,
+        strategy,
+        seed: options.seed.unwrap_or_else(Seed::fresh).get(),
+        runs,
+        duration: options.duration,
+        stop_on_first: options.stop_on_first,
+        jobs: options.jobs,
+        conditions: Conditions {
+            baton: options.baton,
+            max_steps: options.max_steps,
+            patience_ms: options.timeout.as_millis() as u64,
+            idle_timeouts: options.idle_timeouts,
+            real_time: options.real_time,
+            real_random: options.real_random,
+        },
+        expected: Expected {
+            statuses: options.good_exit.clone(),
+            stderr: options.bad_stderr.clone(),
+            stdout,
+        },
+        out: options.out.clone(),
+        library: library()?,
+    })
+}
+
+/// A line every few seconds, and one for every new failure.
+struct Lines {
+    quiet: bool,
+    every: Duration,
+    next: Duration,
+}
+
+impl Progress for Lines {
+    fn tick(&mut self, state: &State) -> bool {
+        if !self.quiet && state.elapsed >= self.next {
+            self.next = state.elapsed + self.every;
+            let rate = state.runs as f64 / state.elapsed.as_secs_f64();
+            eprintln!(
+                "waylay: {}  {} schedules ({} per second), {} failures",
+                span(state.elapsed),
+                count(state.runs),
+                count(rate as u64),
+                count(state.failures)
+            );
+        }
+        !interrupt::requested()
+    }
+
+    fn found(&mut self, found: &Found) {
+        if !self.quiet {
+            eprintln!("waylay: run {}: {}: {}", count(found.first_run), found.kind, found.what);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The waylay command: arguments in, exit code out. All work is done by the crates under `framework/`.
+
+#[macro_use]
+mod output;
+
+mod args;
+mod bound;
+mod check;
+mod doctor;
+mod explore;
+mod list;
+mod minimize;
+mod new;
+mod replay;
+mod replay_strict;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command, ConfigCommand};
+use output::Failed;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let json = arguments.json;
+    let result = match arguments.command() {
+        Command::Run(options) => run::run(&options, json),
+        Command::Explore(options) => explore::explore(&options, json),
+        Command::Check(options) => check::check(&options, json),
+        Command::List(options) => list::list(&options, json),
+        Command::New(options) => new::command(&options, json),
+        Command::Doctor(options) => doctor::doctor(&options, json),
+        Command::Replay(options) => replay::replay(&options, json),
+        Command::Minimize(options) => minimize::minimize(&options, json),
+        Command::Bound(options) => bound::bound(&options, json),
+        Command::Config(ConfigCommand::Default) => check::print_default(json),
+        Command::Config(ConfigCommand::Show(options)) => check::show(&options, json),
+        Command::Host => return waylay_host::main(),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failed) => failed.report(json),
+    }
+}
+
+/// The one place where an error becomes an exit code.
+impl From<&Failed> for u8 {
+    fn from(failed: &Failed) -> u8 {
+        match failed {
+            Failed::Usage(_) | Failed::Config(_) => output::BAD_USAGE,
+            Failed::Own(_) => output::WAYLAY_FAILED,
+        }
+    }
+}

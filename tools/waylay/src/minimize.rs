@@ -1,0 +1,42 @@
+//! `waylay minimize`: the fewest forced switches with which a failure of strict mode still happens.
+
+use waylay_driver::report::count;
+use waylay_explore::minimize::{minimize as reduce, save};
+use waylay_explore::recording;
+
+use crate::args::MinimizeOptions;
+use crate::explore::library;
+use crate::output::{CLEAN, Failed, print_json};
+
+pub(crate) fn minimize(options: &MinimizeOptions, json: bool) -> Result<u8, Failed> {
+    let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
+    if !recording::is_strict(&options.failure) {
+        let why =
+            "only a failure of strict mode has a schedule: give the folder of one that `waylay explore` kept";
+        return Err(Failed::Usage(format!("{}: {why}", options.failure.display())));
+    }
+    let (record, schedule) = recording::load(&options.failure).map_err(|error| usage(&error))?;
+    record.program.check().map_err(|error| usage(&error))?;
+    let minimized = reduce(&record, &schedule, &library()?, options.budget)
+        .map_err(|error| Failed::Own(error.to_string()))?;
+    let folder = recording::folder_of(&options.failure);
+    save(&folder, &minimized).map_err(|error| Failed::Own(error.to_string()))?;
+    eprintln!(
+        "{} switches before, {} forced after ({} runs{})",
+        count(minimized.before),
+        count(minimized.after),
+        count(minimized.runs),
+        if minimized.minimal { "" } else { "; the time was over, there may be fewer" }
+    );
+    for switch in &minimized.switches {
+        eprintln!("\nat step {} from thread {} to thread {}", count(switch.step), switch.from, switch.to);
+        for (thread, stack) in [(switch.from, &switch.from_stack), (switch.to, &switch.to_stack)] {
+            let stack = stack.as_deref().unwrap_or("       (no stack)");
+            eprintln!("  thread {thread}\n{stack}");
+        }
+    }
+    if json {
+        print_json(&minimized)?;
+    }
+    Ok(CLEAN)
+}

@@ -1,0 +1,69 @@
+//! Exit codes, and errors on their way to the user.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+/// Writes as far as somebody reads. The macros of the standard library panic when the reader went away, as `head` does
+/// and as a terminal does that is closed under a nightly campaign; these take their place in this crate.
+pub(crate) fn write(to: &mut dyn Write, text: std::fmt::Arguments<'_>) {
+    let _ = to.write_fmt(text);
+    let _ = to.flush();
+}
+
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::write(&mut std::io::stdout().lock(), format_args!($($text)*)) };
+}
+macro_rules! println {
+    ($($text:tt)*) => { print!("{}\n", format_args!($($text)*)) };
+}
+macro_rules! eprint {
+    ($($text:tt)*) => { $crate::output::write(&mut std::io::stderr().lock(), format_args!($($text)*)) };
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
+}
+
+/// Nothing was wrong.
+pub(crate) const CLEAN: u8 = 0;
+/// Failures were found.
+pub(crate) const FAILURES: u8 = 1;
+/// Bad usage or configuration, or nothing ran.
+pub(crate) const BAD_USAGE: u8 = 2;
+/// Waylay itself failed.
+pub(crate) const WAYLAY_FAILED: u8 = 3;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The arguments make no sense together.
+    Usage(String),
+    /// The configuration is wrong; the text is complete, with lines and carets.
+    Config(String),
+    /// Something that should work did not.
+    Own(String),
+}
+
+impl Failed {
+    /// Tells the user and gives the exit code.
+    pub(crate) fn report(&self, json: bool) -> ExitCode {
+        let code = u8::from(self);
+        let text = match self {
+            Failed::Usage(text) | Failed::Own(text) => format!("waylay: {text}"),
+            Failed::Config(text) => text.clone(),
+        };
+        eprintln!("{}", text.trim_end());
+        if json {
+            println!("{}", json!({ "error": text, "exit_code": code }));
+        }
+        ExitCode::from(code)
+    }
+}
+
+/// Prints one machine-readable object on standard output.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failed> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failed::Own(error.to_string()))?;
+    println!("{text}");
+    Ok(())
+}

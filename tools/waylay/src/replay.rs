@@ -1,0 +1,121 @@
+//! `waylay replay`: runs the iteration that failed again and again, with its random numbers, and counts.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use waylay_driver::campaign::{self, Options, Scenario, Selection};
+use waylay_driver::config::{self, Overrides, Pattern};
+use waylay_driver::failure::FailureEntry;
+use waylay_driver::report::{count, summary_text};
+use waylay_driver::store::load_failure;
+
+use crate::args::ReplayOptions;
+use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::run::{colour, installation, live, options};
+
+/// What a replay prints with `--json`.
+#[derive(Serialize)]
+struct Outcome {
+    signature: String,
+    reproduced: u64,
+    iterations: u64,
+    seconds: f64,
+    other_failures: u64,
+    folder: std::path::PathBuf,
+}
+
+pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed> {
+    if waylay_explore::recording::is_strict(&arguments.failure) {
+        return crate::replay_strict::replay(arguments, json);
+    }
+    if arguments.debugger.is_some() || arguments.minimized {
+        let only = "only a failure of strict mode has a schedule that --debugger or --minimized could follow";
+        return Err(Failed::Usage(only.to_owned()));
+    }
+    let entry = load_failure(&arguments.failure).map_err(|error| Failed::Usage(error.to_string()))?;
+    let Some(occurrence) = entry.occurrences.first() else {
+        return Err(Failed::Usage("the failure's record lists no occurrence to replay".to_owned()));
+    };
+    // failures/<signature>/ is two folders below the campaign, which keeps the configuration that it ran with.
+    let folder =
+        if arguments.failure.is_dir() { arguments.failure.clone() } else { parent(&arguments.failure) };
+    let config_path = parent(&parent(&std::path::absolute(&folder).unwrap_or(folder))).join("config.toml");
+    let overrides = Overrides {
+        seed: Some(entry.campaign_seed),
+        duration: Some(arguments.duration),
+        out: Some(arguments.out.clone()),
+        keep_hung: arguments.keep_hung.then_some(true),
+    };
+    let loaded = config::load(&config_path, &overrides).map_err(|error| match error {
+        config::LoadError::Invalid(diagnostics) => Failed::Config(diagnostics.render(colour())),
+        other => Failed::Usage(other.to_string()),
+    })?;
+    let installation = installation()?;
+    let selection = Selection {
+        scenario: Some(Pattern::new(occurrence.scenario.clone())),
+        test: entry.test.as_ref().map(|test| Pattern::new(test.clone())),
+        plugin: entry.plugin.clone(),
+    };
+    let mix = campaign::mix(&loaded, &installation, &selection)
+        .map_err(|diagnostics| Failed::Config(diagnostics.render(colour())))?;
+    let scenarios = mix.scenarios.into_iter().map(|scenario| repeat(scenario, &entry)).collect::<Vec<_>>();
+    if scenarios.is_empty() {
+        return Err(Failed::Usage(format!("the scenario {} is not there any more", occurrence.scenario)));
+    }
+    let options = Options { stop_after_failures: Some(arguments.times.unwrap_or(1)), ..options(&loaded) };
+    eprintln!(
+        "waylay: replaying {} (iteration {}, seed {}); threads run freely, so this is a matter of chance",
+        entry.signature.id,
+        count(occurrence.iteration),
+        occurrence.seed
+    );
+    let mut live = live(false);
+    let summary = campaign::run(scenarios, mix.problems, &installation, &options, live.as_mut())
+        .map_err(|error| Failed::Own(error.to_string()))?;
+    eprint!("\n{}", summary_text(&summary));
+    let same = summary.failures.iter().filter(|failure| failure.signature.id == entry.signature.id);
+    let reproduced: u64 = same.map(|failure| failure.count).sum();
+    let tests = summary.campaign.scenarios.iter().flat_map(|scenario| &scenario.tests);
+    let outcome = Outcome {
+        signature: entry.signature.id.clone(),
+        reproduced,
+        iterations: tests.map(|test| test.iterations).sum(),
+        seconds: summary.campaign.scenarios.iter().map(|scenario| scenario.seconds).sum(),
+        other_failures: summary.campaign.failures - reproduced,
+        folder: summary.folder.clone(),
+    };
+    eprintln!(
+        "reproduced {} times in {} iterations, {:.1} s{}",
+        count(outcome.reproduced),
+        count(outcome.iterations),
+        outcome.seconds,
+        if outcome.other_failures > 0 {
+            format!("; {} other failures", outcome.other_failures)
+        } else {
+            String::new()
+        }
+    );
+    if json {
+        print_json(&outcome)?;
+    }
+    Ok(if reproduced > 0 { FAILURES } else { CLEAN })
+}
+
+/// Every worker runs the iteration that it was in when the failure was seen.
+fn repeat(mut scenario: Scenario, entry: &FailureEntry) -> Scenario {
+    let mut iterations: BTreeMap<&str, BTreeMap<u32, u64>> = BTreeMap::new();
+    for view in entry.occurrences.iter().take(1).flat_map(|occurrence| &occurrence.workers) {
+        iterations.entry(&view.test).or_default().insert(view.worker, view.iteration);
+    }
+    for test in &mut scenario.tests {
+        test.iterations = None;
+        test.max_failures = 0;
+        test.repeat = iterations.get(test.name.as_str()).map(|workers| workers.values().copied().collect());
+    }
+    scenario.duration = None;
+    scenario
+}
+
+fn parent(path: &std::path::Path) -> std::path::PathBuf {
+    path.parent().map(std::path::Path::to_owned).unwrap_or_default()
+}

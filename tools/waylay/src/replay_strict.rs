@@ -1,0 +1,83 @@
+//! `waylay replay` of a failure of strict mode: the same schedule, exactly.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use waylay_driver::report::count;
+use waylay_driver::store::load_failure;
+use waylay_explore::minimize::load_minimized;
+use waylay_explore::replay::{Replayed, replay as run_again, under_gdb};
+use waylay_explore::{interrupt, recording};
+
+use crate::args::ReplayOptions;
+use crate::explore::library;
+use crate::output::{CLEAN, FAILURES, Failed, WAYLAY_FAILED, print_json};
+
+/// Replays when nobody says how many.
+const TIMES: u64 = 10;
+
+/// What a replay prints with `--json`.
+#[derive(Serialize)]
+struct Outcome {
+    signature: Option<String>,
+    steps: u64,
+    switches: u64,
+    #[serde(flatten)]
+    replayed: Replayed,
+    seconds: f64,
+}
+
+pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed> {
+    let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
+    let own = |error: &dyn std::fmt::Display| Failed::Own(error.to_string());
+    let (record, mut schedule) = recording::load(&arguments.failure).map_err(|error| usage(&error))?;
+    record.program.check().map_err(|error| usage(&error))?;
+    if arguments.minimized {
+        schedule = load_minimized(&arguments.failure).map_err(|error| usage(&error))?;
+    }
+    let library = library()?;
+    if arguments.debugger.is_some() {
+        let (mut command, region) = under_gdb(&record, &schedule, &library).map_err(|error| own(&error))?;
+        eprintln!(
+            "waylay: type `run`; the program follows the recorded schedule, one kernel thread per thread"
+        );
+        let status = command.status().map_err(|error| Failed::Usage(format!("cannot start gdb: {error}")))?;
+        drop(region);
+        return Ok(if status.success() { CLEAN } else { WAYLAY_FAILED });
+    }
+    interrupt::watch();
+    let begun = Instant::now();
+    let times = arguments.times.unwrap_or(TIMES);
+    let go_on = || !interrupt::requested() && begun.elapsed() < arguments.duration;
+    let replayed = run_again(&record, &schedule, &library, times, go_on).map_err(|error| own(&error))?;
+    let outcome = Outcome {
+        signature: load_failure(&arguments.failure).ok().map(|entry| entry.signature.id),
+        steps: schedule.steps(),
+        switches: schedule.segments().len().saturating_sub(1) as u64,
+        replayed,
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    let replayed = &outcome.replayed;
+    eprintln!(
+        "reproduced {} of {} ({}, {} steps, {} switches)",
+        count(replayed.reproduced),
+        count(replayed.runs),
+        record.kind,
+        count(outcome.steps),
+        count(outcome.switches)
+    );
+    if let Some(step) = replayed.first_divergence {
+        let detail = replayed.detail.as_deref().unwrap_or("it went another way");
+        eprintln!(
+            "{} runs left the schedule, the first at step {}: {detail}",
+            count(replayed.diverged),
+            count(step)
+        );
+    } else if let Some(detail) = &replayed.detail {
+        eprintln!("{} runs failed in another way: {detail}", count(replayed.other_failures));
+    }
+    if json {
+        print_json(&outcome)?;
+    }
+    Ok(if replayed.reproduced > 0 { FAILURES } else { CLEAN })
+}

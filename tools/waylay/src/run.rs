@@ -1,0 +1,151 @@
+//! `waylay run`: from a configuration to a summary.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use waylay_dist::Seed;
+use waylay_driver::campaign::{self, LeakPolicy, LeakSettings, Options, Selection};
+use waylay_driver::catalog::Installation;
+use waylay_driver::config::{self, Loaded, Overrides, Pattern, Source};
+use waylay_driver::report::{Live, Silent, Terminal, count, summary_text};
+use waylay_driver::store::{Campaign, Retention};
+
+use crate::args::RunOptions;
+use crate::output::{Failed, print_json};
+
+/// The configuration that runs when none is given.
+pub(crate) const DEFAULT_CONFIG: &str = include_str!("../../../configs/default.toml");
+
+/// How often a line about progress is written: people look at terminals, machines keep logs.
+const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
+const LINE_IN_LOG: Duration = Duration::from_secs(10);
+/// Dumps of one campaign; each is a few hundred KiB.
+const DUMPS_PER_CAMPAIGN: u64 = 200;
+/// Longest time that something late is given to come back before it counts as stuck.
+const MOST_GRACE: Duration = Duration::from_secs(5);
+
+/// Reads the configuration, or the embedded one.
+pub(crate) fn load(path: Option<&std::path::Path>, overrides: &Overrides) -> Result<Loaded, Failed> {
+    match path {
+        Some(path) => config::load(path, overrides).map_err(|error| match error {
+            config::LoadError::Invalid(diagnostics) => Failed::Config(diagnostics.render(colour())),
+            other => Failed::Usage(other.to_string()),
+        }),
+        None => config::parse(Source::new("the embedded default configuration", DEFAULT_CONFIG), overrides)
+            .map_err(|diagnostics| Failed::Config(diagnostics.render(colour()))),
+    }
+}
+
+/// Whether error messages are coloured.
+pub(crate) fn colour() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+pub(crate) fn installation() -> Result<Installation, Failed> {
+    Installation::of_this_process()
+        .map_err(|error| Failed::Own(format!("cannot find out where this command is installed: {error}")))
+}
+
+/// How a campaign of that configuration is run.
+pub(crate) fn options(loaded: &Loaded) -> Options {
+    let config = &loaded.config;
+    Options {
+        out: config.out.clone(),
+        seed: config.seed.unwrap_or_else(Seed::fresh),
+        duration: config.duration,
+        config: loaded.portable().to_string(),
+        retention: Retention {
+            evidence_per_signature: config.evidence.dumps_per_signature.into(),
+            dumps_per_campaign: DUMPS_PER_CAMPAIGN,
+            signatures: config.evidence.max_signatures.into(),
+        },
+        log_limit: config.evidence.log_limit.0,
+        keep_hung: config.evidence.keep_hung,
+        heap_sampling: config.leaks.enabled.then_some(config.leaks.sample_bytes.0),
+        leaks: leak_settings(&config.leaks),
+        stop_after_failures: None,
+        most_grace: MOST_GRACE,
+    }
+}
+
+fn leak_settings(leaks: &config::Leaks) -> LeakSettings {
+    LeakSettings {
+        policy: LeakPolicy {
+            warm_up: leaks.warm_up,
+            false_alarms_per_hour: leaks.false_alarms_per_hour,
+            ..LeakPolicy::default()
+        },
+        handles: leaks.handles,
+        threads: leaks.threads,
+    }
+}
+
+/// A line every few seconds, or nothing.
+pub(crate) fn live(quiet: bool) -> Box<dyn Live> {
+    if quiet {
+        return Box::new(Silent);
+    }
+    let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
+    Box::new(Terminal::new(every))
+}
+
+pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
+    let overrides = Overrides {
+        seed: arguments.seed,
+        duration: arguments.duration,
+        out: arguments.out.clone(),
+        keep_hung: arguments.keep_hung.then_some(true),
+    };
+    let loaded = load(arguments.config.as_deref(), &overrides)?;
+    let installation = installation()?;
+    let selection = Selection {
+        scenario: arguments.scenario.as_ref().map(Pattern::new),
+        test: arguments.test.as_ref().map(Pattern::new),
+        plugin: None,
+    };
+    let options = options(&loaded);
+    for interrupted in Campaign::find_interrupted(&options.out) {
+        eprintln!("waylay: {}", describe_interrupted(&interrupted));
+    }
+    let mix = campaign::mix(&loaded, &installation, &selection)
+        .map_err(|diagnostics| Failed::Config(diagnostics.render(colour())))?;
+    for problem in &mix.problems {
+        eprintln!("waylay: cannot use {problem}");
+    }
+    if mix.scenarios.is_empty() {
+        let why = if mix.problems.is_empty() {
+            "no test fits --scenario and --test"
+        } else {
+            "no plugin could be loaded"
+        };
+        return Err(Failed::Usage(format!("nothing to run: {why}")));
+    }
+    if !arguments.quiet {
+        let tests: usize = mix.scenarios.iter().map(|scenario| scenario.tests.len()).sum();
+        eprintln!("waylay: {} scenarios, {tests} tests, seed {}", mix.scenarios.len(), options.seed);
+    }
+    let mut live = live(arguments.quiet);
+    let summary = campaign::run(mix.scenarios, mix.problems, &installation, &options, live.as_mut())
+        .map_err(|error| Failed::Own(error.to_string()))?;
+    eprint!("\n{}", summary_text(&summary));
+    if json {
+        print_json(&summary)?;
+    }
+    Ok(summary.exit_code)
+}
+
+fn describe_interrupted(interrupted: &waylay_driver::store::InterruptedCampaign) -> String {
+    let folder = interrupted.folder.display();
+    match &interrupted.record {
+        Some(record) => {
+            let iterations: u64 = record.scenarios.iter().flat_map(|s| &s.tests).map(|t| t.iterations).sum();
+            format!(
+                "the campaign {folder} was interrupted at {} after {} iterations; its {} failures are kept there",
+                record.updated.strftime("%Y-%m-%d %H:%M:%S UTC"),
+                count(iterations),
+                count(record.failures)
+            )
+        }
+        None => format!("the campaign {folder} was interrupted before it wrote anything"),
+    }
+}

@@ -1,0 +1,221 @@
+//! The command itself: exit codes, machine-readable answers, and what people see.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::process::Stdio;
+
+use support::{Workplace, is_alive, kill, list, number, text};
+
+const HEALTHY: &str = "[[scenario]]\nname = \"healthy\"\nduration = \"300ms\"\n\
+                       [[scenario.test]]\nplugin = \"waylay_faults\"\nname = \"nothing\"\n";
+const FAILING: &str = "[[scenario]]\nname = \"failing\"\nduration = \"5s\"\n\
+                       [[scenario.test]]\nplugin = \"waylay_faults\"\nname = \"assert\"\nmax-failures = 1\nworkers = 1\n";
+
+#[test]
+fn exit_codes_say_how_it_went() {
+    let clean = Workplace::with(HEALTHY);
+    let ran = clean.run(0, &[]);
+    assert!(ran.stderr.contains("clean:"), "{}", ran.stderr);
+    assert_eq!(number(&ran.json()["exit_code"]), 0);
+
+    let failing = Workplace::with(FAILING);
+    let ran = failing.run(1, &[]);
+    assert!(ran.stderr.contains("FAILED: 1 failure"), "{}", ran.stderr);
+    assert_eq!(number(&ran.json()["exit_code"]), 1);
+
+    for usage in [
+        &["run", "no-such-file.toml"][..],
+        &["run", "waylay.toml", "--no-such-option"],
+        &["run", "waylay.toml", "--duration", "soon"],
+        &["run", "waylay.toml", "--test", "no-such-test"],
+        &["no-such-command"],
+        &["list", "no_such_plugin"],
+        &["replay", "no-such-folder"],
+        &["doctor", "./no-such-plugin.so"],
+    ] {
+        let ran = clean.waylay(usage);
+        assert_eq!(ran.code(), Some(2), "{usage:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_our_own_failure_and_names_the_path() {
+    let place = Workplace::with(HEALTHY);
+    place.write("a-file", "");
+    for out in ["/proc/nowhere", "a-file/below", "/dev/full/below"] {
+        let ran = place.waylay(&["run", "waylay.toml", "--out", out]);
+        assert_eq!(ran.code(), Some(3), "{out}: {}", ran.stderr);
+        assert!(ran.stderr.contains(out) && !ran.stderr.contains("panicked"), "{out}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn every_command_answers_with_one_object() {
+    let place = Workplace::with(FAILING);
+    let ran = place.run(1, &["--quiet"]);
+    let failure = text(&ran.json()["failures"][0]["folder"]).to_owned();
+    let object = |arguments: &[&str], code: i32| {
+        let ran = place.waylay(&[arguments, &["--json"]].concat());
+        assert_eq!(ran.code(), Some(code), "{arguments:?}: {}", ran.stderr);
+        let json = ran.json();
+        assert!(json.is_object(), "{arguments:?}: {json}");
+        json
+    };
+    assert_eq!(object(&["check", "waylay.toml"], 0)["ok"], true);
+    assert!(object(&["list"], 0)["plugins"].as_object().is_some_and(|plugins| plugins.len() >= 4));
+    assert!(object(&["list", "waylay_faults_c"], 0)["plugins"].is_object());
+    assert!(object(&["list", "waylay.toml"], 0)["plugins"].is_object());
+    assert!(list(&object(&["doctor"], 0)["checks"]).len() > 5);
+    assert_eq!(object(&["doctor", "waylay_faults"], 0)["checks"][0]["health"], "good");
+    assert_eq!(object(&["replay", &failure, "--duration", "20s"], 1)["reproduced"], 1);
+    let bound = object(&["bound", "pct", "-n", "4", "-k", "100", "-d", "2"], 0);
+    assert!((bound["per_run"].as_f64().expect("a number") - 1.0 / 400.0).abs() < 1e-12, "{bound}");
+    assert!(text(&object(&["config", "default"], 0)["config"]).contains("[[scenario]]"));
+    assert!(text(&object(&["config", "show", "waylay.toml"], 0)["config"]).contains("max-failures = 1"));
+    let made = object(&["new", "bank", "--lang", "c"], 0);
+    assert!(list(&made["files"]).len() > 2 && place.path().join("bank").is_dir(), "{made}");
+    assert!(text(&object(&["run", "no-such-file.toml"], 2)["error"]).contains("no-such-file.toml"));
+}
+
+#[test]
+fn what_is_printed_for_people_says_what_there_is() {
+    let place = Workplace::with(HEALTHY);
+    let listed = place.waylay(&["list"]);
+    for words in ["deadlock", "channel", "two threads wait for each other", "after = { uniform"] {
+        assert!(listed.stdout.contains(words), "{words}:\n{}", listed.stdout);
+    }
+    let checked = place.waylay(&["check", "waylay.toml"]);
+    assert!(
+        checked.stdout.contains("1 scenario") && checked.stdout.contains("nothing wrong"),
+        "{}",
+        checked.stdout
+    );
+    let doctor = place.waylay(&["doctor"]);
+    for words in ["ptrace", "control library", "processors", "core pattern"] {
+        assert!(doctor.stdout.contains(words), "{words}:\n{}", doctor.stdout);
+    }
+    let shown = place.waylay(&["config", "show", "waylay.toml"]);
+    place.write("again.toml", &shown.stdout);
+    assert_eq!(
+        place.waylay(&["config", "show", "again.toml"]).stdout,
+        shown.stdout,
+        "it reads back as it is"
+    );
+}
+
+#[test]
+fn without_arguments_the_default_mix_runs_and_finds_its_bugs() {
+    let place = Workplace::new();
+    let ran = place.waylay(&["--duration", "3s", "--json"]);
+    assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
+    let json = ran.json();
+    let names: Vec<&str> =
+        list(&json["campaign"]["scenarios"]).iter().map(|scenario| text(&scenario["name"])).collect();
+    assert_eq!(names, ["libraries", "seeded-bugs"], "{json:#}");
+    assert!(!list(&json["failures"]).is_empty());
+    let test =
+        |name: &str| list(&json["campaign"]["scenarios"][0]["tests"]).iter().any(|test| test["name"] == name);
+    assert!(test("channel"), "{json:#}");
+}
+
+/// Plugins beside the configuration, with a relative path: run, and replayed from another folder.
+#[test]
+fn relative_plugins_are_found_from_the_config_and_by_a_replay() {
+    let place = Workplace::new();
+    place.compile(
+        "mine",
+        "static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker; usleep(100); return WAYLAY_FAILED; }",
+    );
+    for plugin in ["libmine.so", "./libmine.so", "mine"] {
+        place.write(
+            "waylay.toml",
+            &format!("[[scenario]]\nname = \"s\"\nduration = \"5s\"\n[[scenario.test]]\nplugin = \"{plugin}\"\nworkers = 1\niterations = 3\nmax-failures = 0\n"),
+        );
+        let ran = place.run(1, &[]);
+        let failure = ran.failure("mine", "probe");
+        assert_eq!(
+            failure.count(),
+            3,
+            "{plugin}: an iteration that returns FAILED without a word has failed"
+        );
+        assert!(failure.what().contains("without a message"), "{}", failure.what());
+        let elsewhere = Workplace::new();
+        let replayed = elsewhere.waylay(&[
+            "replay",
+            &failure.folder.display().to_string(),
+            "--duration",
+            "10s",
+            "--json",
+        ]);
+        assert_eq!(replayed.code(), Some(1), "{plugin}: {}", replayed.stderr);
+        assert!(number(&replayed.json()["reproduced"]) > 0);
+    }
+}
+
+#[test]
+fn a_hung_process_is_kept_for_a_debugger() {
+    let place = Workplace::with(
+        "[defaults]\nhang-timeout = \"300ms\"\nmax-failures = 1\n[[scenario]]\nname = \"hang\"\nduration = \"20s\"\n\
+         [[scenario.test]]\nplugin = \"waylay_faults_c\"\nname = \"deadlock\"\n",
+    );
+    let ran = place.run(1, &["--keep-hung"]);
+    let json = ran.json();
+    let kept: Vec<i32> = list(&json["kept_hosts"]).iter().map(|pid| number(pid) as i32).collect();
+    assert_eq!(kept.len(), 1, "{json:#}");
+    // Longer than the host's own looks at its parent.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let alive = is_alive(kept[0]);
+    kill(kept[0]);
+    assert!(alive, "the kept process is gone:\n{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("gdb -p {}", kept[0])), "{}", ran.stderr);
+    assert_eq!(number(&ran.failures()[0].json["occurrences"][0]["pid"]) as i32, kept[0]);
+}
+
+/// A reader that goes away, as `head` does, does not break a campaign.
+#[test]
+fn a_closed_terminal_is_no_reason_to_fail() {
+    let place = Workplace::with(FAILING);
+    for json in [false, true] {
+        let mut command = place.command(&["run", "waylay.toml"]);
+        if json {
+            command.arg("--json");
+        }
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let status = command
+            .stdout(Stdio::from(writer.try_clone().expect("a pipe")))
+            .stderr(Stdio::from(writer))
+            .status()
+            .expect("it starts");
+        assert_eq!(status.code(), Some(1), "{status}");
+    }
+    for campaign in place.campaigns("waylay-out") {
+        let record = std::fs::read_to_string(campaign.join("campaign.json")).expect("a record");
+        assert!(record.contains("\"finished\""), "{record}");
+    }
+}
+
+#[test]
+fn on_a_terminal_a_line_about_progress_comes_every_few_seconds() {
+    let place = Workplace::with(&HEALTHY.replace("300ms", "5s"));
+    let (mut master, mut slave) = (0, 0);
+    let nothing = std::ptr::null_mut();
+    // SAFETY: two places for the answer; the rest may be null.
+    let made = unsafe { libc::openpty(&mut master, &mut slave, nothing, nothing.cast(), nothing.cast()) };
+    assert_eq!(made, 0, "a terminal");
+    // SAFETY: both descriptors were just made and have no other owner.
+    let (mut master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+    let mut child = place.command(&["run", "waylay.toml"]).stderr(slave).spawn().expect("it starts");
+    let mut shown = Vec::new();
+    // A terminal that nobody writes to any more ends in an error.
+    let _ = master.read_to_end(&mut shown);
+    assert_eq!(child.wait().expect("our child").code(), Some(0));
+    let shown = String::from_utf8_lossy(&shown);
+    let line = shown.lines().find(|line| line.starts_with("[00:00:0")).unwrap_or_else(|| panic!("{shown}"));
+    assert!(line.contains("healthy: ") && line.contains("/s), 0 failures"), "{line}");
+}

@@ -1,0 +1,302 @@
+//! `waylay explore`, `replay` and `minimize` on small C programs with known bugs.
+//!
+//! Budgets: each bug here has depth 2 at most in programs of up to 4 threads and 40 steps, so a run of PCT with depth 2
+//! finds it with probability 1/160 at least. Runs are a pure function of the seed, which is fixed, so these tests cannot
+//! fail by chance.
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{Ran, Workplace};
+
+const ORDER: &str = r"
+#include <pthread.h>
+#include <stdlib.h>
+static int *p;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static void *user(void *x) { pthread_mutex_lock(&m); *p = 2; pthread_mutex_unlock(&m); return x; }
+int main(void) {
+    pthread_t t;
+    pthread_create(&t, 0, user, 0);
+    pthread_mutex_lock(&m); p = malloc(4); *p = 1; pthread_mutex_unlock(&m);
+    pthread_join(t, 0);
+    return 0;
+}";
+
+const LOCKS: &str = r"
+#include <pthread.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static void *first(void *x) {
+    pthread_mutex_lock(&a); pthread_mutex_lock(&b); pthread_mutex_unlock(&b); pthread_mutex_unlock(&a); return x;
+}
+static void *second(void *x) {
+    pthread_mutex_lock(&b); pthread_mutex_lock(&a); pthread_mutex_unlock(&a); pthread_mutex_unlock(&b); return x;
+}
+int main(void) {
+    pthread_t t, u;
+    pthread_create(&t, 0, first, 0); pthread_create(&u, 0, second, 0);
+    pthread_join(t, 0); pthread_join(u, 0);
+    return 0;
+}";
+
+/// Two threads that lose an increment; what the main thread makes of it is put in.
+fn counter(verdict: &str) -> String {
+    format!(
+        r#"
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int n;
+static void *add(void *x) {{
+    pthread_mutex_lock(&m); int v = n; pthread_mutex_unlock(&m);
+    pthread_mutex_lock(&m); n = v + 1; pthread_mutex_unlock(&m);
+    return x;
+}}
+int main(void) {{
+    pthread_t t, u;
+    pthread_create(&t, 0, add, 0); pthread_create(&u, 0, add, 0);
+    pthread_join(t, 0); pthread_join(u, 0);
+    {verdict}
+}}"#
+    )
+}
+
+const CLEAN: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int n;
+static void *add(void *x) { pthread_mutex_lock(&m); n++; pthread_mutex_unlock(&m); return x; }
+int main(void) {
+    pthread_t t, u;
+    pthread_create(&t, 0, add, 0); pthread_create(&u, 0, add, 0);
+    pthread_join(t, 0); pthread_join(u, 0);
+    printf("%d\n", n);
+    return n == 2 ? 0 : 3;
+}"#;
+
+fn build(place: &Workplace, source: &str, options: &[&str]) -> String {
+    let file = place.write("program.c", source);
+    let program = place.path().join("program");
+    let built = Command::new("gcc")
+        .args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"])
+        .arg(&program)
+        .arg(file)
+        .args(options)
+        .output()
+        .expect("gcc is installed");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program.to_str().expect("a plain path").to_owned()
+}
+
+fn explore(place: &Workplace, options: &[&str], program: &str) -> Ran {
+    let mut arguments = vec!["explore", "--json", "--seed", "7"];
+    arguments.extend(options);
+    arguments.extend(["--", program]);
+    place.waylay(&arguments)
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
+}
+
+fn folder(summary: &Value) -> PathBuf {
+    PathBuf::from(summary["failure_dir"].as_str().expect("a failure has a folder"))
+}
+
+/// Finds the bug, replays it every time, and reduces it to at most `forced` forced switches.
+fn finds(source: &str, options: &[&str], kind: &str, signature: &str, forced: u64) -> (Workplace, Value) {
+    let place = Workplace::new();
+    let program = build(&place, source, &[]);
+    let ran = explore(&place, &[&["--runs", "400"], options].concat(), &program);
+    assert_eq!(ran.status.code(), Some(1), "{ran:#?}");
+    let summary = json(&ran);
+    assert_eq!(summary["kind"], kind, "{ran:#?}");
+    assert_eq!(summary["found"][0]["confirmed"], true, "{ran:#?}");
+    assert_eq!(summary["found"][0]["text"], signature, "{ran:#?}");
+    let folder = folder(&summary);
+    for file in
+        ["failure.json", "stacks.txt", "schedule.bin", "strict.json", "replay.sh", "dump.dmp", "stderr.txt"]
+    {
+        assert!(folder.join(file).is_file(), "{file} is missing");
+    }
+    let path = folder.to_str().expect("a plain path");
+    let replay = place.waylay(&["replay", "--json", "--times", "20", path]);
+    assert_eq!(
+        (replay.status.code(), &json(&replay)["reproduced"]),
+        (Some(1), &Value::from(20)),
+        "{replay:#?}"
+    );
+    let minimized = place.waylay(&["minimize", "--json", path]);
+    assert_eq!(minimized.status.code(), Some(0), "{minimized:#?}");
+    let after = json(&minimized)["after"].as_u64().expect("a number");
+    assert!(after <= forced, "{minimized:#?}");
+    let replay = place.waylay(&["replay", "--json", "--minimized", "--times", "5", path]);
+    assert_eq!(json(&replay)["reproduced"], 5, "{replay:#?}");
+    (place, summary)
+}
+
+#[test]
+fn an_order_violation_is_a_crash_with_the_place() {
+    let (_place, summary) = finds(ORDER, &[], "crash", "crash SIGSEGV in program at user", 1);
+    let stacks = std::fs::read_to_string(folder(&summary).join("stacks.txt")).unwrap();
+    assert!(stacks.contains("crashed here") && stacks.contains("program.c:6"), "{stacks}");
+    assert!(stacks.contains("main  at"), "the other thread has a stack too: {stacks}");
+}
+
+#[test]
+fn two_locks_deadlock_with_every_stack() {
+    let (_place, summary) = finds(LOCKS, &[], "deadlock", "deadlock in program [first] [main] [second]", 1);
+    let stacks = std::fs::read_to_string(folder(&summary).join("stacks.txt")).unwrap();
+    assert!(stacks.contains("held by thread 1") && stacks.contains("held by thread 2"), "{stacks}");
+    assert!(summary["guarantee"]["per_run"].as_f64().is_some_and(|chance| chance > 0.0), "{summary}");
+    for field in [
+        "strategy",
+        "seed",
+        "runs",
+        "failures",
+        "first_failure_run",
+        "signature",
+        "threads",
+        "steps",
+        "depth",
+    ] {
+        assert!(!summary[field].is_null(), "{field}: {summary}");
+    }
+    for field in ["schedules_per_second", "steps_per_second", "replay"] {
+        assert!(!summary[field].is_null(), "{field}: {summary}");
+    }
+    assert_eq!(summary["threads"], 3);
+}
+
+#[test]
+fn a_lost_update_is_an_assert() {
+    let place = Workplace::new();
+    let program = build(&place, &counter("assert(n == 2); return 0;"), &[]);
+    let summary = json(&explore(&place, &["--runs", "400"], &program));
+    let found = &summary["found"][0];
+    assert_eq!(
+        (&found["kind"], &found["confirmed"]),
+        (&Value::from("assert"), &Value::from(true)),
+        "{summary}"
+    );
+    // Between these stands what the program said, with the path of its source.
+    let text = found["text"].as_str().expect("a text");
+    assert!(text.starts_with("assert SIGABRT in program: ") && text.ends_with(" at main"), "{text}");
+}
+
+#[test]
+fn a_wrong_exit_status_can_be_made_good() {
+    let source = counter("return n == 2 ? 0 : 3;");
+    let (place, _) = finds(&source, &["--strategy", "pct:depth=2"], "assert", "assert exit 3 in program", 1);
+    let program = place.path().join("program");
+    let ran = explore(&place, &["--runs", "200", "--good-exit", "0,3"], program.to_str().unwrap());
+    assert_eq!((ran.status.code(), &json(&ran)["failures"]), (Some(0), &Value::from(0)), "{ran:#?}");
+}
+
+#[test]
+fn output_and_error_output_are_looked_at() {
+    let source = counter(r#"if (n != 2) fprintf(stderr, "lost %d\n", 2 - n); printf("%d\n", n); return 0;"#);
+    let place = Workplace::new();
+    let program = build(&place, &source, &[]);
+    let ran = explore(&place, &["--runs", "200"], &program);
+    assert_eq!(ran.status.code(), Some(0), "{ran:#?}");
+    let ran = explore(&place, &["--runs", "200", "--bad-stderr", "lost"], &program);
+    assert_eq!(
+        (ran.status.code(), &json(&ran)["found"][0]["what"]),
+        (Some(1), &Value::from("wrote \"lost 1\""))
+    );
+    let reference = place.write("reference.txt", "2\n");
+    let ran = explore(&place, &["--runs", "200", "--expect-stdout", reference.to_str().unwrap()], &program);
+    let what = json(&ran)["found"][0]["what"].clone();
+    assert_eq!(what, "output differs in line 1: \"1\" instead of \"2\"", "{ran:#?}");
+}
+
+#[test]
+fn a_correct_program_passes_and_a_search_ends() {
+    let place = Workplace::new();
+    let program = build(&place, CLEAN, &[]);
+    for strategy in ["pct", "random", "pos", "surw", "stride", "rpro", "portfolio"] {
+        let ran = explore(&place, &["--runs", "150", "--strategy", strategy], &program);
+        let summary = json(&ran);
+        assert_eq!(
+            (ran.status.code(), &summary["runs"]),
+            (Some(0), &Value::from(150)),
+            "{strategy}: {ran:#?}"
+        );
+        assert!(summary["notes"].as_array().is_some_and(Vec::is_empty), "{strategy}: {ran:#?}");
+    }
+    let ran = explore(&place, &["--strategy", "pb:bound=1", "--runs", "5000"], &program);
+    assert_eq!((ran.status.code(), &json(&ran)["exhausted"]), (Some(0), &Value::from(true)), "{ran:#?}");
+}
+
+#[test]
+fn a_search_finds_the_deadlock() {
+    let place = Workplace::new();
+    let program = build(&place, LOCKS, &[]);
+    let ran = explore(&place, &["--strategy", "dfs", "--stop-on-first", "--runs", "5000"], &program);
+    assert_eq!(json(&ran)["kind"], "deadlock", "{ran:#?}");
+}
+
+#[test]
+fn the_number_of_jobs_changes_nothing() {
+    let place = Workplace::new();
+    let program = build(&place, &counter("return n == 2 ? 0 : 3;"), &[]);
+    let numbers = |jobs: &str, more: &[&str]| {
+        let summary = json(&explore(&place, &[&["--runs", "300", "--jobs", jobs], more].concat(), &program));
+        ["runs", "failures", "first_failure_run", "threads", "steps", "guarantees"]
+            .map(|name| summary[name].clone())
+    };
+    assert_eq!(numbers("1", &[]), numbers("3", &[]));
+    assert_eq!(numbers("1", &["--stop-on-first"]), numbers("3", &["--stop-on-first"]));
+}
+
+#[test]
+fn what_cannot_work_is_said() {
+    let place = Workplace::new();
+    let alone = build(&place, "int main(void) { return 0; }", &[]);
+    let ran = explore(&place, &[], &alone);
+    assert_eq!(ran.status.code(), Some(2), "{ran:#?}");
+    assert!(ran.stderr.contains("one thread in every run"), "{ran:#?}");
+    let fixed = build(&place, CLEAN, &["-static"]);
+    let ran = explore(&place, &[], &fixed);
+    assert_eq!(ran.status.code(), Some(2), "{ran:#?}");
+    assert!(ran.stderr.contains("statically linked"), "{ran:#?}");
+    let ran = explore(&place, &[], "./nowhere");
+    assert_eq!(ran.status.code(), Some(2), "{ran:#?}");
+    let dynamic = build(&place, CLEAN, &[]);
+    let ran = explore(&place, &["--strategy", "pcd"], &dynamic);
+    assert!(ran.status.code() == Some(2) && ran.stderr.contains("did you mean \"pct\""), "{ran:#?}");
+}
+
+#[test]
+fn a_missing_library_is_named() {
+    let place = Workplace::new();
+    let source = place.write("gone.c", "int gone(void) { return 1; }");
+    let library = place.path().join("libgone.so");
+    let built =
+        Command::new("gcc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status().unwrap();
+    assert!(built.success());
+    let folder = format!("-L{}", place.path().display());
+    let user = "int gone(void); int main(void) { return gone(); }";
+    let program = build(&place, user, &[&folder, "-lgone", "-Wl,--no-as-needed"]);
+    std::fs::remove_file(library).unwrap();
+    let ran = explore(&place, &[], &program);
+    assert_eq!(ran.status.code(), Some(2), "{ran:#?}");
+    assert!(ran.stderr.contains("did not reach main") && ran.stderr.contains("libgone.so"), "{ran:#?}");
+}
+
+#[test]
+fn another_program_does_not_follow_the_schedule() {
+    let (place, summary) = finds(LOCKS, &[], "deadlock", "deadlock in program [first] [main] [second]", 1);
+    build(&place, CLEAN, &[]);
+    let replay = place.waylay(&["replay", "--json", "--times", "3", folder(&summary).to_str().unwrap()]);
+    let outcome = json(&replay);
+    assert_eq!((replay.status.code(), &outcome["reproduced"]), (Some(0), &Value::from(0)), "{replay:#?}");
+    assert_eq!(outcome["diverged"], 3, "{replay:#?}");
+    assert!(outcome["first_divergence"].is_u64(), "{replay:#?}");
+}

@@ -1,0 +1,184 @@
+//! Tests that misuse the process they run in: its standard streams, its descriptors, its children.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use support::{Ran, Workplace, is_alive, number, size_of_folder};
+
+/// Runs one test whose iteration is this body, for that many iterations on one worker.
+fn run(code: i32, body: &str, iterations: u32, more: &str) -> (Workplace, Ran) {
+    let place = Workplace::new();
+    let source = format!(
+        "static int32_t iterate(probe *self, waylay_context *worker) {{ (void)self; (void)worker; {body} return WAYLAY_OK; }}"
+    );
+    place.compile("manners", &source);
+    place.write(
+        "waylay.toml",
+        &format!(
+            "[[scenario]]\nname = \"s\"\nduration = \"30s\"\n[[scenario.test]]\nplugin = \"manners\"\nworkers = 1\n\
+             iterations = {iterations}\nhang-timeout = \"10s\"\n{more}\n"
+        ),
+    );
+    let ran = place.run(code, &[]);
+    (place, ran)
+}
+
+#[test]
+fn standard_input_is_empty_and_standard_output_goes_to_the_log() {
+    let body = "printf(\"read %d\\n\", getchar()); fflush(stdout); fprintf(stderr, \"to stderr\\n\");";
+    let (_place, ran) = run(0, body, 3, "");
+    let log = ran.host_log();
+    assert_eq!(log.matches("read -1").count(), 3, "{log}");
+    assert_eq!(log.matches("to stderr").count(), 3, "{log}");
+    assert!(!ran.stdout.contains("read -1") && !ran.stderr.contains("to stderr"));
+}
+
+#[test]
+fn what_is_not_flushed_is_in_the_log_at_the_end() {
+    let (_place, ran) = run(0, "printf(\"buffered\\n\");", 3, "");
+    assert_eq!(ran.host_log().matches("buffered").count(), 3);
+}
+
+#[test]
+fn a_child_that_crashes_or_exits_is_not_the_host() {
+    let body = "for (int how = 0; how < 4; how++) {\n\
+        pid_t child = fork();\n\
+        if (child == 0) {\n\
+          if (how == 0) *(volatile int *)8 = 1;\n\
+          if (how == 1) abort();\n\
+          if (how == 2) exit(5);\n\
+          _exit(6);\n\
+        }\n\
+        int status = 0;\n\
+        waitpid(child, &status, 0);\n\
+        printf(\"child %d: signal %d, code %d\\n\", how, WTERMSIG(status), WEXITSTATUS(status));\n\
+        fflush(stdout);\n\
+      }";
+    let (_place, ran) = run(0, body, 2, "");
+    let log = ran.host_log();
+    for words in
+        ["child 0: signal 11", "child 1: signal 6", "child 2: signal 0, code 5", "child 3: signal 0, code 6"]
+    {
+        assert_eq!(log.matches(words).count(), 2, "{words}:\n{log}");
+    }
+    assert_eq!(number(&ran.json()["campaign"]["hosts"]), 1);
+}
+
+#[test]
+fn a_child_that_stays_behind_ends_with_the_host() {
+    let body = "pid_t child = fork(); if (child == 0) { for (;;) pause(); } printf(\"child %d\\n\", child);";
+    let (_place, ran) = run(0, body, 1, "");
+    let log = ran.host_log();
+    let pid: i32 =
+        log.split("child ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok()).expect("its number");
+    let began = Instant::now();
+    while is_alive(pid) {
+        assert!(began.elapsed() < Duration::from_secs(10), "process {pid} is left behind");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Everything from descriptor 3 on: the host's own are among them. Whoever opens files afterwards gets their numbers.
+#[test]
+fn a_test_that_closes_every_descriptor_breaks_only_itself() {
+    let body = "for (int fd = 3; fd < 1024; fd++) close(fd);\n\
+                FILE *mine = fopen(\"/dev/null\", \"r\"); usleep(1000); fclose(mine);";
+    let (_place, ran) = run(0, body, 200, "");
+    assert_eq!(number(&ran.test("manners", "probe")["iterations"]), 200);
+
+    let all = "for (int fd = 0; fd < 1024; fd++) close(fd); usleep(1000);";
+    let (_place, ran) = run(0, all, 200, "");
+    assert_eq!(number(&ran.test("manners", "probe")["iterations"]), 200);
+
+    let crashing = "for (int fd = 0; fd < 1024; fd++) close(fd); *(volatile int *)8 = 1;";
+    let (_place, ran) = run(1, crashing, 5, "max-failures = 2");
+    let failure = ran.failure("manners", "probe");
+    assert_eq!((failure.kind(), failure.count()), ("crash", 2));
+    assert!(failure.first_stack().iter().any(|function| function == "iterate"), "{:#}", failure.json);
+}
+
+#[test]
+fn a_test_that_prints_without_end_fills_no_disk() {
+    let body = "static char line[1 << 20]; if (!line[0]) memset(line, 'x', sizeof line - 1), line[sizeof line - 2] = '\\n';\n\
+                fputs(line, stdout); fflush(stdout);";
+    let (_place, ran) = run(0, body, 100, "[evidence]\nlog-limit = \"1MiB\"");
+    assert_eq!(number(&ran.test("manners", "probe")["iterations"]), 100);
+    let size = size_of_folder(&ran.folder());
+    assert!(size < 3 << 20, "{size} bytes");
+    // The two streams come through two pipes: the last words of one are near the end, not at it.
+    let older = std::fs::read(ran.folder().join("host.log.1")).expect("the log was full more than once");
+    let log = String::from_utf8_lossy(&older).into_owned() + &ran.host_log();
+    assert!(log.contains("[info probe] ended\n"), "the newest lines are kept");
+}
+
+#[test]
+fn a_worker_that_is_done_is_not_called_again() {
+    let body = "static _Atomic int calls; if (++calls > 5) { printf(\"called again\\n\"); } if (calls == 5) return WAYLAY_DONE;";
+    let place = Workplace::new();
+    place.compile(
+        "done",
+        &format!("static int32_t iterate(probe *self, waylay_context *worker) {{ (void)self; (void)worker; {body} return WAYLAY_OK; }}"),
+    );
+    // Without a duration: the scenario is over when its only test is.
+    place.write(
+        "waylay.toml",
+        "[[scenario]]\nname = \"s\"\n[[scenario.test]]\nplugin = \"done\"\nworkers = 1\n",
+    );
+    let ran = place.run(0, &[]);
+    assert_eq!(number(&ran.test("done", "probe")["iterations"]), 5);
+    assert_eq!(number(&ran.json()["campaign"]["hosts"]), 1);
+    assert!(!ran.host_log().contains("called again"));
+}
+
+/// No handler sees `_exit`; the only test of the host is to blame.
+#[test]
+fn a_test_that_leaves_without_a_word_is_blamed_when_it_is_alone() {
+    let (_place, ran) = run(1, "usleep(1000); _exit(7);", 5, "max-failures = 2");
+    let failure = ran.failure("manners", "probe");
+    assert_eq!((failure.kind(), failure.count()), ("crash", 2));
+    assert!(failure.what().contains("exited with code 7"), "{}", failure.what());
+}
+
+/// A host that is stopped as a whole does nothing and answers nothing: it is late like any other.
+#[test]
+fn a_test_that_stops_the_process_is_a_hang() {
+    let place = Workplace::new();
+    place.compile(
+        "stops",
+        "static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker; raise(SIGSTOP); return WAYLAY_OK; }",
+    );
+    place.write(
+        "waylay.toml",
+        "[[scenario]]\nname = \"s\"\nduration = \"20s\"\n[[scenario.test]]\nplugin = \"stops\"\nhang-timeout = \"400ms\"\nmax-failures = 1\n",
+    );
+    let ran = place.run(1, &[]);
+    let failure = ran.failure("stops", "probe");
+    assert!(failure.what().contains("TestMain has not returned"), "{}", failure.what());
+    assert!(failure.file("stacks.txt").contains("iterate"), "{}", failure.file("stacks.txt"));
+}
+
+/// A thread that the test started in C has no signal stack of its own making.
+#[test]
+fn a_stack_overflow_on_a_thread_of_the_test_is_told_as_one() {
+    let place = Workplace::new();
+    place.compile(
+        "deep",
+        "static volatile int for_ever = 1;\n\
+         static int descend(int depth) { volatile char here[512]; here[0] = (char)depth; return for_ever ? descend(depth + 1) + here[0] : 0; }\n\
+         static void *begin(void *argument) { (void)argument; descend(0); return NULL; }\n\
+         static int32_t iterate(probe *self, waylay_context *worker) {\n\
+           (void)self; (void)worker; pthread_t thread; pthread_create(&thread, NULL, begin, NULL); pthread_join(thread, NULL); return WAYLAY_OK;\n\
+         }",
+    );
+    place.write(
+        "waylay.toml",
+        "[[scenario]]\nname = \"s\"\nduration = \"20s\"\n[[scenario.test]]\nplugin = \"deep\"\nmax-failures = 1\n",
+    );
+    let ran = place.run(1, &[]);
+    let failure = ran.failure("deep", "probe");
+    assert!(failure.what().contains("stack overflow"), "{}", failure.what());
+    assert!(failure.first_stack().iter().any(|function| function == "descend"), "{:#}", failure.json);
+}
