@@ -1,0 +1,29 @@
+"""Checks what the default mix printed: the seeded bugs, each found, and silence from the healthy libraries."""
+
+import json
+import sys
+
+SEEDED = {"deadlock": "deadlock", "assert": "assert", "panic": "assert", "crash": "crash", "exception": "assert"}
+
+summary = json.load(open(sys.argv[1], encoding="utf-8"))
+code = int(sys.argv[2])
+found = {failure["test"]: failure["kind"] for failure in summary["failures"]}
+iterations = {
+    test["name"]: test["iterations"]
+    for scenario in summary["campaign"]["scenarios"]
+    if scenario["name"] == "libraries"
+    for test in scenario["tests"]
+}
+problems = []
+if code != 1:
+    problems.append(f"exit code {code}, not 1")
+if found != SEEDED:
+    problems.append(f"found {found}, not {SEEDED}")
+if summary["campaign"]["problems"]:
+    problems.append(f"did not run: {summary['campaign']['problems']}")
+problems += [f"{name} ran no iteration" for name, count in iterations.items() if count == 0]
+for failure in summary["failures"]:
+    if not failure["replay"].startswith("waylay replay "):
+        problems.append(f"no replay line for {failure['test']}")
+print(f"demo: {len(found)} seeded bugs found, healthy tests ran {sum(iterations.values()):,} iterations")
+sys.exit("\n".join(problems) if problems else 0)
