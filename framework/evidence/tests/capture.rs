@@ -82,6 +82,31 @@ fn a_kill_in_the_middle_is_an_error_and_not_a_hang() {
     }
 }
 
+/// A killed process has given up its memory map some time before it counts as ended. The kill has to come
+/// between the stop and the copy, so it is tried at a hundred moments.
+#[test]
+fn a_process_on_its_way_out_is_gone() {
+    let _watchdog = Watchdog::new(LIMIT);
+    let program = Program::c("heavy.c", &["-O1"]);
+    for round in 0..100 {
+        let mut target = program.start(&[]);
+        let pid = target.pid();
+        let capturing = thread::spawn(move || {
+            loop {
+                match capture(pid, &CaptureOptions::default()) {
+                    Ok(snapshot) => assert_eq!(snapshot.threads.len(), 1),
+                    Err(error) => return error,
+                }
+            }
+        });
+        thread::sleep(Duration::from_micros(1000 + round * 17));
+        target.kill();
+        let error = capturing.join().expect("no panic");
+        assert!(matches!(error, CaptureError::Gone { .. }), "round {round}: {error}");
+        target.wait();
+    }
+}
+
 #[test]
 fn a_second_tracer_is_told_who_the_first_is() {
     let program = Program::c("places.c", &["-O1"]);

@@ -53,10 +53,9 @@ fn trace(pid: ProcessId, options: &CaptureOptions) -> Result<ProcessSnapshot, Ca
 
     let stopping = Instant::now();
     let (stopped, unstopped) = stop_all(pid, options.stop_timeout, &mut activities)?;
-    let text = procfs::memory_map_text(pid);
-    let text = text.map_err(|source| match procfs::is_alive(pid, procfs::living_task(pid)) {
-        true => MemoryMapError::Read { pid, source }.into(),
-        false => CaptureError::Gone { pid },
+    let text = procfs::memory_map_text(pid).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => CaptureError::Gone { pid },
+        _ => MemoryMapError::Read { pid, source }.into(),
     })?;
     let ranges = crate::memory_map::parse_mappings(&text)?;
     let copies: Vec<_> = stopped

@@ -26,14 +26,21 @@ pub(super) struct SyscallLine {
     pub(super) instruction: u64,
 }
 
-/// The text of a process's memory map.
+/// The text of a process's memory map; `NotFound` if the process has ended.
+///
+/// A thread gives its memory back before it counts as a zombie, so a state alone does not tell whether there
+/// is a map to read: as long as any thread of the process shows one, it is the process's.
 pub(crate) fn memory_map_text(pid: ProcessId) -> io::Result<String> {
-    let text = fs::read(format!("/proc/{}/maps", living_task(pid)))?;
-    if text.is_empty() {
-        // A process past its exit still has the file, but nothing is mapped any more.
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the process has ended"));
+    for thread in std::iter::once(ThreadId(pid.0)).chain(task_ids(pid)) {
+        match fs::read(format!("/proc/{pid}/task/{thread}/maps")) {
+            Ok(text) if text.is_empty() => {}
+            Ok(text) => return Ok(String::from_utf8_lossy(&text).into_owned()),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(error) => return Err(error),
+        }
     }
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Err(io::Error::new(io::ErrorKind::NotFound, "the process has ended"))
 }
 
 /// The living threads of a process, in order of creation; empty if it has ended.
