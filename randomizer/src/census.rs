@@ -7,7 +7,6 @@
 use std::time::{Duration, Instant};
 
 use crate::identity::{Ordinal, ThreadId};
-use crate::settings::Settings;
 
 /// A census that took t is followed by at least this many t without one: at most 2 % of the time.
 const PAUSE: u32 = 50;
@@ -68,7 +67,7 @@ impl Census {
         &mut self,
         now: Instant,
         mut threads: Vec<ThreadId>,
-        settings: &Settings,
+        may_suspend: impl Fn(ThreadId, &str) -> bool,
         mut name_of: impl FnMut(ThreadId) -> Option<String>,
         mut change: impl FnMut(Change<'_>),
     ) {
@@ -90,7 +89,7 @@ impl Census {
             let member = Member {
                 thread,
                 ordinal: Ordinal(self.next_ordinal),
-                may_suspend: settings.may_suspend(&name),
+                may_suspend: may_suspend(thread, &name),
                 name,
                 tally: Tally::default(),
                 first_seen: now,
@@ -108,7 +107,7 @@ impl Census {
             {
                 member.named_at = now;
                 if name != member.name {
-                    member.may_suspend = settings.may_suspend(&name);
+                    member.may_suspend = may_suspend(member.thread, &name);
                     member.name = name;
                 }
             }
@@ -149,6 +148,7 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
 
     struct Fixture {
         census: Census,
@@ -171,7 +171,9 @@ mod tests {
             };
             let ids = threads.iter().map(|(id, _)| ThreadId(*id)).collect();
             let now = self.start + Duration::from_millis(at_ms);
-            self.census.update(now, ids, &self.settings, name_of, |change| match change {
+            let settings = &self.settings;
+            let may_suspend = |_, name: &str| settings.may_suspend(name);
+            self.census.update(now, ids, may_suspend, name_of, |change| match change {
                 Change::Joined(member) => joined.push(member.ordinal.0),
                 Change::Left(member) => left.push(member.ordinal.0),
             });

@@ -75,9 +75,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let json = flags.json;
+    // The driver reads numbers, and its log is no place for a report per host.
+    let driven = flags.stats.is_some();
     match execute(flags) {
         Ok(report) => {
-            eprint!("{report}");
+            if !driven {
+                eprint!("{report}");
+            }
             if json {
                 print_json(&report);
             }
@@ -133,6 +137,7 @@ fn execute(flags: Flags) -> Result<Report, Failed> {
             recording.seed,
             target.pid()
         ),
+        None if flags.stats.is_some() => {}
         None => eprintln!("waylay-randomizer: process {}, seed {seed}", target.pid()),
     }
     let mut screen = Screen::new(flags.quiet || flags.stats.is_some(), stats);

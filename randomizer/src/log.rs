@@ -153,8 +153,15 @@ impl Log {
 
     /// Writes what was collected, if the last time is long enough ago.
     pub(crate) fn tend(&mut self, now: Instant) {
-        if self.error.is_none() && now.saturating_duration_since(self.flushed) >= FLUSH {
+        if now.saturating_duration_since(self.flushed) >= FLUSH {
             self.flushed = now;
+            self.flush();
+        }
+    }
+
+    /// Writes what was collected.
+    pub(crate) fn flush(&mut self) {
+        if self.error.is_none() {
             self.error = self.out.flush().err();
         }
     }

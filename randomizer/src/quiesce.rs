@@ -11,12 +11,15 @@
 //!   quiesce := 0
 //! ```
 //!
+//! While it stays away the randomizer also writes its log out and says so in `rested`: a collector that wants to keep
+//! the log waits for that ([`Words::wait_until_rested`]).
+//!
 //! Each side writes its word before it reads the other's, in sequentially consistent order, so at least one of them
 //! sees the other: the collector never looks while a window is open. An open window ends early when `quiesce` is seen.
 //! A collector that gets no answer kills the randomizer (the kernel then releases every thread), waits for its end and
 //! says so with [`Quiet::after_end_of_randomizer`].
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use waylay_page::{Header, wait_until_changed, wake_all};
@@ -24,26 +27,91 @@ use waylay_page::{Header, wait_until_changed, wake_all};
 /// The longest single wait: a waiter whose wake was lost, or whose partner does not wake, looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// The two words.
+/// The words of the page that the two sides share.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
     /// Not zero while the randomizer is to stay away; written by the collector.
     pub quiesce: &'a AtomicU32,
     /// Not zero while the randomizer holds threads; written by the randomizer.
     pub window_open: &'a AtomicU32,
+    /// Not zero while the randomizer stays away and its log is written; written by the randomizer.
+    pub rested: &'a AtomicU32,
+    /// How many windows were opened; written by the randomizer.
+    pub windows: &'a AtomicU64,
 }
 
 impl<'a> Words<'a> {
     /// The words of a shared page.
     pub fn of(header: &'a Header) -> Words<'a> {
-        Words { quiesce: &header.quiesce, window_open: &header.window_open }
+        Words {
+            quiesce: &header.quiesce,
+            window_open: &header.window_open,
+            rested: &header.rested,
+            windows: &header.windows,
+        }
     }
 
     /// Randomizer: opens a window, unless it is asked to stay away.
     pub fn open(self) -> Option<OpenWindow<'a>> {
         self.window_open.store(1, Ordering::SeqCst);
         let window = OpenWindow(self);
-        if self.is_quiet() { None } else { Some(window) }
+        if self.is_quiet() {
+            return None;
+        }
+        self.windows.fetch_add(1, Ordering::Relaxed);
+        Some(window)
+    }
+
+    /// Randomizer: says whether it stays away and has written its log.
+    pub fn set_rested(self, rested: bool) {
+        self.rested.store(rested.into(), Ordering::SeqCst);
+        wake_all(self.rested);
+    }
+
+    /// Collector: waits until the randomizer has written its log, for at most this time; true if it has.
+    pub fn wait_until_rested(self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            if self.rested.load(Ordering::SeqCst) != 0 {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            wait_until_changed(self.rested, 0, Some(left.min(LOOK_AGAIN)));
+        }
+    }
+
+    /// Collector: asks the randomizer to let go and waits until it has; false when it has not in time. The request
+    /// stays until [`Words::release`]. [`Quiet`] does both.
+    pub fn ask(self, limit: Duration) -> bool {
+        self.quiesce.store(1, Ordering::SeqCst);
+        wake_all(self.quiesce);
+        let deadline = Instant::now() + limit;
+        loop {
+            let open = self.window_open.load(Ordering::SeqCst);
+            if open == 0 {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            wait_until_changed(self.window_open, open, Some(left.min(LOOK_AGAIN)));
+        }
+    }
+
+    /// Collector: the randomizer has ended, perhaps with a window open; the kernel has let go of its threads.
+    pub fn note_end_of_randomizer(self) {
+        self.window_open.store(0, Ordering::SeqCst);
+        self.rested.store(0, Ordering::SeqCst);
+    }
+
+    /// Collector: lets the randomizer take up again.
+    pub fn release(self) {
+        self.quiesce.store(0, Ordering::SeqCst);
+        wake_all(self.quiesce);
     }
 
     /// Randomizer: whether it is asked to stay away.
@@ -98,33 +166,19 @@ impl<'a> Quiet<'a> {
     /// When it has not in time. The request stays: kill the randomizer, wait for its end, then call
     /// [`Quiet::after_end_of_randomizer`].
     pub fn ask(words: Words<'a>, limit: Duration) -> Result<Quiet<'a>, NoAnswer<'a>> {
-        words.quiesce.store(1, Ordering::SeqCst);
-        wake_all(words.quiesce);
-        let deadline = Instant::now() + limit;
-        loop {
-            let open = words.window_open.load(Ordering::SeqCst);
-            if open == 0 {
-                return Ok(Quiet(words));
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(NoAnswer { words, waited: limit });
-            }
-            wait_until_changed(words.window_open, open, Some(left.min(LOOK_AGAIN)));
-        }
+        if words.ask(limit) { Ok(Quiet(words)) } else { Err(NoAnswer { words, waited: limit }) }
     }
 
     /// Collector: goes on after a randomizer that did not answer was killed and waited for.
     pub fn after_end_of_randomizer(no_answer: NoAnswer<'a>) -> Quiet<'a> {
-        no_answer.words.window_open.store(0, Ordering::SeqCst);
+        no_answer.words.note_end_of_randomizer();
         Quiet(no_answer.words)
     }
 }
 
 impl Drop for Quiet<'_> {
     fn drop(&mut self) {
-        self.0.quiesce.store(0, Ordering::SeqCst);
-        wake_all(self.0.quiesce);
+        self.0.release();
     }
 }
 
@@ -138,11 +192,18 @@ mod tests {
     struct Shared {
         quiesce: AtomicU32,
         window_open: AtomicU32,
+        rested: AtomicU32,
+        windows: AtomicU64,
     }
 
     impl Shared {
         fn words(&self) -> Words<'_> {
-            Words { quiesce: &self.quiesce, window_open: &self.window_open }
+            Words {
+                quiesce: &self.quiesce,
+                window_open: &self.window_open,
+                rested: &self.rested,
+                windows: &self.windows,
+            }
         }
     }
 
@@ -154,6 +215,17 @@ mod tests {
         assert_eq!(shared.window_open.load(Ordering::SeqCst), 0);
         drop(quiet);
         assert!(shared.words().open().is_some());
+        assert_eq!(shared.windows.load(Ordering::SeqCst), 1, "only what was opened counts");
+    }
+
+    #[test]
+    fn the_log_is_waited_for_but_not_for_ever() {
+        let shared = Shared::default();
+        assert!(!shared.words().wait_until_rested(Duration::from_millis(1)));
+        shared.words().set_rested(true);
+        assert!(shared.words().wait_until_rested(Duration::ZERO));
+        shared.words().set_rested(false);
+        assert!(!shared.words().wait_until_rested(Duration::ZERO));
     }
 
     #[test]

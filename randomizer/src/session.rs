@@ -1,7 +1,7 @@
 //! The loop: rest, choose, suspend, resume, note it down.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use waylay_dist::Seed;
@@ -78,10 +78,13 @@ pub fn run(
     stop: &AtomicBool,
     options: Options<'_>,
 ) -> Result<Report, RunError> {
-    let alone = (AtomicU32::new(0), AtomicU32::new(0));
-    let words = match page {
-        Some(page) => Words::of(&page.layout().header),
-        None => Words { quiesce: &alone.0, window_open: &alone.1 },
+    let alone = ([const { AtomicU32::new(0) }; 4], AtomicU64::new(0));
+    let (words, own_thread) = match page {
+        Some(page) => (Words::of(&page.layout().header), &page.layout().header.own_thread),
+        None => {
+            let ([quiesce, window_open, rested, own_thread], windows) = &alone;
+            (Words { quiesce, window_open, rested, windows }, own_thread)
+        }
     };
     let replayed = options.replay.is_some();
     let (seed, source) = match options.replay {
@@ -93,6 +96,7 @@ pub fn run(
         pid: target.pid(),
         settings,
         words,
+        own_thread,
         stop,
         source,
         observer: options.observer,
@@ -169,6 +173,8 @@ struct Session<'a, 'o> {
     pid: ProcessId,
     settings: &'a Settings,
     words: Words<'a>,
+    /// A thread of the host's own that is never suspended; 0 for none.
+    own_thread: &'a AtomicU32,
     stop: &'a AtomicBool,
     source: Source,
     observer: &'o mut dyn Observer,
@@ -270,8 +276,15 @@ impl<'a> Session<'a, '_> {
             }
             let quiet = self.words.is_quiet();
             match quiet_since {
-                None if quiet => quiet_since = Some(now),
+                None if quiet => {
+                    quiet_since = Some(now);
+                    if let Some(log) = &mut self.log {
+                        log.flush();
+                    }
+                    self.words.set_rested(true);
+                }
                 Some(since) if !quiet => {
+                    self.words.set_rested(false);
                     self.statistics.quiesced(now.saturating_duration_since(since));
                     quiet_since = None;
                 }
@@ -310,7 +323,9 @@ impl<'a> Session<'a, '_> {
         let Session { pid, settings, census, statistics, log, .. } = self;
         let at = began.saturating_duration_since(self.began);
         let name_of = |thread| sys::thread_name(*pid, thread);
-        census.update(began, sys::threads_of(*pid), settings, name_of, |change| match change {
+        let own = ThreadId(self.own_thread.load(Ordering::Acquire));
+        let may_suspend = |thread, name: &str| thread != own && settings.may_suspend(name);
+        census.update(began, sys::threads_of(*pid), may_suspend, name_of, |change| match change {
             Change::Joined(member) => {
                 statistics.joined();
                 if let Some(log) = log {
@@ -324,6 +339,7 @@ impl<'a> Session<'a, '_> {
                 }
             }
         });
+        statistics.choose_from(census);
         census.taken(began, Instant::now());
     }
 

@@ -25,6 +25,7 @@ pub(crate) struct Statistics {
     holds: Histogram,
     ended: BTreeMap<String, Ended>,
     tracer: Option<Tracer>,
+    most_to_choose_from: u64,
 }
 
 /// The plain numbers.
@@ -73,6 +74,8 @@ pub struct Progress {
     pub threads: u64,
     /// Threads that are there now, may be suspended and never were.
     pub never_suspended: u64,
+    /// Threads that could be chosen at the same time, at most: the N of the bound.
+    pub most_to_choose_from: u64,
     /// From the decision until a thread was seen to stand still.
     pub stop: Percentiles,
     /// From there until it was let go.
@@ -155,6 +158,12 @@ impl Statistics {
         self.counts.threads_seen += 1;
     }
 
+    /// Notes how many threads there are to choose from.
+    pub(crate) fn choose_from(&mut self, census: &Census) {
+        let now = census.members().iter().filter(|member| member.may_suspend()).count() as u64;
+        self.most_to_choose_from = self.most_to_choose_from.max(now);
+    }
+
     pub(crate) fn left(&mut self, member: &Member) {
         let known = self.ended.contains_key(&member.name) || self.ended.len() < MOST_NAMES;
         let name = if known { member.name.clone() } else { OTHER_NAMES.to_owned() };
@@ -176,6 +185,7 @@ impl Statistics {
             quiet_s: self.quiet.as_secs_f64(),
             threads: census.members().len() as u64,
             never_suspended: never.count() as u64,
+            most_to_choose_from: self.most_to_choose_from,
             stop: self.stops.percentiles(),
             hold: self.holds.percentiles(),
             refused_for: self.tracer.clone(),
@@ -216,10 +226,16 @@ mod tests {
     fn census(statistics: &mut Statistics, census: &mut Census, threads: &[u32]) {
         let ids = threads.iter().map(|id| ThreadId(*id)).collect();
         let name_of = |thread: ThreadId| Some(format!("w{}", thread.0));
-        census.update(Instant::now(), ids, &Settings::default(), name_of, |change| match change {
-            Change::Joined(_) => statistics.joined(),
-            Change::Left(member) => statistics.left(member),
-        });
+        census.update(
+            Instant::now(),
+            ids,
+            |_, name| Settings::default().may_suspend(name),
+            name_of,
+            |change| match change {
+                Change::Joined(_) => statistics.joined(),
+                Change::Left(member) => statistics.left(member),
+            },
+        );
     }
 
     fn suspension(thread: u32, stop_us: Option<u64>, over_us: u64, fate: Fate) -> Suspension {

@@ -157,3 +157,45 @@ fn a_randomizer_that_does_not_answer_is_killed_first() {
     assert!(dump(&target, &page, &randomizer, &path, None), "a stopped process does not answer");
     target.expect_all_running();
 }
+
+#[test]
+fn the_log_is_complete_once_the_randomizer_rests() {
+    let _watchdog = Watchdog::new();
+    let (_directory, path) = scratch();
+    let target = Target::start(&["nap:n1", "nap:n2", "spin:s1"]);
+    let page = page();
+    let log = path.to_str().expect("a name");
+    let randomizer = start(&target, &page, &[&FULL_SPEED[..], &["--log", log]].concat());
+    let words = Words::of(&page.layout().header);
+    for _ in 0..20 {
+        let quiet = Quiet::ask(words, Duration::from_secs(30)).expect("an answer");
+        assert!(words.wait_until_rested(Duration::from_secs(30)));
+        let opened = words.windows.load(std::sync::atomic::Ordering::SeqCst);
+        let text = std::fs::read_to_string(&path).expect("a log");
+        let mut decisions: Vec<&str> =
+            text.lines().filter_map(|line| line.split_once(" suspend ").map(|(time, _)| time)).collect();
+        decisions.dedup();
+        // A window that was interrupted before its first thread was asked is not in the log; there is at most
+        // one per request.
+        assert!(decisions.len() as u64 <= opened, "{} of {opened}", decisions.len());
+        assert!(decisions.len() as u64 + 20 >= opened, "{} of {opened}", decisions.len());
+        assert!(text.ends_with('\n'));
+        drop(quiet);
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    drop(randomizer);
+}
+
+#[test]
+fn the_thread_that_the_host_names_as_its_own_is_left_alone() {
+    let _watchdog = Watchdog::new();
+    let target = Target::start(&["nap:n1", "nap:n2"]);
+    let page = page();
+    page.layout().header.own_thread.store(target.pid(), std::sync::atomic::Ordering::SeqCst);
+    let duration = ["--duration", "300ms"];
+    let (code, report) = start(&target, &page, &[&FULL_SPEED[..], &duration].concat()).finish();
+    assert_eq!((code, report.progress.most_to_choose_from), (0, 2), "{report}");
+    let own = report.living.iter().find(|thread| thread.thread.0 == target.pid()).expect("there");
+    assert_eq!((own.chosen_from, own.suspensions), (false, 0), "{report}");
+    assert_eq!(report.progress.never_suspended, 0, "{report}");
+}

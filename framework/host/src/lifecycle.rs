@@ -59,6 +59,7 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
     // The page is read by signal handlers and threads that outlive this function, so it is never unmapped.
     let page: &'static Page = Box::leak(Box::new(page));
     let layout = page.layout();
+    layout.header.own_thread.store(sys::thread_id(), Ordering::Release);
     fatal::install(layout);
 
     HostPhase::Loading.store(&layout.header.phase);

@@ -11,7 +11,7 @@ use crate::record::FailureRecord;
 /// Marks a page as ours.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"waylay\0p");
 /// Changes with any change of a struct in this module.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Most worker threads of one host.
 pub const MAX_WORKERS: usize = 4096;
@@ -161,6 +161,12 @@ pub struct Header {
     pub quiesce: AtomicU32,
     /// Not zero while the randomizer holds threads; randomizer.
     pub window_open: AtomicU32,
+    /// Not zero while the randomizer stays away and all that it did before is in its log; randomizer.
+    pub rested: AtomicU32,
+    /// The host's own thread, which waits for commands: the randomizer leaves it alone; 0 when not known; host.
+    pub own_thread: AtomicU32,
+    /// Windows that the randomizer has opened so far; randomizer.
+    pub windows: AtomicU64,
 }
 
 /// One test.
