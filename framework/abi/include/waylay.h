@@ -39,6 +39,15 @@ enum { WAYLAY_FAILURE_ASSERT = 0, WAYLAY_FAILURE_PANIC = 1, WAYLAY_FAILURE_EXCEP
 /* Levels for log. */
 enum { WAYLAY_LOG_DEBUG = 0, WAYLAY_LOG_INFO = 1, WAYLAY_LOG_WARN = 2 };
 
+/* waylay_test_info.flags: the test runs other tests, which the configuration names under `contains`. */
+enum { WAYLAY_TEST_COMBINES = 1 };
+
+/* waylay_turn.flags: run one iteration again and again instead of going on to the next. */
+enum { WAYLAY_TURN_REPEAT = 1 };
+
+/* State of a contained test. */
+enum { WAYLAY_CONTAINED_UNLOADED = 0, WAYLAY_CONTAINED_READY = 1, WAYLAY_CONTAINED_RETIRED = 2 };
+
 /* Opaque. The instance context (from waylay_create_args) serves any thread until DestroyInstance returns. A worker
  * context (from TestMain) serves the thread that received it until that call returns; fail, log, cancelled and progress
  * take it on threads that the iteration itself started and joins. */
@@ -67,7 +76,11 @@ typedef struct waylay_test_info {
   uint32_t take_count;
 } waylay_test_info;
 
-/* A kind of object that several tests can work on. The host owns every object; see acquire and release. */
+/* A kind of object that several tests can work on at the same time. The host owns every object, from create to destroy,
+ * and nobody else calls either. A test that was lent an object by acquire may use it until it calls release or TestMain
+ * returns, whichever is first; with keep it is the instance's until released with the instance context, or until
+ * DestroyInstance. A combiner has a pool of objects of each kind and replaces them now and then: an object that was
+ * replaced is lent to nobody any more and destroyed when the last holder has given it back. */
 typedef struct waylay_kind_info {
   uint32_t size; /* sizeof(waylay_kind_info) */
   uint32_t flags;
@@ -76,6 +89,61 @@ typedef struct waylay_kind_info {
   void *(*create)(void);
   void (*destroy)(void *object);
 } waylay_kind_info;
+
+/* One contained test, as a combiner and its hooks see it. */
+typedef struct waylay_contained_info {
+  uint32_t size;  /* sizeof(waylay_contained_info) */
+  uint32_t state; /* WAYLAY_CONTAINED_* */
+  const char *name;
+  double share;         /* of the time, relative to the other tests */
+  double average_nanos; /* of an iteration, from before this process; 0: not known */
+  double given_nanos;   /* time in this campaign from before this process */
+} waylay_contained_info;
+
+/* The combiner itself, as configured. */
+typedef struct waylay_container_info {
+  uint32_t size;        /* sizeof(waylay_container_info) */
+  uint32_t tests;       /* how many it contains */
+  uint32_t workers;     /* how many threads call its TestMain at the same time */
+  uint32_t worker;      /* number of the calling one */
+  const char *settings; /* the `pot` table as one JSON object; lives as long as the instance */
+} waylay_container_info;
+
+/* What a combiner asks for. */
+typedef struct waylay_turn {
+  uint32_t size;        /* sizeof(waylay_turn) */
+  uint32_t test;        /* which contained test */
+  uint64_t times;       /* at most so many iterations */
+  uint64_t limit_nanos; /* no further iteration begins after that; 0: no limit */
+  uint32_t flags;
+  uint32_t reserved;
+  uint64_t iteration; /* with WAYLAY_TURN_REPEAT: whose random numbers */
+} waylay_turn;
+
+/* What came of it. */
+typedef struct waylay_ran {
+  uint32_t size;  /* sizeof(waylay_ran) */
+  uint32_t state; /* WAYLAY_CONTAINED_* after the turn */
+  uint64_t times; /* iterations that were run */
+  uint64_t nanos; /* time inside TestMain */
+  uint64_t failures;
+} waylay_ran;
+
+/* Hooks into a combiner: given to it by the configuration under `hooks`; the host calls them for every test that the
+ * combiner contains. All but create and destroy may be NULL. on_start and on_stop are called on the workers' threads,
+ * many at the same time; the others one at a time. */
+typedef struct waylay_hooks_info {
+  uint32_t size; /* sizeof(waylay_hooks_info) */
+  uint32_t flags;
+  const char *name;
+  const char *about;
+  void *(*create)(void); /* once per combiner; NULL: the combiner cannot run */
+  void (*destroy)(void *hooks);
+  void (*on_load)(void *hooks, const waylay_contained_info *test);   /* created and started */
+  void (*on_unload)(void *hooks, const waylay_contained_info *test); /* about to be ended and destroyed */
+  void (*on_start)(void *hooks, const waylay_contained_info *test, uint32_t worker);
+  void (*on_stop)(void *hooks, const waylay_contained_info *test, uint32_t worker, const waylay_ran *ran);
+} waylay_hooks_info;
 
 /* The whole plugin. */
 typedef struct waylay_plugin_info {
@@ -86,6 +154,9 @@ typedef struct waylay_plugin_info {
   const waylay_kind_info *const *kinds;
   uint32_t test_count;
   uint32_t kind_count;
+  const waylay_hooks_info *const *hooks; /* for combiners; read only if size reaches past hook_count */
+  uint32_t hook_count;
+  uint32_t reserved;
 } waylay_plugin_info;
 
 /* A failure as a test reports it. */
@@ -97,6 +168,28 @@ typedef struct waylay_failure {
   const uintptr_t *frames; /* where it failed, innermost first, if known better than by the caller of fail */
   size_t frame_count;
 } waylay_failure;
+
+/* What the host does for a test that runs other tests, which are counted from 0. Each is loaded once, run on the
+ * combiner's workers in any mix, cancelled, and unloaded when nobody runs it. What goes wrong inside is the contained
+ * test's: its failures, its memory, its time. */
+typedef struct waylay_combine {
+  uint32_t size;
+  uint32_t reserved;
+  void (*container)(waylay_context *context, waylay_container_info *info);
+  /* 0 when there is none of that number. */
+  int32_t (*contained)(waylay_context *context, uint32_t test, waylay_contained_info *info);
+  /* CreateInstance and OnTestStart; a status. */
+  int32_t (*load)(waylay_context *context, uint32_t test);
+  /* Worker context only, on its thread. Returns early when the test is cancelled or retired. */
+  void (*run)(waylay_context *worker, const waylay_turn *turn, waylay_ran *ran);
+  /* 1: this worker waits for others from now on, so it is not late; 0: no longer. */
+  void (*waiting)(waylay_context *worker, int32_t waits);
+  /* The share of the time that a test is meant to get, for the report. */
+  void (*ask)(waylay_context *context, uint32_t test, double share);
+  void (*cancel)(waylay_context *context, uint32_t test);
+  /* OnTestEnd and DestroyInstance; nobody may be running it. */
+  void (*unload)(waylay_context *context, uint32_t test);
+} waylay_combine;
 
 /* What the host does for a test. A field that was added after version 1 first appeared is there only if size reaches
  * past it. */
@@ -117,9 +210,15 @@ typedef struct waylay_services {
   uint64_t (*draw_nanos)(waylay_context *context, const waylay_distribution *distribution);
   /* Lends an object until it is released or TestMain returns; NULL when nobody provides the kind. */
   void *(*acquire)(waylay_context *context, const char *kind);
+  /* Worker context: what this iteration holds; instance context: what was kept. Anything else is ignored. */
   void (*release)(waylay_context *context, void *object);
   /* Says that a long iteration is getting somewhere: late, but not stuck. */
   void (*progress)(waylay_context *context);
+  /* Keeps an object that this iteration holds (worker context) past its end: the instance's until it is released with
+   * the instance context, or until DestroyInstance. 1, or 0 when the iteration does not hold it. */
+  int32_t (*keep)(waylay_context *context, void *object);
+  /* For tests with WAYLAY_TEST_COMBINES, else NULL. */
+  const waylay_combine *combine;
 } waylay_services;
 
 /* What CreateInstance is told. */

@@ -98,8 +98,14 @@ class Context {
     return static_cast<T*>(services_->acquire(raw_, kind));
   }
   void release(void* object) { services_->release(raw_, object); }
+  /// Keeps an object that this iteration holds past its end: it is the instance's until context().release, or until the
+  /// instance is destroyed. False when the iteration does not hold it.
+  bool keep(void* object) { return services_->keep(raw_, object) != 0; }
   /// Says that a long iteration is getting somewhere.
   void progress() { services_->progress(raw_); }
+  /// The same context, for the C functions.
+  waylay_context* raw() const { return raw_; }
+  const waylay_combine* combine() const { return services_->combine; }
 
  private:
   friend struct Adapter;
@@ -149,6 +155,8 @@ class TestBase {
 
   /// The instance's services, for any thread. Ready from OnTestStart on.
   Context& context() { return *context_; }
+  /// What the host does for a test that combines others, else null.
+  const waylay_combine* combine() const { return context_->combine(); }
   Distribution distribution(const char* name) { return context_->distribution(name); }
 
  private:
@@ -302,6 +310,11 @@ class TestEntry {
     params_->push_back(made);
     return *this;
   }
+  /// The test runs other tests: see waylay_combine.
+  TestEntry& combines() {
+    info_.flags |= WAYLAY_TEST_COMBINES;
+    return *this;
+  }
   /// A shared kind that the test can take.
   TestEntry& takes(std::string kind) {
     takes_->push_back(keep(std::move(kind)));
@@ -348,6 +361,41 @@ Kind<T> kind(const char* name, const char* about) {
   return {name, about};
 }
 
+/// One test inside a combiner, as its hooks see it.
+struct Contained {
+  std::string_view name;
+  /// Of the time, relative to the other tests.
+  double share;
+  /// WAYLAY_CONTAINED_READY or one of its siblings.
+  uint32_t state;
+};
+
+/// Base of hooks into a melting pot: derive, list with waylay::hooks in WAYLAY_PLUGIN, and name them under `hooks` in the
+/// configuration. Exceptions must not leave these methods.
+class HooksBase {
+ public:
+  virtual ~HooksBase() = default;
+  /// A contained test was created and started. One call at a time.
+  virtual void OnTestLoad(const Contained&) {}
+  /// A contained test is about to be ended and destroyed. One call at a time.
+  virtual void OnTestUnload(const Contained&) {}
+  /// A worker is about to run a contained test. Many calls at the same time.
+  virtual void OnTestStart(const Contained&, uint32_t /*worker*/) {}
+  /// The worker's turn is over. Many calls at the same time.
+  virtual void OnTestStop(const Contained&, uint32_t /*worker*/, const waylay_ran&) {}
+};
+
+/// Hooks that a plugin can make.
+template <class T>
+struct Hooks {
+  const char* name;
+  const char* about;
+};
+template <class T>
+Hooks<T> hooks(const char* name, const char* about) {
+  return {name, about};
+}
+
 /// Everything that a plugin holds; made once by WAYLAY_PLUGIN.
 class PluginTable {
  public:
@@ -363,6 +411,9 @@ class PluginTable {
     info_.test_count = static_cast<uint32_t>(test_pointers_.size());
     info_.kinds = kind_pointers_.data();
     info_.kind_count = static_cast<uint32_t>(kind_pointers_.size());
+    for (const auto& made : hooks_) hook_pointers_.push_back(&made);
+    info_.hooks = hook_pointers_.data();
+    info_.hook_count = static_cast<uint32_t>(hook_pointers_.size());
   }
   PluginTable(const PluginTable&) = delete;
   PluginTable& operator=(const PluginTable&) = delete;
@@ -408,12 +459,40 @@ class PluginTable {
     info.destroy = [](void* object) { delete static_cast<T*>(object); };
     kinds_.push_back(info);
   }
+  template <class T>
+  void add(Hooks<T> made) {
+    waylay_hooks_info info{};
+    info.size = sizeof info;
+    info.name = made.name;
+    info.about = made.about;
+    info.create = []() -> void* {
+      try {
+        return static_cast<HooksBase*>(new T());
+      } catch (...) {
+        return nullptr;
+      }
+    };
+    info.destroy = [](void* self) { delete static_cast<HooksBase*>(self); };
+    info.on_load = [](void* self, const waylay_contained_info* test) noexcept { of(self).OnTestLoad(seen(test)); };
+    info.on_unload = [](void* self, const waylay_contained_info* test) noexcept { of(self).OnTestUnload(seen(test)); };
+    info.on_start = [](void* self, const waylay_contained_info* test, uint32_t worker) noexcept {
+      of(self).OnTestStart(seen(test), worker);
+    };
+    info.on_stop = [](void* self, const waylay_contained_info* test, uint32_t worker, const waylay_ran* ran) noexcept {
+      of(self).OnTestStop(seen(test), worker, *ran);
+    };
+    hooks_.push_back(info);
+  }
+  static HooksBase& of(void* self) { return *static_cast<HooksBase*>(self); }
+  static Contained seen(const waylay_contained_info* test) { return {test->name, test->share, test->state}; }
 
   waylay_plugin_info info_{};
   std::deque<TestEntry> tests_;
   std::deque<waylay_kind_info> kinds_;
   std::vector<const waylay_test_info*> test_pointers_;
   std::vector<const waylay_kind_info*> kind_pointers_;
+  std::deque<waylay_hooks_info> hooks_;
+  std::vector<const waylay_hooks_info*> hook_pointers_;
 };
 
 }  // namespace waylay

@@ -48,6 +48,11 @@ fn facts() -> Vec<Fact> {
         LOG_DEBUG as WAYLAY_LOG_DEBUG,
         LOG_INFO as WAYLAY_LOG_INFO,
         LOG_WARN as WAYLAY_LOG_WARN,
+        TEST_COMBINES as WAYLAY_TEST_COMBINES,
+        TURN_REPEAT as WAYLAY_TURN_REPEAT,
+        CONTAINED_UNLOADED as WAYLAY_CONTAINED_UNLOADED,
+        CONTAINED_READY as WAYLAY_CONTAINED_READY,
+        CONTAINED_RETIRED as WAYLAY_CONTAINED_RETIRED,
     );
     layout!(facts, ParamInfo as "waylay_param_info" { size, flags, name, default_value, about });
     layout!(facts, TestInfo as "waylay_test_info" {
@@ -55,7 +60,7 @@ fn facts() -> Vec<Fact> {
     });
     layout!(facts, KindInfo as "waylay_kind_info" { size, flags, name, about, create, destroy });
     layout!(facts, PluginInfo as "waylay_plugin_info" {
-        size, abi_version, name, tests, kinds, test_count, kind_count,
+        size, abi_version, name, tests, kinds, test_count, kind_count, hooks, hook_count, reserved,
     });
     layout!(facts, CreateArgs as "waylay_create_args" { size, abi_version, test, services, context });
     layout!(facts, Failure as "waylay_failure" { size, kind, message, message_len, frames, frame_count });
@@ -65,7 +70,19 @@ fn facts() -> Vec<Fact> {
     });
     layout!(facts, Services as "waylay_services" {
         size, abi_version, fail, log, cancelled, seed, distribution, draw_int, draw_float, draw_nanos, acquire,
-        release, progress,
+        release, progress, keep, combine,
+    });
+    layout!(facts, Combine as "waylay_combine" {
+        size, reserved, container, contained, load, run, waiting, ask, cancel, unload,
+    });
+    layout!(facts, ContainerInfo as "waylay_container_info" { size, tests, workers, worker, settings });
+    layout!(facts, ContainedInfo as "waylay_contained_info" {
+        size, state, name, share, average_nanos, given_nanos,
+    });
+    layout!(facts, Turn as "waylay_turn" { size, test, times, limit_nanos, flags, reserved, iteration });
+    layout!(facts, Ran as "waylay_ran" { size, state, times, nanos, failures });
+    layout!(facts, HooksInfo as "waylay_hooks_info" {
+        size, flags, name, about, create, destroy, on_load, on_unload, on_start, on_stop,
     });
     facts
 }

@@ -1,17 +1,19 @@
 //! What stands behind the opaque context pointer of the contract: who is asking.
 
 use std::cell::UnsafeCell;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use rand::Rng;
 use waylay_abi::Context;
 use waylay_dist::{Dist, Seed, WorkerRng};
 use waylay_page::clock::Source;
 use waylay_page::record::{NO_WORKER, Report, Sort};
 use waylay_page::{Command, Layout, TestPhase, TestSlot, WorkerSlot, WorkerState};
 
-use crate::shared::SharedObjects;
+use crate::combine::Container;
+use crate::shared::{Loan, SharedObjects};
 
 /// One test of this host: everything about it that does not change, and whether it is to stop. Never freed.
 pub(crate) struct TestRuntime {
@@ -22,6 +24,10 @@ pub(crate) struct TestRuntime {
     pub(crate) clock: Source,
     pub(crate) distributions: Vec<(String, Dist)>,
     pub(crate) shared: &'static SharedObjects,
+    /// Objects that the instance keeps from one iteration to the next.
+    pub(crate) kept: Mutex<Vec<Loan>>,
+    /// The tests that this one contains.
+    pub(crate) container: Option<&'static Container>,
     pub(crate) cancelled: AtomicBool,
     /// What the test said while it could not be created or started.
     pub(crate) refusal: Mutex<Option<String>>,
@@ -41,8 +47,12 @@ enum Role {
         index: u32,
         slot: &'static WorkerSlot,
         own: UnsafeCell<WorkerOwn>,
-        /// Number of the last iteration that reported a failure, plus one.
-        failed: AtomicU64,
+        /// Number of the running iteration, which says what it draws.
+        iteration: AtomicU64,
+        /// Whether the running iteration reported a failure.
+        failed: AtomicBool,
+        /// Ticks of the running iteration in which the driver looked at its failures.
+        aside: AtomicU64,
     },
 }
 
@@ -53,7 +63,19 @@ unsafe impl Sync for CallContext {}
 /// What only the worker's own thread touches.
 struct WorkerOwn {
     rng: WorkerRng,
-    held: Vec<*mut c_void>,
+    held: Vec<Loan>,
+    /// This worker as it runs the tests that its own test contains, by their number.
+    contained: Vec<Option<&'static CallContext>>,
+}
+
+// SAFETY: the raw pointers of loans are only compared and handed back to the pools.
+unsafe impl Send for TestRuntime {}
+// SAFETY: as above; `kept` is behind a lock.
+unsafe impl Sync for TestRuntime {}
+
+fn take(loans: &mut Vec<Loan>, object: *mut c_void) -> Option<Loan> {
+    let place = loans.iter().rposition(|loan| loan.object == object)?;
+    Some(loans.swap_remove(place))
 }
 
 /// Worker number that the instance's generator is split off with; no real worker has it.
@@ -79,9 +101,43 @@ impl CallContext {
     }
 
     pub(crate) fn worker(test: &'static TestRuntime, index: u32, slot: &'static WorkerSlot) -> CallContext {
-        let own = WorkerOwn { rng: test.seed.worker(&test.name, index), held: Vec::with_capacity(16) };
-        let own = UnsafeCell::new(own);
-        CallContext { test, role: Role::Worker { index, slot, own, failed: AtomicU64::new(0) } }
+        let own = UnsafeCell::new(WorkerOwn {
+            rng: test.seed.worker(&test.name, index),
+            held: Vec::with_capacity(16),
+            contained: Vec::new(),
+        });
+        let (iteration, aside) = (AtomicU64::new(0), AtomicU64::new(0));
+        CallContext {
+            test,
+            role: Role::Worker { index, slot, own, iteration, failed: AtomicBool::new(false), aside },
+        }
+    }
+
+    /// This worker's number and slot, if it is a worker.
+    pub(crate) fn place(&self) -> Option<(u32, &'static WorkerSlot)> {
+        match &self.role {
+            Role::Worker { index, slot, .. } => Some((*index, slot)),
+            Role::Instance(_) => None,
+        }
+    }
+
+    /// This worker as it runs contained test `number`; made the first time.
+    ///
+    /// # Safety
+    ///
+    /// Only on the worker's own thread.
+    pub(crate) unsafe fn inside(
+        &self,
+        number: usize,
+        make: impl FnOnce(&'static WorkerSlot) -> &'static CallContext,
+    ) -> Option<&'static CallContext> {
+        let Role::Worker { slot, own, .. } = &self.role else { return None };
+        // SAFETY: the caller is the only thread that touches `own`.
+        let contained = unsafe { &mut (*own.get()).contained };
+        if contained.len() <= number {
+            contained.resize(number + 1, None);
+        }
+        Some(*contained[number].get_or_insert_with(|| make(slot)))
     }
 
     pub(crate) fn as_raw(&self) -> *mut Context {
@@ -103,9 +159,20 @@ impl CallContext {
     /// Only on the worker's own thread, outside `TestMain`.
     #[inline]
     pub(crate) unsafe fn begin(&self, iteration: u64) {
-        if let Role::Worker { own, .. } = &self.role {
+        if let Role::Worker { own, iteration: running, failed, aside, .. } = &self.role {
+            running.store(iteration, Ordering::Relaxed);
+            failed.store(false, Ordering::Relaxed);
+            aside.store(0, Ordering::Relaxed);
             // SAFETY: the caller is the only thread that touches `own`.
             unsafe { (*own.get()).rng.begin(iteration) };
+        }
+    }
+
+    /// Ticks of this iteration that were the driver's, not the test's.
+    pub(crate) fn aside(&self) -> u64 {
+        match &self.role {
+            Role::Worker { aside, .. } => aside.load(Ordering::Relaxed),
+            Role::Instance(_) => 0,
         }
     }
 
@@ -119,8 +186,28 @@ impl CallContext {
         if let Role::Worker { own, .. } = &self.role {
             // SAFETY: the caller is the only thread that touches `own`.
             let held = unsafe { &mut (*own.get()).held };
-            while let Some(object) = held.pop() {
-                self.test.shared.release(object);
+            if held.is_empty() {
+                return;
+            }
+            while let Some(loan) = held.pop() {
+                self.test.shared.release(loan.object);
+            }
+            // SAFETY: as above.
+            unsafe { self.show_held() };
+        }
+    }
+
+    /// Shows in the page what the iteration holds.
+    ///
+    /// # Safety
+    ///
+    /// Only on the worker's own thread.
+    unsafe fn show_held(&self) {
+        if let Role::Worker { own, slot, .. } = &self.role {
+            // SAFETY: the caller is the only thread that touches `own`.
+            let held = unsafe { &(*own.get()).held };
+            for (place, word) in slot.objects.iter().enumerate() {
+                word.store(held.get(place).map_or(0, |loan| loan.number), Ordering::Relaxed);
             }
         }
     }
@@ -139,31 +226,72 @@ impl CallContext {
         }
     }
 
-    /// Notes that the iteration holds a shared object.
+    /// Lends an object to the running iteration; none to an instance, which has no iteration that would give it back.
     ///
     /// # Safety
     ///
     /// As [`CallContext::with_rng`].
-    pub(crate) unsafe fn hold(&self, object: *mut c_void) {
-        if let Role::Worker { own, .. } = &self.role {
-            // SAFETY: the caller is the only thread that touches `own`.
-            unsafe { (*own.get()).held.push(object) };
+    pub(crate) unsafe fn acquire(&self, kind: &CStr) -> *mut c_void {
+        let Role::Worker { own, .. } = &self.role else { return std::ptr::null_mut() };
+        // SAFETY: the caller is the only thread that touches `own`.
+        let mine = unsafe { &mut *own.get() };
+        let Some(loan) = self.test.shared.acquire(kind, || mine.rng.next_u64()) else {
+            return std::ptr::null_mut();
+        };
+        mine.held.push(loan);
+        // SAFETY: as above.
+        unsafe { self.show_held() };
+        loan.object
+    }
+
+    /// Gives back what the iteration holds (worker) or the instance keeps.
+    ///
+    /// # Safety
+    ///
+    /// As [`CallContext::with_rng`].
+    pub(crate) unsafe fn release(&self, object: *mut c_void) {
+        // SAFETY: passed on to our caller.
+        let given_up = match &self.role {
+            // SAFETY: passed on to our caller.
+            Role::Worker { .. } => unsafe { self.unhold(object) },
+            Role::Instance(_) => take(&mut self.kept(), object),
+        };
+        if given_up.is_some() {
+            self.test.shared.release(object);
         }
     }
 
-    /// Forgets one hold of the object; false when the iteration does not hold it.
+    /// Moves an object from the iteration to the instance; false when the iteration does not hold it.
     ///
     /// # Safety
     ///
     /// As [`CallContext::with_rng`].
-    pub(crate) unsafe fn unhold(&self, object: *mut c_void) -> bool {
-        let Role::Worker { own, .. } = &self.role else { return true };
+    pub(crate) unsafe fn keep(&self, object: *mut c_void) -> bool {
+        // SAFETY: passed on to our caller.
+        let loan = unsafe { self.unhold(object) };
+        loan.map(|loan| self.kept().push(loan)).is_some()
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<Loan>> {
+        self.test.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes back whatever the instance still keeps.
+    pub(crate) fn release_kept(&self) {
+        let kept = std::mem::take(&mut *self.kept());
+        kept.into_iter().for_each(|loan| self.test.shared.release(loan.object));
+    }
+
+    /// # Safety
+    ///
+    /// As [`CallContext::with_rng`].
+    unsafe fn unhold(&self, object: *mut c_void) -> Option<Loan> {
+        let Role::Worker { own, .. } = &self.role else { return None };
         // SAFETY: the caller is the only thread that touches `own`.
-        let held = unsafe { &mut (*own.get()).held };
-        held.iter()
-            .rposition(|candidate| *candidate == object)
-            .map(|position| held.swap_remove(position))
-            .is_some()
+        let loan = take(unsafe { &mut (*own.get()).held }, object)?;
+        // SAFETY: as above.
+        unsafe { self.show_held() };
+        Some(loan)
     }
 
     /// The worker's slot, if this is a worker.
@@ -177,7 +305,7 @@ impl CallContext {
     /// The seed of the running iteration, or of the test. Derived afresh, so any thread may ask.
     pub(crate) fn current_seed(&self) -> Seed {
         let (index, iteration) = match &self.role {
-            Role::Worker { index, slot, .. } => (*index, slot.iteration.load(Ordering::Relaxed)),
+            Role::Worker { index, iteration, .. } => (*index, iteration.load(Ordering::Relaxed)),
             Role::Instance(_) => (INSTANCE_STREAM, 0),
         };
         let mut rng = self.test.seed.worker(&self.test.name, index);
@@ -190,8 +318,9 @@ impl CallContext {
         let test = self.test.slot();
         test.failures.fetch_add(1, Ordering::Relaxed);
         test.held.fetch_add(1, Ordering::AcqRel);
+        let began = self.test.clock.now();
         if let Role::Worker { slot, failed, .. } = &self.role {
-            failed.store(slot.iteration.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            failed.store(true, Ordering::Relaxed);
             WorkerState::Held.store(&slot.state);
         }
         self.test.page.report(&self.report(sort, message, frames));
@@ -204,20 +333,21 @@ impl CallContext {
             self.test.cancelled.store(true, Ordering::Relaxed);
         }
         // The time that the driver took is neither the iteration's nor the phase's.
-        let now = self.test.clock.now().0;
-        if let Role::Worker { slot, .. } = &self.role {
-            slot.entered_at.store(now, Ordering::Relaxed);
+        let now = self.test.clock.now();
+        if let Role::Worker { slot, aside, .. } = &self.role {
+            aside.fetch_add(now.since(began), Ordering::Relaxed);
+            slot.entered_at.store(now.0, Ordering::Relaxed);
             WorkerState::Running.store(&slot.state);
         }
-        test.phase_at.store(now, Ordering::Release);
+        test.phase_at.store(now.0, Ordering::Release);
         test.held.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// The iteration returned that it failed. One that did not say why is a failure all the same.
     #[cold]
-    pub(crate) fn fail_without_words(&self, iteration: u64) {
+    pub(crate) fn fail_without_words(&self) {
         let Role::Worker { failed, .. } = &self.role else { return };
-        if failed.load(Ordering::Relaxed) != iteration + 1 {
+        if !failed.load(Ordering::Relaxed) {
             self.hand_over(Sort::Assert, &[], &[]);
         }
     }
@@ -226,10 +356,10 @@ impl CallContext {
     pub(crate) fn report<'a>(&self, sort: Sort, message: &'a [u8], frames: &'a [usize]) -> Report<'a> {
         let slot_base = self.test.page.workers.as_ptr();
         let (worker, iteration) = match &self.role {
-            Role::Worker { slot, .. } => {
+            Role::Worker { slot, iteration, .. } => {
                 // SAFETY: every worker's slot is an element of the page's array.
                 let position = unsafe { std::ptr::from_ref(*slot).offset_from(slot_base) };
-                (position as u32, slot.iteration.load(Ordering::Relaxed))
+                (position as u32, iteration.load(Ordering::Relaxed))
             }
             Role::Instance(_) => (NO_WORKER, 0),
         };

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char};
 
 use serde::{Deserialize, Serialize};
-use waylay_abi::{KindInfo, ParamInfo, PluginInfo, TestInfo};
+use waylay_abi::{HooksInfo, KindInfo, ParamInfo, PluginInfo, TEST_COMBINES, TestInfo};
 
 /// A plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +14,8 @@ pub struct PluginDescription {
     pub tests: Vec<TestDescription>,
     /// Kinds of shared objects that it can make.
     pub kinds: Vec<KindDescription>,
+    /// Hooks for combiners.
+    pub hooks: Vec<HooksDescription>,
 }
 
 /// A test.
@@ -27,6 +29,8 @@ pub struct TestDescription {
     pub params: Vec<ParamDescription>,
     /// Shared kinds that it can take.
     pub takes: Vec<String>,
+    /// Whether it runs other tests.
+    pub combines: bool,
 }
 
 /// A distribution that a test draws from.
@@ -49,12 +53,24 @@ pub struct KindDescription {
     pub about: String,
 }
 
+/// Hooks for combiners.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HooksDescription {
+    /// Their name.
+    pub name: String,
+    /// For people.
+    pub about: String,
+}
+
 /// Describes a plugin whose info was checked by the loader.
 pub fn describe(info: &PluginInfo) -> PluginDescription {
     PluginDescription {
         name: text(info.name),
         tests: list(info.tests, info.test_count).map(describe_test).collect(),
         kinds: list(info.kinds, info.kind_count).map(describe_kind).collect(),
+        hooks: hooks(info)
+            .map(|hooks| HooksDescription { name: text(hooks.name), about: text(hooks.about) })
+            .collect(),
     }
 }
 
@@ -64,6 +80,7 @@ fn describe_test(test: &TestInfo) -> TestDescription {
         about: text(test.about),
         params: list(test.params, test.param_count).map(describe_param).collect(),
         takes: pointers(test.takes, test.take_count).map(text).collect(),
+        combines: test.flags & TEST_COMBINES != 0,
     }
 }
 
@@ -77,6 +94,13 @@ fn describe_param(param: &ParamInfo) -> ParamDescription {
 
 fn describe_kind(kind: &KindInfo) -> KindDescription {
     KindDescription { name: text(kind.name), about: text(kind.about) }
+}
+
+/// The hooks of a plugin. One that was built before there were any declares a smaller size.
+pub(crate) fn hooks(info: &PluginInfo) -> impl Iterator<Item = &'static HooksInfo> {
+    let there = info.size as usize >= size_of::<PluginInfo>();
+    let (entries, count) = if there { (info.hooks, info.hook_count) } else { (std::ptr::null(), 0) };
+    list(entries, count).filter(|hooks| hooks.size as usize >= size_of::<HooksInfo>())
 }
 
 /// The entries of an array of pointers to structs.

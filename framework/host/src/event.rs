@@ -24,6 +24,11 @@ pub enum Event {
         /// Why, and what to do.
         reason: String,
     },
+    /// The kinds of shared objects that the plugins can make, in the order of their numbers in the page.
+    Kinds {
+        /// Their names.
+        names: Vec<String>,
+    },
     /// A test could not be created or started; the others run.
     TestRefused {
         /// Index in the plan.

@@ -12,10 +12,12 @@
 //! - [`description`]: what is inside a plugin, as data
 //! - `context`, `services`, `shared`: what a test may ask of us
 //! - `worker`: the loop around `TestMain`
+//! - `combine`: tests that run inside another test
 //! - `lifecycle`: create, start, run, cancel, end
 //! - `fatal`: a signal or `exit` inside a test becomes a record before the process is gone
 //! - [`event`]: what else the driver should know
 
+mod combine;
 mod context;
 pub mod description;
 pub mod event;

@@ -1,6 +1,7 @@
 //! From plan to end: load, create, start, run, cancel, end. One thread per test waits for its workers and ends it, so
 //! that a test that never returns from a callback keeps no other test from ending.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,13 +14,14 @@ use waylay_dist::{Dist, Seed, Spec};
 use waylay_page::clock::Source;
 use waylay_page::{AttachError, Command, HostPhase, Layout, Page, TestPhase, wait_until_changed, wake_all};
 
+use crate::combine::{Container, Hooks};
 use crate::context::{CallContext, TestRuntime};
 use crate::description::{list, text};
 use crate::event::{Event, Events};
 use crate::loader::Plugin;
 use crate::plan::{RunPlan, TestPlan, WorkerPlan};
-use crate::services::SERVICES;
-use crate::shared::SharedObjects;
+use crate::services::{COMBINER_SERVICES, SERVICES};
+use crate::shared::{Kinds, SharedObjects};
 use crate::worker::{self, SharedInstance};
 use crate::{fatal, sys};
 
@@ -33,20 +35,24 @@ pub(crate) enum HostError {
 }
 
 /// A test that was created and started.
-struct Live {
+pub(crate) struct Live {
     destroy: DestroyEntry,
-    instance: SharedInstance,
-    context: &'static CallContext,
+    pub(crate) instance: SharedInstance,
+    pub(crate) context: &'static CallContext,
     workers: Vec<JoinHandle<()>>,
 }
 
 /// What tests share while they are brought up.
-struct Nursery {
+pub(crate) struct Nursery {
     page: &'static Layout,
     clock: Source,
     seed: Seed,
-    events: Events,
+    pub(crate) events: Events,
+    kinds: Kinds,
     shared: &'static SharedObjects,
+    plugins: Vec<Option<Plugin>>,
+    /// Tests that are contained in others, by the index of the container.
+    contained: BTreeMap<usize, Vec<(usize, TestPlan)>>,
 }
 
 /// Runs the plan to its end; returns when every test was ended in order.
@@ -64,30 +70,38 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
 
     HostPhase::Loading.store(&layout.header.phase);
     let plugins = load(&plan, layout, &events);
-    let mut shared = SharedObjects::default();
+    let mut kinds = Kinds::default();
     for plugin in plugins.iter().flatten() {
         let info = plugin.info();
-        list(info.kinds, info.kind_count).for_each(|kind| shared.provide(kind));
+        list(info.kinds, info.kind_count).for_each(|kind| kinds.provide(kind));
     }
-    let shared: &'static SharedObjects = Box::leak(Box::new(shared));
-    let nursery = Nursery { page: layout, clock: page.source(), seed: plan.seed, events, shared };
+    events.send(&Event::Kinds { names: kinds.names() });
+    let shared: &'static SharedObjects = Box::leak(Box::new(SharedObjects::single(&kinds, plan.seed)));
+    let mut contained: BTreeMap<usize, Vec<(usize, TestPlan)>> = BTreeMap::new();
+    for (index, test) in plan.tests.iter().enumerate() {
+        if let Some(inside) = &test.contained {
+            contained.entry(inside.container).or_default().push((index, test.clone()));
+        }
+    }
+    // Combiners load their tests while they run, and threads that tests left behind outlive this function.
+    let nursery: &'static Nursery = Box::leak(Box::new(Nursery {
+        page: layout,
+        clock: page.source(),
+        seed: plan.seed,
+        events,
+        kinds,
+        shared,
+        plugins,
+        contained,
+    }));
 
     HostPhase::Starting.store(&layout.header.phase);
     layout.ring();
     wait_for(layout, &layout.header.go, |go| go != 0);
     let mut tests = Vec::new();
-    for (index, test) in plan.tests.iter().enumerate() {
-        // A plugin that could not be loaded was reported once for all of its tests.
-        let Some(Some(plugin)) = plugins.get(test.plugin) else {
-            TestPhase::Refused.store(&layout.tests[index].phase);
-            continue;
-        };
-        match nursery.bring_up(index, *plugin, test) {
-            Ok(live) => tests.push((index, live, test.workers.clone())),
-            Err(reason) => {
-                TestPhase::Refused.store(&layout.tests[index].phase);
-                nursery.events.send(&Event::TestRefused { test: index, reason });
-            }
+    for (index, test) in plan.tests.iter().enumerate().filter(|(_, test)| test.contained.is_none()) {
+        if let Some(live) = nursery.admit(index, test, nursery.shared) {
+            tests.push((index, live, test.workers.clone()));
         }
         if Command::load(&layout.header.command) != Command::Run {
             break;
@@ -145,10 +159,61 @@ fn load(plan: &RunPlan, layout: &Layout, events: &Events) -> Vec<Option<Plugin>>
 }
 
 impl Nursery {
+    /// Creates and starts one test; if that is impossible, the driver is told why.
+    pub(crate) fn admit(
+        &'static self,
+        index: usize,
+        plan: &TestPlan,
+        shared: &'static SharedObjects,
+    ) -> Option<Live> {
+        let refuse = || TestPhase::Refused.store(&self.page.tests[index].phase);
+        // A plugin that could not be loaded was reported once for all of its tests.
+        let Some(Some(plugin)) = self.plugins.get(plan.plugin) else {
+            refuse();
+            return None;
+        };
+        let reason = match self.bring_up(index, *plugin, plan, shared) {
+            Ok(live) => return Some(live),
+            Err(reason) => reason,
+        };
+        refuse();
+        for (inside, _) in self.contained.get(&index).into_iter().flatten() {
+            TestPhase::Refused.store(&self.page.tests[*inside].phase);
+        }
+        self.events.send(&Event::TestRefused { test: index, reason });
+        None
+    }
+
+    /// The tests that a test contains, its pools and its hooks.
+    fn container(&'static self, index: usize, plan: &TestPlan) -> Result<Option<&'static Container>, String> {
+        let Some(combiner) = &plan.combiner else { return Ok(None) };
+        let shared = SharedObjects::pools(&self.kinds, self.seed, &plan.name, &combiner.pools)?;
+        let hooks = combiner
+            .hooks
+            .iter()
+            .map(|hooks| Hooks::make(self.plugins.get(hooks.plugin).copied().flatten(), &hooks.name))
+            .collect::<Result<_, String>>()?;
+        let tests = self.contained.get(&index).cloned().unwrap_or_default();
+        let workers = plan.workers.len().max(1) as u32;
+        let shared = Box::leak(Box::new(shared));
+        Ok(Some(Container::new(self, combiner, tests, workers, shared, hooks)?))
+    }
+
+    pub(crate) fn page(&self) -> &'static Layout {
+        self.page
+    }
+
     /// Creates and starts one test, or says why not.
-    fn bring_up(&self, index: usize, plugin: Plugin, plan: &TestPlan) -> Result<Live, String> {
+    fn bring_up(
+        &'static self,
+        index: usize,
+        plugin: Plugin,
+        plan: &TestPlan,
+        shared: &'static SharedObjects,
+    ) -> Result<Live, String> {
         let info =
             plugin.test(&plan.name).ok_or_else(|| format!("the plugin has no test named `{}`", plan.name))?;
+        let container = self.container(index, plan)?;
         let runtime: &'static TestRuntime = Box::leak(Box::new(TestRuntime {
             index: index as u32,
             name: plan.name.clone(),
@@ -156,7 +221,9 @@ impl Nursery {
             page: self.page,
             clock: self.clock,
             distributions: distributions(info, plan)?,
-            shared: self.shared,
+            shared,
+            kept: Mutex::default(),
+            container,
             cancelled: AtomicBool::new(false),
             refusal: Mutex::new(None),
         }));
@@ -170,7 +237,7 @@ impl Nursery {
             size: size_of::<CreateArgs>() as u32,
             abi_version: ABI_VERSION,
             test: name.as_ptr(),
-            services: &SERVICES,
+            services: if container.is_some() { &COMBINER_SERVICES } else { &SERVICES },
             context: context.as_raw(),
         };
         // SAFETY: the arguments are as the contract says and live long enough.
@@ -194,6 +261,9 @@ impl Nursery {
                 Some(message) => format!("OnTestStart failed: {message}"),
                 None => format!("OnTestStart failed with status {status}"),
             };
+            if let Some(container) = container {
+                container.unload_all();
+            }
             // SAFETY: the instance is alive and no worker was started.
             unsafe { (plugin.destroy)(instance) };
             return Err(reason);
@@ -247,32 +317,52 @@ impl Live {
     }
 
     /// Cancels, waits for the workers, ends and destroys the test.
-    fn end(self) {
+    fn end(mut self) {
         sys::prepare_thread();
+        self.cancel();
+        self.context.test.enter(TestPhase::Draining);
+        for worker in std::mem::take(&mut self.workers) {
+            let _ = worker.join();
+        }
+        self.finish();
+    }
+
+    /// Tells the test to stop. Call once.
+    pub(crate) fn cancel(&self) {
+        let _blame = fatal::Blame::on(self.context);
+        let test = self.context.test;
+        test.cancelled.store(true, Ordering::Relaxed);
+        test.enter(TestPhase::Cancelling);
+        // SAFETY: the instance is alive until `finish`, which takes `self`.
+        if let Some(cancel) = unsafe { (*self.instance.0).on_test_cancelled } {
+            // SAFETY: as above; the contract allows it while workers are inside.
+            unsafe { cancel(self.instance.0) };
+        }
+    }
+
+    /// Ends and destroys the test; nobody is inside any more.
+    pub(crate) fn finish(self) {
         let _blame = fatal::Blame::on(self.context);
         let test = self.context.test;
         let instance = self.instance.0;
-        // SAFETY: for all calls here, the instance is alive until the destroy call at the end; the contract allows each call
-        // in this order, and the workers are joined before the test is ended.
+        // SAFETY: for all calls here, the instance is alive until the destroy call at the end, and the contract allows each
+        // call in this order.
         let callbacks = unsafe { &*instance };
-        test.cancelled.store(true, Ordering::Relaxed);
-        test.enter(TestPhase::Cancelling);
-        if let Some(cancel) = callbacks.on_test_cancelled {
-            // SAFETY: see above.
-            unsafe { cancel(instance) };
-        }
-        test.enter(TestPhase::Draining);
-        for worker in self.workers {
-            let _ = worker.join();
-        }
         test.enter(TestPhase::Ending);
         if let Some(end) = callbacks.on_test_end {
             // SAFETY: see above.
             unsafe { end(instance) };
         }
+        if let Some(container) = test.container {
+            container.unload_all();
+        }
         test.enter(TestPhase::Destroying);
         // SAFETY: see above.
         unsafe { (self.destroy)(instance) };
+        self.context.release_kept();
+        if let Some(container) = test.container {
+            container.destroy();
+        }
         test.enter(TestPhase::Ended);
     }
 }

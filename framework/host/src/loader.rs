@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 use waylay_abi::{
-    ABI_VERSION, CREATE_SYMBOL, CreateEntry, DESTROY_SYMBOL, DestroyEntry, PLUGIN_SYMBOL, PluginEntry,
-    PluginInfo, TestInfo,
+    ABI_VERSION, CREATE_SYMBOL, CreateEntry, DESTROY_SYMBOL, DestroyEntry, PLUGIN_INFO_LEAST, PLUGIN_SYMBOL,
+    PluginEntry, PluginInfo, TestInfo,
 };
 
 use crate::description::{list, text};
@@ -130,11 +130,10 @@ fn check(info: &PluginInfo, path: &Path) -> Result<(), LoadError> {
     if info.abi_version != ABI_VERSION {
         return Err(LoadError::Version { path: path.to_owned(), found: info.abi_version });
     }
-    if (info.size as usize) < size_of::<PluginInfo>() {
+    if (info.size as usize) < PLUGIN_INFO_LEAST {
         return bad(format!(
             "its description says it has {} bytes, version {ABI_VERSION} needs {}; set `size` to sizeof(waylay_plugin_info)",
-            info.size,
-            size_of::<PluginInfo>()
+            info.size, PLUGIN_INFO_LEAST
         ));
     }
     let mut names = BTreeSet::new();
@@ -154,8 +153,8 @@ fn check(info: &PluginInfo, path: &Path) -> Result<(), LoadError> {
             return bad(format!("has two tests named `{name}`; rename one"));
         }
     }
-    if names.is_empty() && info.kind_count == 0 {
-        return bad("has no tests and no shared kinds".to_owned());
+    if names.is_empty() && info.kind_count == 0 && crate::description::hooks(info).next().is_none() {
+        return bad("has no tests, no shared kinds and no hooks".to_owned());
     }
     Ok(())
 }

@@ -48,8 +48,69 @@ pub struct TestPlan {
     pub name: String,
     /// Distributions that replace the test's defaults.
     pub params: BTreeMap<String, Spec>,
-    /// One entry per worker thread.
+    /// One entry per worker thread; none for a contained test.
     pub workers: Vec<WorkerPlan>,
+    /// For a test that another one contains.
+    #[serde(default)]
+    pub contained: Option<ContainedPlan>,
+    /// For a test that contains others.
+    #[serde(default)]
+    pub combiner: Option<CombinerPlan>,
+}
+
+/// A test that runs inside another one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ContainedPlan {
+    /// Index of the test that contains it; that one comes before it.
+    pub container: usize,
+    /// Share of the container's time, relative to its other tests.
+    pub share: f64,
+    /// Average duration of an iteration in nanoseconds, as far as it is known.
+    pub average_ns: f64,
+    /// Nanoseconds that it was given in this campaign.
+    pub given_ns: f64,
+    /// Number of its first iteration: not 0 after a restart.
+    pub first_iteration: u64,
+}
+
+/// What a test that contains others is told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CombinerPlan {
+    /// Its settings, one JSON object.
+    pub settings: String,
+    /// Its pools of shared objects, by kind; a kind that is not here has the default pool.
+    pub pools: BTreeMap<String, PoolPlan>,
+    /// Hooks to call, in this order.
+    pub hooks: Vec<HooksPlan>,
+}
+
+/// A pool of shared objects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PoolPlan {
+    /// How many objects.
+    pub count: Spec,
+    /// How often an object is lent before it is replaced.
+    pub life: Spec,
+}
+
+impl Default for PoolPlan {
+    /// Few objects, so that tests meet on them; replaced often enough that their beginning and end are tested too.
+    fn default() -> PoolPlan {
+        let spec = |text: &str| text.parse().expect("a distribution");
+        PoolPlan {
+            count: spec("{ uniform = { min = 1, max = 3 } }"),
+            life: spec("{ exponential = { min = 1, max = 2000 } }"),
+        }
+    }
+}
+
+/// Hooks of a plugin.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HooksPlan {
+    /// Index into [`RunPlan::plugins`].
+    pub plugin: usize,
+    /// Their name in that plugin.
+    pub name: String,
 }
 
 /// One worker of a test.

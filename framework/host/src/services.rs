@@ -11,6 +11,7 @@ use waylay_dist::Dist;
 use waylay_page::TestPhase;
 use waylay_page::record::{MAX_FRAMES, Sort};
 
+use crate::combine::COMBINE;
 use crate::context::CallContext;
 
 /// The one table that every plugin of this host is given.
@@ -28,7 +29,12 @@ pub(crate) static SERVICES: Services = Services {
     acquire: Some(acquire),
     release: Some(release),
     progress: Some(progress),
+    keep: Some(keep),
+    combine: std::ptr::null(),
 };
+
+/// The same for tests that contain others.
+pub(crate) static COMBINER_SERVICES: Services = Services { combine: &COMBINE, ..SERVICES };
 
 /// # Safety
 ///
@@ -140,22 +146,17 @@ unsafe extern "C" fn draw_nanos(context: *mut Context, distribution: *const Dist
 
 unsafe extern "C" fn acquire(context: *mut Context, kind: *const c_char) -> *mut c_void {
     // SAFETY: see above.
-    let (context, kind) = unsafe { (CallContext::from_raw(context), CStr::from_ptr(kind)) };
-    let object = context.test.shared.acquire(kind);
-    if !object.is_null() {
-        // SAFETY: see above.
-        unsafe { context.hold(object) };
-    }
-    object
+    unsafe { CallContext::from_raw(context).acquire(CStr::from_ptr(kind)) }
 }
 
 unsafe extern "C" fn release(context: *mut Context, object: *mut c_void) {
     // SAFETY: see above.
-    let context = unsafe { CallContext::from_raw(context) };
+    unsafe { CallContext::from_raw(context).release(object) }
+}
+
+unsafe extern "C" fn keep(context: *mut Context, object: *mut c_void) -> i32 {
     // SAFETY: see above.
-    if unsafe { context.unhold(object) } {
-        context.test.shared.release(object);
-    }
+    i32::from(unsafe { CallContext::from_raw(context).keep(object) })
 }
 
 unsafe extern "C" fn progress(context: *mut Context) {

@@ -51,8 +51,8 @@ pub(crate) fn run(
         unsafe { context.end() };
 
         let left = test.clock.now();
-        // A failure inside the iteration moved `entered_at`: the time that the driver looked does not count.
-        let took = left.0.saturating_sub(slot.entered_at.load(Ordering::Relaxed));
+        // The time that the driver looked at a failure inside the iteration does not count.
+        let took = left.since(entered).saturating_sub(context.aside());
         finished += 1;
         busy += took;
         shortest = shortest.min(took);
@@ -68,7 +68,7 @@ pub(crate) fn run(
                 done = WorkerState::Finished;
                 break;
             }
-            context.fail_without_words(iteration - 1);
+            context.fail_without_words();
             entered = test.clock.now();
         }
     }

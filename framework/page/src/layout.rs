@@ -128,6 +128,8 @@ stored! {
         Done = 3,
         /// Done for good: the test said that there is nothing more to do.
         Finished = 4,
+        /// A combiner's worker that waits for other workers of the combiner; never late.
+        Waiting = 5,
     }
 }
 impl WorkerState {
@@ -170,7 +172,7 @@ pub struct Header {
 }
 
 /// One test.
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub struct TestSlot {
     /// A [`TestPhase`]; host.
     pub phase: AtomicU32,
@@ -184,6 +186,46 @@ pub struct TestSlot {
     pub phase_at: AtomicU64,
     /// Failures reported by this test through `fail`; host.
     pub failures: AtomicU64,
+    /// Contained in another test: number of its next iteration, counted over all hosts of the scenario; host.
+    pub next_iteration: AtomicU64,
+    /// Contained: iterations finished by this host process; host.
+    pub runs: AtomicU64,
+    /// Contained: iterations that failed; host.
+    pub failed_runs: AtomicU64,
+    /// Contained: ticks spent inside its TestMain by finished iterations; host.
+    pub busy: AtomicU64,
+    /// Contained: sum of the squares of those ticks, an `f64` as its bits; host.
+    pub squares: AtomicU64,
+    /// Contained: shortest finished iteration in ticks with all bits inverted, so that 0 means none; host.
+    pub shortest_inverted: AtomicU64,
+    /// Contained: longest finished iteration in ticks; host.
+    pub longest: AtomicU64,
+    /// Contained: the share of the time that its combiner means to give it, an `f64` as its bits; host.
+    pub asked: AtomicU64,
+}
+
+/// Most shared objects of one worker that the page shows.
+pub const OBJECTS_SHOWN: usize = 6;
+
+/// The number of a shared object in the page: its kind (counted from 0) and its number within the kind (from 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectNumber {
+    /// The kind, in the order in which the host announced them.
+    pub kind: u8,
+    /// Which object of the kind.
+    pub number: u32,
+}
+
+impl ObjectNumber {
+    /// As it stands in the page. Numbers begin again after 16 million objects.
+    pub fn to_word(self) -> u32 {
+        u32::from(self.kind) << 24 | (self.number & 0xff_ffff).max(1)
+    }
+
+    /// The object of a word; 0 is none.
+    pub fn from_word(word: u32) -> Option<ObjectNumber> {
+        (word != 0).then_some(ObjectNumber { kind: (word >> 24) as u8, number: word & 0xff_ffff })
+    }
 }
 
 /// One worker thread. 128 bytes, so that no two workers share a cache line or its prefetched neighbour.
@@ -195,11 +237,11 @@ pub struct WorkerSlot {
     pub test: AtomicU32,
     /// Kernel thread id; host.
     pub tid: AtomicU32,
-    /// Zero; for later.
-    pub reserved: AtomicU32,
+    /// A combiner's worker: index of the contained test that it runs, plus one; 0 when none; host.
+    pub contained: AtomicU32,
     /// Number of the iteration that is running, counted over all hosts of the scenario; host.
     pub iteration: AtomicU64,
-    /// When this iteration began, in ticks; host.
+    /// When this iteration began, in ticks; with a contained test, when that one's iteration did; host.
     pub entered_at: AtomicU64,
     /// Iterations finished by this host process; host.
     pub finished: AtomicU64,
@@ -211,6 +253,10 @@ pub struct WorkerSlot {
     pub shortest: AtomicU64,
     /// Longest finished iteration in ticks; host.
     pub longest: AtomicU64,
+    /// Number of the contained test's iteration; host.
+    pub contained_iteration: AtomicU64,
+    /// Shared objects that the iteration holds, as [`ObjectNumber`]s; host.
+    pub objects: [AtomicU32; OBJECTS_SHOWN],
 }
 
 /// The whole page.
@@ -226,6 +272,16 @@ pub struct Layout {
     pub records: [FailureRecord; RECORDS],
     /// Threads that tests started: thread id in the upper half, index of the test plus one in the lower; host.
     pub threads: [AtomicU64; THREAD_PLACES],
+}
+
+impl WorkerSlot {
+    /// The test that runs on this worker now, and the number of its iteration: a contained one, or the worker's own.
+    pub fn running(&self) -> (u32, u64) {
+        match self.contained.load(Ordering::Acquire).checked_sub(1) {
+            Some(test) => (test, self.contained_iteration.load(Ordering::Acquire)),
+            None => (self.test.load(Ordering::Relaxed), self.iteration.load(Ordering::Acquire)),
+        }
+    }
 }
 
 impl Layout {
@@ -248,4 +304,4 @@ impl Layout {
     }
 }
 
-const _: () = assert!(size_of::<WorkerSlot>() == 128 && size_of::<TestSlot>() == 64);
+const _: () = assert!(size_of::<WorkerSlot>() == 128 && size_of::<TestSlot>() == 128);

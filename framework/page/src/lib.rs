@@ -19,6 +19,9 @@ pub mod record;
 mod sys;
 
 pub use clock::{Clock, Ticks};
-pub use layout::{Command, Header, HostPhase, Layout, TestPhase, TestSlot, WorkerSlot, WorkerState};
+pub use layout::{
+    Command, Header, HostPhase, Layout, OBJECTS_SHOWN, ObjectNumber, TestPhase, TestSlot, WorkerSlot,
+    WorkerState,
+};
 pub use mapping::{AttachError, Page};
 pub use sys::{SharedHandle, wait_until_changed, wake_all};

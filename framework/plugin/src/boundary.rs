@@ -98,7 +98,7 @@ unsafe extern "C" fn test_main<T: Test>(this: *mut abi::Instance, worker: *mut a
     // SAFETY: while `TestMain` runs only `&self` calls do.
     let test: &T = unsafe { &*live.test.get() };
     // SAFETY: the context is this call's, and `worker` ends with the call.
-    let worker = unsafe { Worker::new(&live.head.calls, worker, live.head.number) };
+    let worker = unsafe { Worker::new(&live.head.calls, worker, live.head.context, live.head.number) };
     match panic_site::guard(|| test.main(&worker)).flatten() {
         Err(failed) => {
             worker.fail(failed);

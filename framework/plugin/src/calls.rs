@@ -22,7 +22,15 @@ pub(crate) struct Calls {
     pub(crate) acquire: unsafe extern "C" fn(Raw, *const c_char) -> *mut c_void,
     pub(crate) release: unsafe extern "C" fn(Raw, *mut c_void),
     pub(crate) progress: unsafe extern "C" fn(Raw),
+    pub(crate) keep: unsafe extern "C" fn(Raw, *mut c_void) -> i32,
+    /// Null unless the test combines others.
+    pub(crate) combine: *const abi::Combine,
 }
+
+// SAFETY: the table that `combine` points to is never changed and lives as long as the services.
+unsafe impl Send for Calls {}
+// SAFETY: as above.
+unsafe impl Sync for Calls {}
 
 impl Calls {
     /// The services, or `None` when one of them is missing.
@@ -50,6 +58,8 @@ impl Calls {
             acquire: services.acquire?,
             release: services.release?,
             progress: services.progress?,
+            keep: services.keep?,
+            combine: services.combine,
         })
     }
 }

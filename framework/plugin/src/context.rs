@@ -2,9 +2,11 @@
 //! iteration starts.
 
 use crate::calls::Calls;
+use crate::combine::Container;
 use crate::distribution::{Distribution, Value};
 use crate::failed::{Cause, Failed};
 use crate::generator::Generator;
+use crate::shared::{Kept, Shared};
 use std::ffi::CString;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,6 +135,23 @@ impl<'h> Context<'h> {
             return Err(Failed::new(format_args!("the test has no parameter {name:?}; is it in PARAMS?")));
         }
         Ok(Distribution { raw, instance: self.instance, value: PhantomData })
+    }
+
+    /// The object that an iteration of this test kept.
+    pub fn kept<'k, T: Shared>(&'k self, kept: &'k Kept<T>) -> &'k T {
+        kept.object(self.instance)
+    }
+
+    /// Gives a kept object back to the pool.
+    pub fn give_back<T: Shared>(&self, kept: Kept<T>) {
+        // SAFETY: an instance context takes every call on every thread while the instance lives.
+        unsafe { kept.release(self.line.calls, self.line.raw, self.instance) }
+    }
+
+    /// The tests that this one combines; only for a test with [`COMBINES`](crate::Test::COMBINES).
+    pub fn container(&self) -> Option<Container<'_>> {
+        // SAFETY: an instance context takes every call on every thread.
+        unsafe { Container::new(self.line) }
     }
 
     /// Draws from a distribution of this test. Unlike [`Worker::draw`](crate::Worker::draw) it may have to wait for

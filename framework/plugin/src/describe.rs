@@ -2,6 +2,7 @@
 
 use crate::boundary;
 use crate::calls::Calls;
+use crate::hooks::HooksEntry;
 use crate::panic_site;
 use crate::shared::Kind;
 use crate::test::{Param, Test};
@@ -17,6 +18,7 @@ pub struct TestEntry {
     about: &'static str,
     params: &'static [Param],
     takes: &'static [&'static str],
+    combines: bool,
     create: Create,
 }
 
@@ -28,6 +30,7 @@ impl TestEntry {
             about: T::ABOUT,
             params: T::PARAMS,
             takes: T::TAKES,
+            combines: T::COMBINES,
             create: boundary::create::<T>,
         }
     }
@@ -91,7 +94,7 @@ pub type Described = *const abi::PluginInfo;
 
 impl Table {
     /// Describes a plugin.
-    pub fn new(name: &str, tests: Vec<TestEntry>, kinds: Vec<KindEntry>) -> Self {
+    pub fn new(name: &str, tests: Vec<TestEntry>, kinds: Vec<KindEntry>, hooks: Vec<HooksEntry>) -> Self {
         let creators = tests.iter().map(|test| (test.name, test.create)).collect();
         let (test_count, kind_count) = (tests.len() as u32, kinds.len() as u32);
         let info = abi::PluginInfo {
@@ -102,6 +105,9 @@ impl Table {
             kinds: list(kinds.iter().map(|kind| keep(describe_kind(kind)))),
             test_count,
             kind_count,
+            hooks: list(hooks.iter().map(|hooks| keep(hooks.describe(text)))),
+            hook_count: hooks.len() as u32,
+            reserved: 0,
         };
         Self { info: abi::Static(info), creators }
     }
@@ -119,7 +125,7 @@ impl Table {
 fn describe_test(test: &TestEntry) -> abi::TestInfo {
     abi::TestInfo {
         size: size_of::<abi::TestInfo>() as u32,
-        flags: 0,
+        flags: if test.combines { abi::TEST_COMBINES } else { 0 },
         name: text(test.name),
         about: text(test.about),
         params: list(test.params.iter().map(|param| keep(describe_param(param)))),

@@ -1,7 +1,7 @@
 //! The macro that turns a crate into a plugin.
 
-/// Exports a plugin: its name, its tests, and the shared kinds that it can make. Once per crate, whose
-/// `crate-type` includes `cdylib`.
+/// Exports a plugin: its name, its tests, the shared kinds that it can make, and hooks for combiners. Once per crate,
+/// whose `crate-type` includes `cdylib`.
 ///
 /// ```
 /// # use waylay_plugin::{Context, Failed, Kind, Outcome, Shared, Test, Worker};
@@ -37,12 +37,16 @@
 /// ```
 #[macro_export]
 macro_rules! export {
-    (name: $name:expr, tests: [$($test:ty),* $(,)?] $(, kinds: [$($kind:ty),* $(,)?])? $(,)?) => {
+    (
+        name: $name:expr, tests: [$($test:ty),* $(,)?]
+        $(, kinds: [$($kind:ty),* $(,)?])? $(, hooks: [$($hooks:ty),* $(,)?])? $(,)?
+    ) => {
         const _: () = {
             use $crate::exported::{self, abi};
 
             const _: () = exported::check_names(&[$(<$test as $crate::Test>::NAME),*]);
             const _: () = exported::check_names(&[$($(<$kind as $crate::Shared>::KIND),*)?]);
+            const _: () = exported::check_names(&[$($(<$hooks as $crate::Hooks>::NAME),*)?]);
 
             fn table() -> &'static exported::Table {
                 static TABLE: ::std::sync::OnceLock<exported::Table> = ::std::sync::OnceLock::new();
@@ -51,6 +55,7 @@ macro_rules! export {
                         $name,
                         ::std::vec![$(exported::TestEntry::of::<$test>()),*],
                         ::std::vec![$($(exported::KindEntry::of::<$kind>()),*)?],
+                        ::std::vec![$($(exported::HooksEntry::of::<$hooks>()),*)?],
                     )
                 })
             }

@@ -36,12 +36,14 @@
 //! for an instance and [`Worker`] what it does for one iteration; [`Distribution`] is where every number comes from;
 //! [`Failed`] is how an iteration says that something is wrong, with `?`, [`ensure!`] or a panic; [`Shared`] and
 //! [`Kind`] are objects that several tests work on; [`Worker::scope`] runs threads inside one iteration;
-//! [`Stateless`] and [`Scenario`] are the two usual shapes of a test.
+//! [`Stateless`] and [`Scenario`] are the two usual shapes of a test; [`Container`] is for a test that runs other tests,
+//! and [`Hooks`] look into one.
 //!
 //! Not here: how tests are scheduled, watched and repeated. That is the host's, and a test cannot tell the difference.
 
 mod boundary;
 mod calls;
+mod combine;
 mod context;
 mod describe;
 mod distribution;
@@ -49,6 +51,7 @@ mod export;
 mod failed;
 mod frames;
 mod generator;
+mod hooks;
 mod panic_site;
 mod scenario;
 mod shared;
@@ -57,12 +60,14 @@ mod test;
 mod threads;
 mod worker;
 
+pub use combine::{Contained, ContainedState, Container, Ran, Turn};
 pub use context::{Context, Level, Reporter};
 pub use distribution::{Distribution, Value};
 pub use failed::{Failed, Outcome};
 pub use generator::Generator;
+pub use hooks::Hooks;
 pub use scenario::{Group, Scenario};
-pub use shared::{Kind, Lent, Shared};
+pub use shared::{Kept, Kind, Lent, Shared};
 pub use stateless::{Object, Stateless};
 pub use test::{Param, Test};
 pub use threads::{Scope, Thread};
@@ -73,6 +78,7 @@ pub use worker::Worker;
 pub mod exported {
     pub use crate::boundary::{create_instance, destroy_instance};
     pub use crate::describe::{Described, KindEntry, Table, TestEntry, check_names};
+    pub use crate::hooks::HooksEntry;
     pub use waylay_abi as abi;
 }
 

@@ -15,6 +15,8 @@ pub trait Test: Sized + Send + Sync + 'static {
     const PARAMS: &'static [Param] = &[];
     /// Names of the shared kinds that the test can take; see [`Worker::acquire`].
     const TAKES: &'static [&'static str] = &[];
+    /// Whether the test runs other tests; see [`Container`](crate::Container).
+    const COMBINES: bool = false;
 
     /// Makes an instance. Cheap: look distributions up here, and leave threads, files and memory to
     /// [`on_start`](Test::on_start).

@@ -1,11 +1,12 @@
 //! What the host does for one iteration, on the worker's own thread.
 
 use crate::calls::Calls;
+use crate::combine::Container;
 use crate::context::{Level, Line, Reporter};
 use crate::distribution::{Distribution, Value};
 use crate::failed::Failed;
 use crate::generator::Generator;
-use crate::shared::{Lent, Shared};
+use crate::shared::{Kept, Lent, Shared};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,8 @@ const LONGEST_KIND: usize = 128;
 /// else. For threads that the iteration starts, see [`scope`](Worker::scope).
 pub struct Worker<'w> {
     line: Line<'w>,
+    /// The instance's own context: what is kept past the iteration is given back with it.
+    home: *mut abi::Context,
     instance: u64,
     failed: AtomicBool,
     done: Cell<bool>,
@@ -31,10 +34,16 @@ impl<'w> Worker<'w> {
     /// # Safety
     ///
     /// `raw` is the worker context that the host handed to this thread's running `TestMain`, `'w` ends with that call,
-    /// and `instance` is the number of the instance.
-    pub(crate) unsafe fn new(calls: &'w Calls, raw: *mut abi::Context, instance: u64) -> Self {
+    /// `home` is the instance's context and `instance` the number of the instance.
+    pub(crate) unsafe fn new(
+        calls: &'w Calls,
+        raw: *mut abi::Context,
+        home: *mut abi::Context,
+        instance: u64,
+    ) -> Self {
         Self {
             line: Line { calls, raw },
+            home,
             instance,
             failed: AtomicBool::new(false),
             done: Cell::new(false),
@@ -141,6 +150,33 @@ impl<'w> Worker<'w> {
         unsafe { (self.line.calls.release)(self.line.raw, object) }
     }
 
+    /// Moves a lent object from the iteration to the instance.
+    ///
+    /// # Safety
+    ///
+    /// `object` came from [`acquire`](Worker::acquire) of this iteration.
+    pub(crate) unsafe fn keep(&self, object: *mut std::ffi::c_void) -> bool {
+        // SAFETY: this thread owns the worker context; the caller guarantees the object.
+        unsafe { (self.line.calls.keep)(self.line.raw, object) != 0 }
+    }
+
+    /// The object that an earlier iteration of this test kept.
+    pub fn kept<'k, T: Shared>(&'k self, kept: &'k Kept<T>) -> &'k T {
+        kept.object(self.instance)
+    }
+
+    /// Gives a kept object back to the pool.
+    pub fn give_back<T: Shared>(&self, kept: Kept<T>) {
+        // SAFETY: the instance context lives as long as the instance, whose `TestMain` is running.
+        unsafe { kept.release(self.line.calls, self.home, self.instance) }
+    }
+
+    /// The tests that this one combines; only for a test with [`COMBINES`](crate::Test::COMBINES).
+    pub fn container(&self) -> Option<Container<'_>> {
+        // SAFETY: this thread owns the worker context.
+        unsafe { Container::new(self.line) }
+    }
+
     /// Whether a failure was reported. A plain load: it is asked once in every iteration.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
@@ -153,6 +189,10 @@ impl<'w> Worker<'w> {
 
     pub(crate) fn set_failed(&self, failed: bool) {
         self.failed.store(failed, Ordering::Relaxed);
+    }
+
+    pub(crate) fn instance(&self) -> u64 {
+        self.instance
     }
 
     pub(crate) fn is_done(&self) -> bool {

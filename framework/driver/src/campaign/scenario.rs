@@ -141,7 +141,14 @@ impl TestProgress {
                 repeat: self.test.repeat.is_some(),
             })
             .collect();
-        TestPlan { plugin, name: self.test.name.clone(), params: self.test.params.clone(), workers }
+        TestPlan {
+            plugin,
+            name: self.test.name.clone(),
+            params: self.test.params.clone(),
+            workers,
+            contained: None,
+            combiner: None,
+        }
     }
 }
 

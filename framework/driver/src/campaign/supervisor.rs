@@ -278,7 +278,7 @@ impl Supervisor<'_> {
                         }
                     }
                 }
-                Event::TestStarted { .. } | Event::Described { .. } => {}
+                Event::TestStarted { .. } | Event::Described { .. } | Event::Kinds { .. } => {}
             }
         }
     }

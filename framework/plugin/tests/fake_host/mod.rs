@@ -35,6 +35,7 @@ pub(crate) struct Host {
     /// What `acquire` lends, by kind.
     pub(crate) objects: Mutex<HashMap<String, usize>>,
     pub(crate) released: Mutex<Vec<usize>>,
+    pub(crate) kept: Mutex<Vec<usize>>,
 }
 
 #[derive(Default)]
@@ -222,6 +223,11 @@ unsafe extern "C" fn release(context: *mut abi::Context, object: *mut c_void) {
     unsafe { host(context) }.released.lock().unwrap().push(object as usize);
 }
 
+unsafe extern "C" fn keep(context: *mut abi::Context, object: *mut c_void) -> i32 {
+    // SAFETY: as above.
+    unsafe { host(context) }.kept.lock().unwrap().push(object as usize);
+    1
+}
 unsafe extern "C" fn progress(context: *mut abi::Context) {
     // SAFETY: a context of ours.
     unsafe { host(context) }.progressed.fetch_add(1, Ordering::Relaxed);
@@ -241,4 +247,6 @@ pub(crate) static SERVICES: abi::Services = abi::Services {
     acquire: Some(acquire),
     release: Some(release),
     progress: Some(progress),
+    keep: Some(keep),
+    combine: std::ptr::null(),
 };

@@ -89,6 +89,8 @@ static SERVICES: abi::Services = abi::Services {
     acquire: Some(acquire),
     release: Some(release),
     progress: Some(progress),
+    keep: Some(keep),
+    combine: std::ptr::null(),
 };
 
 unsafe extern "C" fn fail(_: *mut abi::Context, _: *const abi::Failure) {
@@ -117,4 +119,7 @@ unsafe extern "C" fn acquire(_: *mut abi::Context, _: *const c_char) -> *mut c_v
     std::ptr::null_mut()
 }
 unsafe extern "C" fn release(_: *mut abi::Context, _: *mut c_void) {}
+unsafe extern "C" fn keep(_: *mut abi::Context, _: *mut c_void) -> i32 {
+    0
+}
 unsafe extern "C" fn progress(_: *mut abi::Context) {}
