@@ -17,10 +17,10 @@ pub mod in_process;
 pub mod region;
 pub mod server;
 
-pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary};
+pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun};
 pub use region::{
     ClockSource, Ending, Note, NoteWriter, RandomSource, Region, RegionError, RegionMap, Report, Settings,
-    Stretch, Switching, Timeouts,
+    Stretch, Switching, Tally, Timeouts,
 };
 pub use server::{Reply, Request, ServerError, ServerLink};
 
@@ -33,3 +33,5 @@ pub const SERVER_VARIABLE: &str = "WAYLAY_CONTROL_SERVER";
 pub const DEADLOCK_STATUS: i32 = 86;
 /// Exit status of a process that the library ended at the step limit. The region says more.
 pub const STEP_LIMIT_STATUS: i32 = 87;
+/// Exit status of a host that runs one schedule of one test and whose test reported a failure.
+pub const TEST_FAILED_STATUS: i32 = 88;

@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
 pub const TEXT: usize = 1 << 18;
 /// Entries of a schedule, recorded or to be followed.
 pub const STRETCHES: usize = 1 << 22;
+/// Depths that [`Tally`] tells apart; what aims deeper counts as the last.
+pub const DEPTHS: usize = 16;
 /// Sentences of the conversation with the strategy that are kept.
 pub const NOTES: usize = 1 << 21;
 
@@ -139,7 +141,9 @@ pub struct Settings {
     guided: u32,
     /// Length of the parameters.
     parameters: u32,
-    padding: u32,
+    /// 1: a process that would be ended because of a deadlock or at the step limit waits to be killed, so that it can be
+    /// looked at.
+    pub hold: u32,
     /// Stretches of the schedule to follow; 0: the strategy decides.
     replay: u64,
 }
@@ -160,7 +164,7 @@ impl Settings {
             listen: 0,
             guided: 0,
             parameters: 0,
-            padding: 0,
+            hold: 0,
             replay: 0,
         }
     }
@@ -197,6 +201,40 @@ pub struct Report {
     pub text: AtomicU32,
     /// Calls in which a thread had to leave the scheduler.
     pub excursions: AtomicU32,
+    /// Bytes of what the process hands over to the next one.
+    pub handed: AtomicU32,
+    /// Of all runs in the process.
+    pub tally: Tally,
+}
+
+/// Sums over the runs of one process. Kept while they go on, so that they survive the death of the process.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Tally {
+    /// Runs that began.
+    pub runs: AtomicU64,
+    /// Steps of the runs that ended.
+    pub steps: AtomicU64,
+    /// The most steps of a run that ended.
+    pub longest: AtomicU64,
+    /// The greatest k that a run was planned with.
+    pub reach: AtomicU64,
+    /// Runs that ended and in which something outside the library's control took part.
+    pub partly_controlled: AtomicU64,
+    /// Runs by the depth that they aimed at.
+    pub aimed: [AtomicU64; DEPTHS],
+    /// The most threads of a run that ended.
+    pub threads: AtomicU32,
+    /// Threads that the last run left behind; the process can make no further run then.
+    pub left: AtomicU32,
+}
+
+impl Tally {
+    fn words(&self) -> impl Iterator<Item = &AtomicU64> {
+        [&self.runs, &self.steps, &self.longest, &self.reach, &self.partly_controlled]
+            .into_iter()
+            .chain(&self.aimed)
+    }
 }
 
 /// Consecutive choices that fell on one thread.
@@ -225,6 +263,7 @@ pub struct Region {
     /// From the library.
     pub report: Report,
     parameters: [u8; PARAMETERS],
+    handed: [u8; PARAMETERS],
     text: [u8; TEXT],
     stretches: [Stretch; STRETCHES],
     replay: [Stretch; STRETCHES],
@@ -328,9 +367,13 @@ impl RegionMap {
             &report.switching,
             &report.text,
             &report.excursions,
+            &report.handed,
+            &report.tally.threads,
+            &report.tally.left,
         ] {
             word.store(0, Ordering::Relaxed);
         }
+        report.tally.words().for_each(|word| word.store(0, Ordering::Relaxed));
         Ok(())
     }
 
@@ -431,6 +474,26 @@ impl RegionMap {
         report.text.store((used + taken) as u32, Ordering::Release);
     }
 
+    /// What the process handed over to the next one; empty when it did not.
+    pub fn handed(&self) -> String {
+        let len = (self.report().handed.load(Ordering::Acquire) as usize).min(PARAMETERS);
+        // SAFETY: inside the mapping; what lies below `len` is written before `len` is.
+        let bytes = unsafe { core::slice::from_raw_parts((&raw const (*self.at).handed).cast::<u8>(), len) };
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    /// Leaves a text for the process that goes on after this one; what does not fit is not left at all.
+    pub fn hand_over(&self, text: &str) {
+        if text.len() <= PARAMETERS {
+            // SAFETY: the range lies inside the area, and only the library writes there.
+            unsafe {
+                let to = (&raw mut (*self.at).handed).cast::<u8>();
+                to.copy_from_nonoverlapping(text.as_ptr(), text.len());
+            }
+            self.report().handed.store(text.len() as u32, Ordering::Release);
+        }
+    }
+
     /// The recorded schedule. After a run that died, the last stretch is what was counted until then.
     pub fn schedule(&self) -> Vec<Stretch> {
         let len = (self.report().stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
@@ -520,8 +583,17 @@ mod tests {
         library.append_text("one ");
         library.append_text("two");
         assert_eq!(driver.text(), "one two");
+        library.hand_over("next");
+        library.report().tally.aimed[2].store(5, Ordering::Relaxed);
+        assert_eq!(driver.handed(), "next");
+        library.hand_over(&"x".repeat(PARAMETERS + 1));
+        assert_eq!(driver.handed(), "next");
         driver.prepare(Settings::new(Switching::Carrier, 7, 4), "").unwrap();
         assert_eq!(driver.text(), "");
+        assert_eq!(
+            (driver.handed().as_str(), driver.report().tally.aimed[2].load(Ordering::Relaxed)),
+            ("", 0)
+        );
         assert_eq!(library.parameters(), "");
     }
 

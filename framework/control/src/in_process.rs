@@ -43,3 +43,15 @@ unsafe extern "C" fn waylay_control_end_run(failed: u32, summary: *mut RunSummar
         }
     }
 }
+
+/// Stops the run that goes on, if one does, because of a failure of the calling thread.
+///
+/// # Safety
+/// The process is thrown away afterwards.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn waylay_control_stop_run() {
+    if runtime::is_prepared_in_process() {
+        // SAFETY: the runtime is installed.
+        unsafe { runtime::stop_in_process() };
+    }
+}

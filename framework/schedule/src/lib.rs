@@ -52,7 +52,7 @@ pub use guarantee::Guarantee;
 pub use guided::Guided;
 pub use random_walk::RandomWalk;
 pub use replay::{Divergence, Replay};
-pub use run::{Focus, Outcome, Run, RunParameters, RunReport, Seed};
+pub use run::{Focus, Handover, Outcome, Run, RunParameters, RunReport, Seed};
 pub use schedule::{DecodeError, Schedule, Segment, Switch};
 pub use source::{ChaCha, Source};
 pub use spec::Spec;

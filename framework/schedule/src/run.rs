@@ -57,6 +57,9 @@ pub struct RunParameters {
     /// the first alternative.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<(u64, u32)>,
+    /// The bound of a systematic search has kept a schedule out since it was last raised.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
     /// The events a selective strategy singles out; none means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub focus: Option<Focus>,
@@ -73,6 +76,15 @@ impl RunParameters {
     pub fn of(strategy: impl Into<String>) -> RunParameters {
         RunParameters { format: RunParameters::FORMAT, strategy: strategy.into(), ..RunParameters::default() }
     }
+}
+
+/// What a process that makes no further run leaves for the one that goes on: a strategy lives inside one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handover {
+    /// What the last run was given.
+    pub run: RunParameters,
+    /// What the next run should be given; none when a systematic search has seen everything.
+    pub next: Option<RunParameters>,
 }
 
 /// The events a selective strategy singles out.

@@ -128,10 +128,11 @@ impl Strategy for Systematic {
             text += &format!(":bound={limit}");
         }
         let choices = self.next.clone()?;
-        Some(RunParameters { choices, depth: self.bound, ..RunParameters::of(text) })
+        Some(RunParameters { choices, depth: self.bound, cut: self.cut, ..RunParameters::of(text) })
     }
 
     fn begin(&mut self, _run: Run, parameters: &RunParameters) {
+        self.cut = parameters.cut;
         self.rotation.clear();
         self.path.clear();
         self.script.clone_from(&parameters.choices);

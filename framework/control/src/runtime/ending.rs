@@ -6,7 +6,7 @@ use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
 use waylay_schedule::AnyStrategy;
 
 use super::logical::Logical;
-use super::{Runtime, inspect, runtime};
+use super::{Runtime, closing, in_process, inspect, outside, runtime};
 use crate::me::set_me;
 use crate::message::say;
 use crate::sys;
@@ -60,9 +60,23 @@ pub(super) unsafe fn deadlock(me: *mut Logical) -> ! {
         say(format_args!("deadlock after {} steps: {live} threads, none can run", (*runtime()).sched.steps));
         inspect::line(format_args!("deadlock: {live} threads, none can run"));
         inspect::describe_all(me);
+        in_process::conclude(Ending::Deadlock);
         finalise(Ending::Deadlock);
     }
-    sys::exit_now(DEADLOCK_STATUS)
+    leave(DEADLOCK_STATUS)
+}
+
+/// Ends the process, or lets it stay as it is for somebody to look at.
+fn leave(status: i32) -> ! {
+    // SAFETY: called by the holder of the token, which nobody gets back.
+    if unsafe { (*runtime()).settings.hold != 0 } {
+        outside::set_running(false);
+        loop {
+            // SAFETY: plain call.
+            unsafe { sys::call(libc::SYS_pause, [0; 6]) };
+        }
+    }
+    sys::exit_now(status)
 }
 
 /// The step limit is reached: ends the process.
@@ -70,10 +84,12 @@ pub(super) unsafe fn deadlock(me: *mut Logical) -> ! {
 pub(crate) fn stop_at_step_limit() -> ! {
     // SAFETY: called by the holder of the token, before a choice.
     unsafe {
+        closing::leave_the_rest();
         say(format_args!("stopped after {} steps", (*runtime()).sched.steps));
+        in_process::conclude(Ending::StepLimit);
         finalise(Ending::StepLimit);
     }
-    sys::exit_now(STEP_LIMIT_STATUS)
+    leave(STEP_LIMIT_STATUS)
 }
 
 /// Every logical thread has ended. libc ends the process with its last thread, but our carrier is one too.

@@ -12,6 +12,7 @@ use core::sync::atomic::Ordering;
 
 use waylay_schedule::{Event, ThreadId};
 
+use super::closing::without_the_rest;
 use super::descriptors::ask_outside;
 use super::logical::{Logical, Place};
 use super::{SHARED, ending, inspect, preempt, runtime, watcher};
@@ -48,7 +49,7 @@ pub(super) unsafe fn follow(me: *mut Logical, mut choice: Choice) {
     // SAFETY: by the caller's promise; `me` and every listed logical thread stay valid for the run.
     unsafe {
         if matches!(choice, Choice::Idle | Choice::Deadlock) {
-            choice = ask_outside(choice);
+            choice = ask_outside(without_the_rest(choice));
         }
         match choice {
             Choice::Run(next) if next == (*me).id => return,
@@ -73,8 +74,11 @@ pub(super) unsafe fn dispatch(me: *mut Logical, mut choice: Choice) {
     unsafe {
         // A thread on its way into the kernel must not wait here for others to come out.
         let leaving = (*runtime()).sched.thread((*me).id).state == State::Away;
-        if matches!(choice, Choice::Idle | Choice::Deadlock) && !leaving {
-            choice = ask_outside(choice);
+        if matches!(choice, Choice::Idle | Choice::Deadlock) {
+            choice = without_the_rest(choice);
+            if !leaving {
+                choice = ask_outside(choice);
+            }
         }
         match choice {
             Choice::Run(next) => start(logical(next)),
@@ -263,7 +267,10 @@ pub(super) unsafe fn arrive(me: *mut Logical) {
 pub(super) unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnOnce() -> R) -> R {
     // SAFETY: by the caller's promise.
     unsafe {
-        let choice = (*runtime()).sched.leave(event);
+        let mut choice = (*runtime()).sched.leave(event);
+        if matches!(choice, Choice::Idle | Choice::Deadlock) {
+            choice = without_the_rest(choice);
+        }
         if (*me).place == Place::Home {
             dispatch(me, choice);
             let result = work();

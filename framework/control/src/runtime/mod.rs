@@ -14,9 +14,11 @@
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
 //! - [`preempt`]: threads that compute without a step
-//! - [`in_process`], [`pool`]: run after run in one process, with the same kernel threads
+//! - [`in_process`], [`pool`]: run after run in one process, with the same kernel threads; [`closing`]: what a run
+//!   leaves running
 
 mod carrier;
+mod closing;
 mod descriptors;
 mod ending;
 mod handover;
@@ -41,7 +43,7 @@ use crate::sched::{ByAddress, Scheduler, State};
 pub(crate) use descriptors::{descriptors_changed, unknown_event, wait_for_descriptors};
 pub(crate) use ending::finalise;
 pub(crate) use handover::{demote_me, raise_pending};
-pub(crate) use in_process::{begin as begin_in_process, end as end_in_process};
+pub(crate) use in_process::{begin as begin_in_process, end as end_in_process, stop as stop_in_process};
 pub(crate) use lifecycle::{complete_join, create, exit_point, join_point, last_words, lookup};
 pub(crate) use logical::{Logical, Place, Routine};
 pub(crate) use point::{
@@ -56,6 +58,8 @@ pub(crate) struct Runtime {
     pub(crate) sched: Scheduler,
     pub(crate) region: RegionMap,
     pub(crate) settings: Settings,
+    /// The run is ended after this many steps.
+    pub(crate) step_limit: u64,
     pub(crate) switching: Switching,
     /// By [`ThreadId`](waylay_schedule::ThreadId).
     pub(crate) logicals: Vec<*mut Logical>,
@@ -74,6 +78,8 @@ pub(crate) struct Runtime {
     /// Runs are repeated in this process: threads go to the pool.
     pub(crate) pooling: bool,
     pub(crate) pool: Vec<*mut Logical>,
+    /// The runs of this process, if they are repeated.
+    pub(crate) series: in_process::Series,
     /// Steps of each thread of the run that ended.
     pub(crate) lengths: Vec<u64>,
 }

@@ -223,7 +223,7 @@ unsafe fn count_look() {
     unsafe {
         let runtime = runtime();
         (*runtime).looks = 0;
-        if (*runtime).sched.steps >= (*runtime).settings.max_steps {
+        if (*runtime).sched.steps >= (*runtime).step_limit {
             ending::stop_at_step_limit();
         }
     }

@@ -101,6 +101,11 @@ pub(super) fn held_by(kernel_thread: i32) {
     HOLDER.store(kernel_thread, Ordering::Relaxed);
 }
 
+/// Whether the calling kernel thread executes the token's holder.
+pub(super) fn is_held_by_caller() -> bool {
+    sys::thread_id() == HOLDER.load(Ordering::Relaxed)
+}
+
 unsafe extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     let holder = HOLDER.load(Ordering::Relaxed);
     // SAFETY: in a handler; only calls that are safe there until the thread is known to have the token, and the

@@ -9,7 +9,7 @@ use waylay_schedule::{
 };
 
 use super::logical::Logical;
-use super::{Runtime, carrier::Carrier, install, lifecycle, outside, preempt, runtime};
+use super::{Runtime, carrier::Carrier, in_process::Series, install, lifecycle, outside, preempt, runtime};
 use crate::interpose::processors;
 use crate::me::set_me;
 use crate::message::say;
@@ -52,13 +52,17 @@ static IN_PROCESS: AtomicBool = AtomicBool::new(false);
 /// # Safety
 /// As for [`begin`], except that other threads may run as long as they stay out of the runs.
 pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
-    let strategy = match strategy(&region) {
-        Ok((strategy, _)) => strategy,
+    let (strategy, parameters) = match strategy(&region) {
+        Ok(found) => found,
         Err(error) => refuse(&region, &error),
     };
     let preempt_ms = region.settings().preempt_ms;
+    let fresh = parameters == RunParameters::of(parameters.strategy.as_str());
     // SAFETY: by the caller's promise.
-    unsafe { prepare(region, strategy, true) };
+    unsafe {
+        prepare(region, strategy, true);
+        (*runtime()).series.resume = (!fresh).then_some(parameters);
+    }
     preempt::start(preempt_ms);
     IN_PROCESS.store(true, Ordering::Relaxed);
 }
@@ -111,6 +115,7 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
             sched: Scheduler::new(strategy, policy, recording),
             region,
             settings,
+            step_limit: settings.max_steps,
             switching,
             logicals: Vec::new(),
             handles: ByAddress::default(),
@@ -123,6 +128,7 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
             main,
             pooling,
             pool: Vec::new(),
+            series: Series::default(),
             lengths: Vec::new(),
         });
     }

@@ -103,6 +103,11 @@ impl Scheduler {
         self.threads.len()
     }
 
+    /// The thread that was chosen last.
+    pub(crate) fn current(&self) -> ThreadId {
+        self.current
+    }
+
     /// How many threads have not finished.
     pub(crate) fn live(&self) -> u32 {
         self.live

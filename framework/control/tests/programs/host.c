@@ -6,13 +6,15 @@
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 struct summary {
     uint64_t steps, switches, stretches;
-    uint32_t threads, partly_controlled;
+    uint32_t threads, partly_controlled, left, reserved;
 };
 static uint32_t (*begin_run)(uint64_t);
 static void (*end_run)(uint32_t, struct summary *);
+static void (*stop_run)(void);
 
 static pthread_mutex_t guard, filler;
 static int initialised, bug, counter;
@@ -100,12 +102,131 @@ static void detached(void) {
     }
 }
 
+// What a run may leave behind: a thread of a pool that waits for work, one that waits in the kernel, one that never ends.
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static int pipe_ends[2];
+
+static void *waits_for_work(void *unused) {
+    pthread_mutex_lock(&guard);
+    for (;;) pthread_cond_wait(&work, &guard);
+    return unused;
+}
+
+static void *waits_in_the_kernel(void *unused) {
+    char byte;
+    CHECK(read(pipe_ends[0], &byte, 1) == 1);
+    return unused;
+}
+
+static void *never_ends(void *unused) {
+    for (;;) usleep(1000);
+    return unused;
+}
+
+static void *takes_and_ends(void *unused) {
+    pthread_mutex_lock(&guard);
+    return unused;
+}
+
+static void leave(void *(*routine)(void *)) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, 0, routine, 0) == 0);
+    CHECK(pthread_detach(thread) == 0);
+}
+
+static void pool(void) { leave(waits_for_work); }
+static void reader_left(void) { leave(waits_in_the_kernel); }
+static void ticker(void) { leave(never_ends); }
+static void stuck(void) {
+    leave(takes_and_ends);
+    leave(takes_and_ends);
+}
+
+// One run, then another if the first left nothing behind.
+static int leftovers(void (*test)(void)) {
+    struct summary summary;
+    CHECK(pipe(pipe_ends) == 0);
+    pthread_mutex_init(&guard, 0);
+    CHECK(begin_run(0) == 0);
+    test();
+    end_run(0, &summary);
+    printf("left=%u threads=%u refused=%d\n", summary.left, summary.threads, begin_run(1) == 2);
+    fflush(stdout);
+    _exit(0);
+}
+
+// A run that stops in the middle: what was to happen next does not.
+static void *stops(void *unused) {
+    stop_run();
+    // Everything goes to libc now: a wait that nobody would end in the schedule ends by its real timeout.
+    int before = counter;
+    usleep(20000);
+    printf("still=%d refused=%d\n", before == counter, begin_run(1) == 2);
+    fflush(stdout);
+    _exit(0);
+    return unused;
+}
+
+static int stopping(void) {
+    pthread_t a, b;
+    CHECK(begin_run(0) == 0);
+    CHECK(pthread_create(&a, 0, stops, 0) == 0);
+    CHECK(pthread_create(&b, 0, counts, 0) == 0);
+    pthread_join(a, 0);
+    return 1;
+}
+
+// Two locks in opposite orders, until it happens.
+static pthread_mutex_t left_lock, right_lock;
+
+static void *left_first(void *unused) {
+    pthread_mutex_lock(&left_lock);
+    pthread_mutex_lock(&right_lock);
+    pthread_mutex_unlock(&right_lock);
+    pthread_mutex_unlock(&left_lock);
+    return unused;
+}
+
+static void *right_first(void *unused) {
+    pthread_mutex_lock(&right_lock);
+    pthread_mutex_lock(&left_lock);
+    pthread_mutex_unlock(&left_lock);
+    pthread_mutex_unlock(&right_lock);
+    return unused;
+}
+
+static int until_deadlock(int from) {
+    for (int run = from; run < from + 100000; run++) {
+        pthread_t a, b;
+        pthread_mutex_init(&left_lock, 0);
+        pthread_mutex_init(&right_lock, 0);
+        uint32_t begun = begin_run(run);
+        if (begun == 1) {
+            printf("exhausted=%d\n", run);
+            return 0;
+        }
+        CHECK(begun == 0);
+        CHECK(pthread_create(&a, 0, left_first, 0) == 0);
+        CHECK(pthread_create(&b, 0, right_first, 0) == 0);
+        CHECK(pthread_join(a, 0) == 0 && pthread_join(b, 0) == 0);
+        end_run(0, 0);
+    }
+    return 1;
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 3);
     int runs = atoi(argv[2]);
     begin_run = dlsym(RTLD_DEFAULT, "waylay_control_begin_run");
     end_run = dlsym(RTLD_DEFAULT, "waylay_control_end_run");
-    CHECK(begin_run && end_run);
+    stop_run = dlsym(RTLD_DEFAULT, "waylay_control_stop_run");
+    CHECK(begin_run && end_run && stop_run);
+    if (!strcmp(argv[1], "pool")) return leftovers(pool);
+    if (!strcmp(argv[1], "reader")) return leftovers(reader_left);
+    if (!strcmp(argv[1], "ticker")) return leftovers(ticker);
+    if (!strcmp(argv[1], "stuck")) return leftovers(stuck);
+    if (!strcmp(argv[1], "stopping")) return stopping();
+    if (!strcmp(argv[1], "deadlock")) return until_deadlock(runs);
     pthread_key_create(&key, destroy);
     pthread_key_create(&plain_key, 0);
     void (*test)(void) = !strcmp(argv[1], "order") ? order : !strcmp(argv[1], "fresh") ? freshness : detached;
