@@ -31,6 +31,18 @@ pub(crate) struct TestRuntime {
     pub(crate) cancelled: AtomicBool,
     /// What the test said while it could not be created or started.
     pub(crate) refusal: Mutex<Option<String>>,
+    pub(crate) manner: Manner,
+}
+
+/// What follows when a test reports a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// The driver looks, then the thread goes on.
+    Free,
+    /// The schedule stops there, the driver looks, and the process is thrown away.
+    Strict,
+    /// The process ends with a word and a status: nobody looks.
+    Alone,
 }
 
 /// A caller: the instance as a whole, or one worker in one iteration.
@@ -152,19 +164,22 @@ impl CallContext {
         unsafe { &*raw.cast::<CallContext>() }
     }
 
-    /// Moves the worker's generator to the iteration.
+    /// Moves the generator to the iteration.
     ///
     /// # Safety
     ///
     /// Only on the worker's own thread, outside `TestMain`.
     #[inline]
     pub(crate) unsafe fn begin(&self, iteration: u64) {
-        if let Role::Worker { own, iteration: running, failed, aside, .. } = &self.role {
-            running.store(iteration, Ordering::Relaxed);
-            failed.store(false, Ordering::Relaxed);
-            aside.store(0, Ordering::Relaxed);
-            // SAFETY: the caller is the only thread that touches `own`.
-            unsafe { (*own.get()).rng.begin(iteration) };
+        match &self.role {
+            Role::Worker { own, iteration: running, failed, aside, .. } => {
+                running.store(iteration, Ordering::Relaxed);
+                failed.store(false, Ordering::Relaxed);
+                aside.store(0, Ordering::Relaxed);
+                // SAFETY: the caller is the only thread that touches `own`.
+                unsafe { (*own.get()).rng.begin(iteration) };
+            }
+            Role::Instance(rng) => rng.lock().unwrap_or_else(PoisonError::into_inner).begin(iteration),
         }
     }
 
@@ -315,6 +330,13 @@ impl CallContext {
 
     /// Hands a failure over to the driver and waits until it was looked at.
     pub(crate) fn hand_over(&self, sort: Sort, message: &[u8], frames: &[usize]) {
+        if self.test.manner != Manner::Free {
+            // Nothing of the schedule may happen behind the failure.
+            crate::sys::stop_run();
+        }
+        if self.test.manner == Manner::Alone {
+            crate::sys::fail_alone(message);
+        }
         let test = self.test.slot();
         test.failures.fetch_add(1, Ordering::Relaxed);
         test.held.fetch_add(1, Ordering::AcqRel);
@@ -324,6 +346,9 @@ impl CallContext {
             WorkerState::Held.store(&slot.state);
         }
         self.test.page.report(&self.report(sort, message, frames));
+        if self.test.manner == Manner::Strict {
+            crate::sys::wait_for_the_end();
+        }
         // With this failure the test is retired, or all end: not one iteration more.
         let page = self.test.page;
         if [&self.test.slot().command, &page.header.command]

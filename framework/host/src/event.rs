@@ -36,6 +36,20 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// A schedule ended and threads of the test did not; the next schedules need a fresh process.
+    LeftBehind {
+        /// Index in the plan.
+        test: usize,
+        /// Number of the schedule.
+        run: u64,
+        /// How many.
+        threads: u32,
+    },
+    /// A systematic search has run every schedule within its bound.
+    Exhausted {
+        /// Index in the plan.
+        test: usize,
+    },
     /// A test's workers are running.
     TestStarted {
         /// Index in the plan.

@@ -15,6 +15,7 @@ use crate::sys;
 
 static PAGE: AtomicPtr<Layout> = AtomicPtr::new(std::ptr::null_mut());
 static REPORTED: AtomicBool = AtomicBool::new(false);
+static STRICT: AtomicBool = AtomicBool::new(false);
 /// The host's process number: a process that a test forked has our handlers and our page, but is not the host.
 static HOST: AtomicU32 = AtomicU32::new(0);
 
@@ -37,10 +38,19 @@ impl Blame {
     }
 }
 
+impl Blame {
+    /// Without charging memory: strict mode does not count it, and threads with a tag take longer to start.
+    pub(crate) fn without_tag(context: &'static CallContext) -> Blame {
+        Blame { before: BLAMED.replace(Some(context)), tag_before: sys::NO_TAG }
+    }
+}
+
 impl Drop for Blame {
     fn drop(&mut self) {
         BLAMED.set(self.before);
-        sys::set_heap_tag(self.tag_before);
+        if self.tag_before != sys::NO_TAG {
+            sys::set_heap_tag(self.tag_before);
+        }
     }
 }
 
@@ -49,13 +59,17 @@ fn tag_of_test(index: u32) -> u32 {
     index + 1
 }
 
-/// Begins to watch for fatal signals and calls of `exit`.
-pub(crate) fn install(layout: &'static Layout) {
+/// Begins to watch for fatal signals and calls of `exit`. In strict mode there is one test, and whatever happens is its
+/// doing; its threads have no signal stacks of their own, because they run on the carrier's.
+pub(crate) fn install(layout: &'static Layout, strict: bool) {
+    STRICT.store(strict, Ordering::Release);
     HOST.store(std::process::id(), Ordering::Release);
     PAGE.store(std::ptr::from_ref(layout).cast_mut(), Ordering::Release);
     sys::install_fatal_handlers();
     sys::prepare_thread();
-    sys::prepare_threads_of_tests();
+    if !strict {
+        sys::prepare_threads_of_tests();
+    }
     watch_for_exit();
 }
 
@@ -69,6 +83,15 @@ pub(crate) fn watch_for_exit() {
     for _ in 0..EXITS_AT_ONCE {
         sys::at_exit(on_exit);
     }
+}
+
+/// A test that calls `exit` in a process without a driver has failed, whatever status it gives.
+pub(crate) fn watch_for_exit_alone() {
+    extern "C" fn exited() {
+        sys::stop_run();
+        sys::fail_alone(b"a test called exit()");
+    }
+    sys::at_exit(exited);
 }
 
 /// What a signal handler knows.
@@ -124,6 +147,9 @@ fn page() -> Option<&'static Layout> {
 /// until the driver has looked and kills it.
 fn report(report: Report<'_>) {
     if let Some(layout) = page() {
+        if STRICT.load(Ordering::Acquire) {
+            sys::stop_run();
+        }
         if !REPORTED.swap(true, Ordering::AcqRel) {
             layout.report(&report);
         }
@@ -137,7 +163,10 @@ fn blamed(sort: Sort) -> Report<'static> {
         None => Report {
             sort,
             // A thread that a test started inherits the test's heap tag.
-            test: sys::heap_tag().checked_sub(1).unwrap_or(NO_TEST),
+            test: match STRICT.load(Ordering::Acquire) {
+                true => 0,
+                false => sys::heap_tag().checked_sub(1).unwrap_or(NO_TEST),
+            },
             worker: NO_WORKER,
             tid: sys::thread_id(),
             iteration: 0,

@@ -14,9 +14,12 @@
 //! - `worker`: the loop around `TestMain`
 //! - `combine`: tests that run inside another test
 //! - `lifecycle`: create, start, run, cancel, end
+//! - `strict`: the same in strict mode, schedule after schedule; `stage`: one schedule, a whole life of the test;
+//!   `alone`: one schedule without a driver
 //! - `fatal`: a signal or `exit` inside a test becomes a record before the process is gone
 //! - [`event`]: what else the driver should know
 
+mod alone;
 mod combine;
 mod context;
 pub mod description;
@@ -27,6 +30,8 @@ pub mod loader;
 pub mod plan;
 mod services;
 mod shared;
+mod stage;
+mod strict;
 mod sys;
 mod worker;
 
@@ -37,6 +42,17 @@ use plan::Plan;
 
 /// Exit code of a host that could not do what it was told; the reason is on its standard error.
 const HOST_FAILED: u8 = 3;
+
+/// Runs one schedule of one test, given as the JSON of a [`plan::SchedulePlan`], under the control library that was
+/// loaded first.
+pub fn run_schedule(plan: &str) -> ExitCode {
+    let result = serde_json::from_str(plan)
+        .map_err(|error| format!("the argument holds no schedule of a test: {error}"))
+        .and_then(|plan| alone::run(&plan));
+    let Err(error) = result;
+    eprintln!("waylay host: {error}");
+    ExitCode::from(HOST_FAILED)
+}
 
 /// Runs the host: reads a [`Plan`] from standard input and carries it out.
 pub fn main() -> ExitCode {

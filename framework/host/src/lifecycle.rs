@@ -15,15 +15,17 @@ use waylay_page::clock::Source;
 use waylay_page::{AttachError, Command, HostPhase, Layout, Page, TestPhase, wait_until_changed, wake_all};
 
 use crate::combine::{Container, Hooks};
-use crate::context::{CallContext, TestRuntime};
+use crate::context::{CallContext, Manner, TestRuntime};
 use crate::description::{list, text};
 use crate::event::{Event, Events};
 use crate::loader::Plugin;
 use crate::plan::{RunPlan, TestPlan, WorkerPlan};
 use crate::services::{COMBINER_SERVICES, SERVICES};
 use crate::shared::{Kinds, SharedObjects};
+use crate::stage::Stage;
+use crate::sys::RunControl;
 use crate::worker::{self, SharedInstance};
-use crate::{fatal, sys};
+use crate::{fatal, strict, sys};
 
 /// Why a host gave up before it ran anything.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +68,7 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
     let page: &'static Page = Box::leak(Box::new(page));
     let layout = page.layout();
     layout.header.own_thread.store(sys::thread_id(), Ordering::Release);
-    fatal::install(layout);
+    fatal::install(layout, plan.strict);
 
     HostPhase::Loading.store(&layout.header.phase);
     let plugins = load(&plan, layout, &events);
@@ -77,6 +79,9 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
     }
     events.send(&Event::Kinds { names: kinds.names() });
     let shared: &'static SharedObjects = Box::leak(Box::new(SharedObjects::single(&kinds, plan.seed)));
+    if plan.strict {
+        return run_strict(&plan, plugins, page, &events, shared);
+    }
     let mut contained: BTreeMap<usize, Vec<(usize, TestPlan)>> = BTreeMap::new();
     for (index, test) in plan.tests.iter().enumerate() {
         if let Some(inside) = &test.contained {
@@ -121,6 +126,67 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
     wait_and_end(running, layout)?;
 
     shared.destroy_all();
+    take_leave(layout)
+}
+
+/// Strict mode: schedule after schedule of the one test of the plan.
+fn run_strict(
+    plan: &RunPlan,
+    plugins: Vec<Option<Plugin>>,
+    page: &'static Page,
+    events: &Events,
+    shared: &'static SharedObjects,
+) -> Result<(), HostError> {
+    let layout = page.layout();
+    HostPhase::Starting.store(&layout.header.phase);
+    layout.ring();
+    wait_for(layout, &layout.header.go, |go| go != 0);
+    let prepare = || -> Result<Option<(&'static Stage, RunControl)>, String> {
+        let [test] = &plan.tests[..] else { return Err("strict mode runs one test at a time".to_owned()) };
+        let Some(Some(plugin)) = plugins.get(test.plugin) else { return Ok(None) };
+        let control = RunControl::find().ok_or("the control library was not loaded into the host")?;
+        let info =
+            plugin.test(&test.name).ok_or_else(|| format!("the plugin has no test named `{}`", test.name))?;
+        let runtime: &'static TestRuntime = Box::leak(Box::new(TestRuntime {
+            index: 0,
+            name: test.name.clone(),
+            seed: plan.seed,
+            page: layout,
+            clock: page.source(),
+            distributions: distributions(info, test)?,
+            shared,
+            kept: Mutex::default(),
+            container: None,
+            cancelled: AtomicBool::new(false),
+            refusal: Mutex::new(None),
+            manner: Manner::Strict,
+        }));
+        Ok(Some((Stage::new(*plugin, runtime, &test.workers)?, control)))
+    };
+    let refuse = |reason: String| {
+        TestPhase::Refused.store(&layout.tests[0].phase);
+        events.send(&Event::TestRefused { test: 0, reason });
+    };
+    match prepare() {
+        Ok(Some((stage, control))) => {
+            fatal::watch_for_exit();
+            HostPhase::Running.store(&layout.header.phase);
+            events.send(&Event::TestStarted { test: 0 });
+            layout.ring();
+            let look = || leave_if_orphaned(layout);
+            if let Err(reason) = strict::run(stage, &control, &plan.tests[0].workers, layout, events, look) {
+                refuse(reason);
+            }
+        }
+        // A plugin that could not be loaded was reported already.
+        Ok(None) => TestPhase::Refused.store(&layout.tests[0].phase),
+        Err(reason) => refuse(reason),
+    }
+    take_leave(layout)
+}
+
+/// Waits until the driver has looked at what the tests left behind, then ends the process.
+fn take_leave(layout: &'static Layout) -> ! {
     HostPhase::Ended.store(&layout.header.phase);
     layout.ring();
     wait_for(layout, &layout.header.command, |command| command == Command::Leave as u32);
@@ -226,6 +292,7 @@ impl Nursery {
             container,
             cancelled: AtomicBool::new(false),
             refusal: Mutex::new(None),
+            manner: Manner::Free,
         }));
         let context: &'static CallContext = Box::leak(Box::new(CallContext::instance(runtime)));
         let _tag = fatal::Blame::on(context);
@@ -273,7 +340,7 @@ impl Nursery {
 }
 
 /// The test's parameters: what the plan gives, else the test's own default.
-fn distributions(info: &TestInfo, plan: &TestPlan) -> Result<Vec<(String, Dist)>, String> {
+pub(crate) fn distributions(info: &TestInfo, plan: &TestPlan) -> Result<Vec<(String, Dist)>, String> {
     list(info.params, info.param_count)
         .map(|param| {
             let name = text(param.name);

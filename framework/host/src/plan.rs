@@ -37,6 +37,28 @@ pub struct RunPlan {
     pub plugins: Vec<PathBuf>,
     /// Tests to run; the position is the test's index in the page.
     pub tests: Vec<TestPlan>,
+    /// Schedule after schedule of the one test, instead of workers that run freely.
+    #[serde(default)]
+    pub strict: bool,
+}
+
+/// One schedule of one test, in a process of its own and without a driver: for confirming, replaying and minimising.
+/// Given as an argument of the command, so that it can be repeated under a debugger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SchedulePlan {
+    /// The plugin's file.
+    pub plugin: PathBuf,
+    /// The test's name in that plugin.
+    pub test: String,
+    /// Distributions that replace the test's defaults.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Spec>,
+    /// Worker threads.
+    pub workers: u32,
+    /// The campaign's seed.
+    pub seed: Seed,
+    /// Number of the schedule.
+    pub run: u64,
 }
 
 /// One test to run.

@@ -163,6 +163,9 @@ pub(crate) fn wait_for_the_end() -> ! {
 
 // ---- memory accounting: present only when the control library was loaded before us ----
 
+/// What no thread is tagged with.
+pub(crate) const NO_TAG: u32 = u32::MAX;
+
 type SetTag = unsafe extern "C" fn(u32) -> u32;
 
 fn heap_tag_function() -> Option<SetTag> {

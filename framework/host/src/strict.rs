@@ -1,0 +1,91 @@
+//! Strict mode: schedule after schedule of one test, in this process, under the control library.
+//!
+//! The calling thread is the only one of the host: it begins and ends runs, and is free in between. There is no thread
+//! beside the schedule, so a state in which no thread can run is a deadlock at once.
+//!
+//! A failure does not come back here: the thread that failed stops the run, hands the failure over and waits to be
+//! killed with the process. The next process goes on with the next schedule.
+
+use std::sync::atomic::Ordering;
+
+use waylay_page::{Command, Layout, TestPhase, WorkerState};
+
+use crate::event::{Event, Events};
+use crate::plan::WorkerPlan;
+use crate::stage::Stage;
+use crate::sys::{Begun, RunControl};
+
+/// Schedules between two looks whether the driver is still there.
+const LOOK: u64 = 1024;
+
+/// Plays schedules until cancelled, out of schedules, or until this process can make no further one.
+pub(crate) fn run(
+    stage: &'static Stage,
+    control: &RunControl,
+    plans: &[WorkerPlan],
+    layout: &'static Layout,
+    events: &Events,
+    leave_if_orphaned: impl Fn(),
+) -> Result<(), String> {
+    let Some(first) = plans.first() else { return Ok(()) };
+    let (test, index) = (stage.test, stage.test.index as usize);
+    let count = &layout.workers[first.slot];
+    let end = first.iterations.map_or(u64::MAX, |count| first.first_iteration.saturating_add(count));
+    let mut run = first.first_iteration;
+    let mut done = WorkerState::Done;
+    let (mut finished, mut busy, mut shortest, mut longest) = (0u64, 0u64, u64::MAX, 0u64);
+    test.enter(if run == 0 { TestPhase::Creating } else { TestPhase::Running });
+    for plan in plans {
+        layout.workers[plan.slot].test.store(test.index, Ordering::Relaxed);
+    }
+    while run < end
+        && Command::load(&layout.header.command) == Command::Run
+        && Command::load(&layout.tests[index].command) == Command::Run
+    {
+        if finished.is_multiple_of(LOOK) {
+            leave_if_orphaned();
+        }
+        let entered = test.clock.now();
+        for plan in plans {
+            let slot = &layout.workers[plan.slot];
+            slot.iteration.store(run, Ordering::Relaxed);
+            slot.entered_at.store(entered.0, Ordering::Relaxed);
+            WorkerState::Running.store(&slot.state);
+        }
+        match control.begin(run) {
+            Begun::Yes => {}
+            Begun::Exhausted => {
+                events.send(&Event::Exhausted { test: index });
+                done = WorkerState::Finished;
+                break;
+            }
+            Begun::Refused => return Err("the control library refuses to begin a run".to_owned()),
+        }
+        let played = stage.play(run);
+        let left = control.end();
+        if let Err(reason) = played {
+            TestPhase::Refused.store(&test.slot().phase);
+            events.send(&Event::TestRefused { test: index, reason });
+            return Ok(());
+        }
+        let took = test.clock.now().since(entered);
+        finished += 1;
+        busy += took;
+        shortest = shortest.min(took);
+        longest = longest.max(took);
+        count.finished.store(finished, Ordering::Relaxed);
+        count.busy.store(busy, Ordering::Relaxed);
+        count.shortest.store(shortest, Ordering::Relaxed);
+        count.longest.store(longest, Ordering::Relaxed);
+        if left > 0 {
+            events.send(&Event::LeftBehind { test: index, run, threads: left });
+            break;
+        }
+        run += 1;
+    }
+    for plan in plans {
+        done.store(&layout.workers[plan.slot].state);
+    }
+    TestPhase::Ended.store(&test.slot().phase);
+    Ok(())
+}
