@@ -169,7 +169,7 @@ impl HostCommand {
             let (mut child, events) = self.launch(vec![page_handle], attach, |events| {
                 let HostTask { seed, plugins, tests, keep_when_orphaned } = task;
                 let page = i64::from(page_handle);
-                Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests })
+                Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests, strict: false })
             })?;
             log.begin_host(child.id());
             let stdout = log.follow(child.stdout.take().expect("stdout is piped"));
