@@ -36,8 +36,12 @@ pub struct Words<'a> {
     pub window_open: &'a AtomicU32,
     /// Not zero while the randomizer stays away and its log is written; written by the randomizer.
     pub rested: &'a AtomicU32,
+    /// Not zero while the randomizer would open windows; written by the randomizer.
+    pub at_work: &'a AtomicU32,
     /// How many windows were opened; written by the randomizer.
     pub windows: &'a AtomicU64,
+    /// How many suspensions there were; written by the randomizer.
+    pub suspensions: &'a AtomicU64,
 }
 
 impl<'a> Words<'a> {
@@ -47,7 +51,9 @@ impl<'a> Words<'a> {
             quiesce: &header.quiesce,
             window_open: &header.window_open,
             rested: &header.rested,
+            at_work: &header.at_work,
             windows: &header.windows,
+            suspensions: &header.suspensions,
         }
     }
 
@@ -106,6 +112,7 @@ impl<'a> Words<'a> {
     pub fn note_end_of_randomizer(self) {
         self.window_open.store(0, Ordering::SeqCst);
         self.rested.store(0, Ordering::SeqCst);
+        self.at_work.store(0, Ordering::SeqCst);
     }
 
     /// Collector: lets the randomizer take up again.
@@ -193,7 +200,9 @@ mod tests {
         quiesce: AtomicU32,
         window_open: AtomicU32,
         rested: AtomicU32,
+        at_work: AtomicU32,
         windows: AtomicU64,
+        suspensions: AtomicU64,
     }
 
     impl Shared {
@@ -202,7 +211,9 @@ mod tests {
                 quiesce: &self.quiesce,
                 window_open: &self.window_open,
                 rested: &self.rested,
+                at_work: &self.at_work,
                 windows: &self.windows,
+                suspensions: &self.suspensions,
             }
         }
     }

@@ -78,12 +78,12 @@ pub fn run(
     stop: &AtomicBool,
     options: Options<'_>,
 ) -> Result<Report, RunError> {
-    let alone = ([const { AtomicU32::new(0) }; 4], AtomicU64::new(0));
+    let alone = ([const { AtomicU32::new(0) }; 5], [const { AtomicU64::new(0) }; 2]);
     let (words, own_thread) = match page {
         Some(page) => (Words::of(&page.layout().header), &page.layout().header.own_thread),
         None => {
-            let ([quiesce, window_open, rested, own_thread], windows) = &alone;
-            (Words { quiesce, window_open, rested, windows }, own_thread)
+            let ([quiesce, window_open, rested, at_work, own_thread], [windows, suspensions]) = &alone;
+            (Words { quiesce, window_open, rested, at_work, windows, suspensions }, own_thread)
         }
     };
     let replayed = options.replay.is_some();
@@ -110,6 +110,10 @@ pub fn run(
         looked_for_end: None,
         leader_status: None,
     };
+    words.at_work.store(1, Ordering::SeqCst);
+    if let Some(page) = page {
+        page.layout().ring();
+    }
     let ending = loop {
         match sys::on_suspending_thread(|| session.windows())?? {
             Outcome::Over(ending) => break ending,
@@ -117,6 +121,7 @@ pub fn run(
             Outcome::GaveUp(window) => drop(window),
         }
     };
+    words.at_work.store(0, Ordering::SeqCst);
     let progress = session.statistics.progress(began.elapsed(), &session.census);
     session.observer.progress(&progress);
     let mut report = Report {
@@ -278,6 +283,7 @@ impl<'a> Session<'a, '_> {
             match quiet_since {
                 None if quiet => {
                     quiet_since = Some(now);
+                    self.statistics.quiesced();
                     if let Some(log) = &mut self.log {
                         log.flush();
                     }
@@ -285,7 +291,7 @@ impl<'a> Session<'a, '_> {
                 }
                 Some(since) if !quiet => {
                     self.words.set_rested(false);
-                    self.statistics.quiesced(now.saturating_duration_since(since));
+                    self.statistics.kept_away(now.saturating_duration_since(since));
                     quiet_since = None;
                 }
                 _ => {}
@@ -361,7 +367,8 @@ impl<'a> Session<'a, '_> {
 
     /// Counts and logs what a window did.
     fn note(&mut self, results: &[Suspension]) {
-        self.statistics.window(results, &mut self.census);
+        let suspended = self.statistics.window(results, &mut self.census);
+        self.words.suspensions.fetch_add(suspended, Ordering::Relaxed);
         for suspension in results {
             if suspension.fate == Fate::Unstoppable
                 && let Some(member) = self.census.member_mut(suspension.thread)

@@ -118,8 +118,8 @@ pub struct EndedReport {
 }
 
 impl Statistics {
-    /// Counts what one window did.
-    pub(crate) fn window(&mut self, window: &[Suspension], census: &mut Census) {
+    /// Counts what one window did; returns how many threads stood still.
+    pub(crate) fn window(&mut self, window: &[Suspension], census: &mut Census) -> u64 {
         let before = self.counts.suspensions;
         for suspension in window {
             match &suspension.fate {
@@ -142,15 +142,20 @@ impl Statistics {
                 }
             }
         }
-        self.counts.windows += u64::from(self.counts.suspensions > before);
+        let suspended = self.counts.suspensions - before;
+        self.counts.windows += u64::from(suspended > 0);
+        suspended
     }
 
     pub(crate) fn idle_window(&mut self) {
         self.counts.idle_windows += 1;
     }
 
-    pub(crate) fn quiesced(&mut self, time: Duration) {
+    pub(crate) fn quiesced(&mut self) {
         self.counts.quiesced += 1;
+    }
+
+    pub(crate) fn kept_away(&mut self, time: Duration) {
         self.quiet += time;
     }
 
@@ -255,7 +260,7 @@ mod tests {
         let (mut statistics, mut members) = (Statistics::default(), Census::default());
         census(&mut statistics, &mut members, &[1, 2, 3]);
         let tracer = Tracer { pid: crate::identity::ProcessId(7), name: "gdb".into() };
-        statistics.window(
+        let _ = statistics.window(
             &[
                 suspension(1, Some(10), 110, Fate::Resumed),
                 suspension(2, None, 5, Fate::Refused(Some(tracer.clone()))),
@@ -263,7 +268,7 @@ mod tests {
             ],
             &mut members,
         );
-        statistics.window(&[suspension(2, None, 5, Fate::Unstoppable)], &mut members);
+        let _ = statistics.window(&[suspension(2, None, 5, Fate::Unstoppable)], &mut members);
         let progress = statistics.progress(Duration::from_secs(2), &members);
         assert_eq!(
             progress.counts,

@@ -10,6 +10,7 @@ pub use waylay_host::description::{KindDescription, ParamDescription, PluginDesc
 
 use crate::config::suggestion;
 use crate::host::HostCommand;
+use crate::randomizer::RandomizerCommand;
 
 /// How long a plugin may take to load before it counts as hung.
 const LOAD_LIMIT: Duration = Duration::from_secs(20);
@@ -70,6 +71,11 @@ impl Installation {
 
     pub(crate) fn host_command(&self) -> HostCommand {
         HostCommand { executable: self.executable.clone(), control: self.control_library() }
+    }
+
+    /// How a randomizer is started that writes its log into this folder.
+    pub(crate) fn randomizer_command(&self, folder: &Path) -> RandomizerCommand {
+        RandomizerCommand { executable: self.executable.clone(), log: folder.join("randomizer.log") }
     }
 
     /// The file of a plugin that was named or given as a path. Paths are relative to `base`, then to the working

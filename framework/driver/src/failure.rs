@@ -77,8 +77,21 @@ pub struct Occurrence {
     pub seed: Seed,
     /// The host's process number.
     pub pid: u32,
+    /// The randomizer beside the host.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub randomizer: Option<RandomizerTrace>,
     /// What every worker was doing.
     pub workers: Vec<WorkerView>,
+}
+
+/// Which choices suspended threads. With the seed the same choices can be made again, at about the same times: what
+/// comes of it is a matter of chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RandomizerTrace {
+    /// The seed of all its choices.
+    pub seed: Seed,
+    /// Windows that were opened beside this host before.
+    pub windows: u64,
 }
 
 /// What one worker was doing when something failed.

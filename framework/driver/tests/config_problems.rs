@@ -69,7 +69,7 @@ error: unknown key `colour`
  --> nightly.toml:2:1
   |
 2 | colour = true
-  | ^^^^^^ known here: seed, duration, out, plugin-path, defaults, scenario, leaks, evidence
+  | ^^^^^^ known here: seed, duration, out, plugin-path, defaults, scenario, randomizer, leaks, evidence
 
 error: unknown mode `fre`
  --> nightly.toml:6:8
@@ -272,7 +272,6 @@ fn wrong_types() {
 fn keys_of_scenarios_and_tests() {
     let fine: Vec<&str> = FINE.lines().collect();
     for (at, line, expected) in [
-        (2, "mode = 'randomized'", "mode `randomized` cannot run: this build has no randomizer (`free` can)"),
         (2, "mode = 'strict'", "mode `strict` cannot run: this build has no control library (`free` can)"),
         (2, "mode = 'chaos'", "unknown mode `chaos` (known here: free, randomized, strict)"),
         (2, "share = 0", "a share must be greater than 0"),
@@ -465,4 +464,61 @@ fn files_that_cannot_be_read() {
     std::fs::write(&path, FINE.to_owned() + "plugin-path = 1").expect("written");
     let Err(error @ LoadError::Invalid(_)) = load(&path, &Overrides::default()) else { panic!("accepted") };
     assert!(error.to_string().contains("missing.toml:6:1"), "{error}");
+}
+
+#[test]
+fn the_randomizer_of_all_and_of_one_scenario() {
+    let top = |keys: &str| messages(&format!("{FINE}\n[randomizer]\n{keys}\n"));
+    for (keys, expected) in [
+        ("perod = '1ms'", "8: unknown key `perod` (did you mean `period`?)"),
+        ("period = 5", "8: period: a number without a unit: write a duration, such as \"2ms\""),
+        ("period = '-5ms'", "8: period: `-5ms`"),
+        ("period = { uniform = { min = -5, max = 3 } }", "8: period: can be -5, but time is never negative"),
+        (
+            "suspend = { uniform = { min = '2ms', max = '1ms' } }",
+            "8: suspend: min \"2ms\" is greater than max",
+        ),
+        ("count = 0", "8: count: can be 0: each window suspends at least 1 thread"),
+        (
+            "count = { uniform = { min = 0, max = 4 } }",
+            "8: count: can be 0: each window suspends at least 1 thread",
+        ),
+        ("count = { gaussian = { mean = 3, sigma = 1 } }", "8: count: can be 0 or negative"),
+        ("count = '2ms'", "8: count: a duration: write a number of threads, such as 2"),
+        ("include = 'w*'", "8: `include` must be a list, not a text"),
+        (
+            "exclude = ['gc', 'a-name-that-is-too-long']",
+            "8: exclude: `a-name-that-is-too-long` can match no thread",
+        ),
+        ("enabled = 1", "8: `enabled` must be true or false, not a whole number"),
+    ] {
+        let found = top(keys);
+        assert_eq!(found.len(), 1, "{keys}: {found:?}");
+        assert!(found[0].starts_with(expected), "{keys}: {found:?}");
+    }
+    // Each problem is told once, at its place, however many scenarios there are.
+    let text =
+        problems(&format!("{FINE}{}[randomizer]\ncount = {{ uniform = {{ min = 0, max = 4 }} }}\n", {
+            FINE.replace("libraries\"\n", "others\"\n")
+        }));
+    assert!(text.contains("nightly.toml:12:29") && text.matches("can be 0").count() == 1, "{text}");
+    for (lines, expected) in [
+        (
+            "  [scenario.randomizer]\n  count = 0",
+            "4: count: can be 0: each window suspends at least 1 thread",
+        ),
+        (
+            "mode = 'randomized'\n  [scenario.randomizer]\n  enabled = false",
+            "5: a randomized scenario cannot do without its randomizer (write mode = \"free\", or leave `enabled` out)",
+        ),
+    ] {
+        let text = FINE.replacen("libraries\"\n", &format!("libraries\"\n{lines}\n"), 1);
+        assert_eq!(messages(&text), [expected], "{lines}");
+    }
+    let strict = FINE.replacen("libraries\"\n", "libraries\"\nmode = 'strict'\n  [scenario.randomizer]\n", 1);
+    let found = messages(&strict);
+    assert!(
+        found.iter().any(|problem| problem.starts_with("4: strict mode runs one thread at a time")),
+        "{found:?}"
+    );
 }

@@ -281,7 +281,7 @@ fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
                 }
             }
             let name = at(format!("{i}{name}"));
-            scenarios.push(Scenario { name, mode: Mode::Free, length, tests: unlike });
+            scenarios.push(Scenario { name, mode: Mode::Free, randomizer: None, length, tests: unlike });
         }
         scenarios
     })
@@ -361,4 +361,48 @@ fn line() -> impl Strategy<Value = String> {
         ("(name|mode|seed|share|workers|plugin|duration)", "([0-9]{1,25}|'[a-z]*'|\\[\\]|\\{\\}|nan|tru)")
             .prop_map(|(key, value)| format!("{key} = {value}")),
     ]
+}
+
+#[test]
+fn who_is_randomized_and_how() {
+    let read = |text: &str| {
+        let loaded =
+            parse(Source::new("x", text), &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
+        let again = parse(Source::new("y", loaded.config.to_string()), &Overrides::default());
+        assert_eq!(again.expect("reads back").config, loaded.config, "{}", loaded.config);
+        loaded.config
+    };
+    let scenario = |name: &str, more: &str| {
+        format!("[[scenario]]\nname = '{name}'\nduration = '1s'\n{more}\n[[scenario.test]]\nplugin = 'p'\n")
+    };
+    let plain = [
+        scenario("a", ""),
+        scenario("b", "mode = 'free'"),
+        scenario("c", "mode = 'randomized'"),
+        scenario("d", "[scenario.randomizer]\ncount = 3\ninclude = ['w*', 'x\"y']"),
+        scenario("e", "[scenario.randomizer]\nenabled = false"),
+    ]
+    .concat();
+    let modes = |config: &Config| -> String {
+        let letter = |scenario: &Scenario| match (scenario.mode, &scenario.randomizer) {
+            (Mode::Free, None) => 'f',
+            (Mode::Randomized, Some(_)) => 'r',
+            other => panic!("{other:?}"),
+        };
+        config.scenarios.iter().map(letter).collect()
+    };
+    assert_eq!(modes(&read(&plain)), "ffrrf");
+    let general = "[randomizer]\nsuspend = '3ms'\ncount = 2\n";
+    let config = read(&format!("{plain}{general}"));
+    assert_eq!(modes(&config), "rrrrf");
+    assert_eq!(modes(&read(&format!("{plain}{general}enabled = false\n"))), "ffrrf");
+    let text = |index: usize, key: fn(&waylay_randomizer::RawSettings) -> &Option<Spec>| {
+        let settings = config.scenarios[index].randomizer.as_ref().expect("randomized");
+        key(settings).as_ref().expect("filled in").to_string()
+    };
+    // The scenario's own keys win over those at the top, and those over the defaults.
+    assert_eq!(text(0, |s| &s.count), "{ uniform = { min = 2, max = 2 } }");
+    assert_eq!(text(3, |s| &s.count), "{ uniform = { min = 3, max = 3 } }");
+    assert_eq!(text(3, |s| &s.suspend), "{ uniform = { min = \"3ms\", max = \"3ms\" } }");
+    assert_eq!(text(3, |s| &s.period), "{ uniform = { min = \"0s\", max = \"2ms\" } }");
 }

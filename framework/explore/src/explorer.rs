@@ -438,6 +438,7 @@ impl<'a> Exploration<'a> {
                 iteration: planned.run.index,
                 seed: waylay_dist::Seed::new(self.plan.seed),
                 pid: 0,
+                randomizer: None,
                 workers: Vec::new(),
             },
             stacks: evidence.stacks.clone(),
@@ -457,6 +458,7 @@ impl<'a> Exploration<'a> {
             name: "explore".to_owned(),
             mode: "strict".to_owned(),
             seconds,
+            randomizer: None,
             tests: vec![TestRecord {
                 name: self.plan.program.title(),
                 plugin: self.plan.program.file.clone(),
@@ -467,6 +469,8 @@ impl<'a> Exploration<'a> {
                 shortest_ns: 0.0,
                 longest_ns: 0.0,
                 retired: None,
+                bound: None,
+                no_bound: None,
             }],
         }];
         self.campaign.save()

@@ -151,7 +151,7 @@ pub struct Header {
     pub command: AtomicU32,
     /// Not zero once the driver has seen the host before its first test; the host waits for it; driver.
     pub go: AtomicU32,
-    /// Counts up, and is woken, when the driver should look before its next regular turn; host.
+    /// Counts up, and is woken, when the driver should look before its next regular turn; host and randomizer.
     pub doorbell: AtomicU32,
     /// A [`HostPhase`]; host.
     pub phase: AtomicU32,
@@ -167,8 +167,12 @@ pub struct Header {
     pub rested: AtomicU32,
     /// The host's own thread, which waits for commands: the randomizer leaves it alone; 0 when not known; host.
     pub own_thread: AtomicU32,
+    /// Not zero while there is a randomizer that would open windows; randomizer.
+    pub at_work: AtomicU32,
     /// Windows that the randomizer has opened so far; randomizer.
     pub windows: AtomicU64,
+    /// Threads that it has seen to stand still, added over all windows; randomizer.
+    pub suspensions: AtomicU64,
 }
 
 /// One test.

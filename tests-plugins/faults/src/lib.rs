@@ -1,5 +1,5 @@
 //! Tests that fail on purpose, one for every kind of failure that Waylay must find. Each does what its name says in the
-//! way that real code does it, and does it for certain.
+//! way that real code does it, and all but the rare ones do it for certain.
 //!
 //! | file | tests |
 //! |---|---|
@@ -7,6 +7,7 @@
 //! | [`hanging`] | do not come back: deadlock, livelock, slow, starvation |
 //! | [`leaking`] | leave memory, files or threads behind |
 //! | [`misbehaved`] | break the order of a test's life: fail to be made, to start, to stop, to end |
+//! | [`rare`] | need a thread that is late at the wrong moment: lease |
 //! | [`repeated`] | fail in every iteration, alike or each time differently; and one that does nothing wrong |
 //!
 //! `faults-c` and `faults-cpp` hold what only those languages can do.
@@ -14,6 +15,7 @@
 pub mod hanging;
 pub mod leaking;
 pub mod misbehaved;
+pub mod rare;
 pub mod repeated;
 pub mod sudden;
 
@@ -42,6 +44,7 @@ waylay_plugin::export! {
         misbehaved::CancelHangs,
         misbehaved::EndPanics,
         misbehaved::DropPanics,
+        rare::Lease,
         repeated::Alike,
         repeated::Differently,
         repeated::Nothing,

@@ -52,6 +52,12 @@ pub(crate) enum Command {
     /// Print a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Suspend threads of any process at random; the same as `waylay-randomizer`.
+    Randomizer {
+        /// Its own flags; `waylay randomizer --help` lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     /// The process that runs tests; started by the other commands.
     #[command(hide = true)]
     Host,

@@ -23,6 +23,11 @@ use args::{Arguments, Command, ConfigCommand};
 use output::Failed;
 
 fn main() -> ExitCode {
+    // Its flags are its own, `--json` and `--help` too, so they are not ours to read.
+    let mut given = std::env::args_os();
+    if given.nth(1).is_some_and(|first| first == "randomizer") {
+        return waylay_randomizer::main(std::iter::once("waylay randomizer".into()).chain(given));
+    }
     let arguments = Arguments::parse();
     let json = arguments.json;
     let result = match arguments.command() {
@@ -37,6 +42,10 @@ fn main() -> ExitCode {
         Command::Bound(options) => bound::bound(&options, json),
         Command::Config(ConfigCommand::Default) => check::print_default(json),
         Command::Config(ConfigCommand::Show(options)) => check::show(&options, json),
+        Command::Randomizer { arguments } => {
+            let name = std::iter::once("waylay randomizer".into());
+            return waylay_randomizer::main(name.chain(arguments));
+        }
         Command::Host => return waylay_host::main(),
     };
     match result {

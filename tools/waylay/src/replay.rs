@@ -21,6 +21,11 @@ struct Outcome {
     iterations: u64,
     seconds: f64,
     other_failures: u64,
+    /// The seed that the randomizer was started with again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    randomizer_seed: Option<waylay_dist::Seed>,
+    /// Whether chance decides how often it comes back.
+    statistical: bool,
     folder: std::path::PathBuf,
 }
 
@@ -63,8 +68,15 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         return Err(Failed::Usage(format!("the scenario {} is not there any more", occurrence.scenario)));
     }
     let options = Options { stop_after_failures: Some(arguments.times.unwrap_or(1)), ..options(&loaded) };
+    let how = match occurrence.randomizer {
+        Some(trace) => format!(
+            "the randomizer makes the choices of seed {} again, at about the same times: statistical",
+            trace.seed
+        ),
+        None => "threads run freely, so this is a matter of chance".to_owned(),
+    };
     eprintln!(
-        "waylay: replaying {} (iteration {}, seed {}); threads run freely, so this is a matter of chance",
+        "waylay: replaying {} (iteration {}, seed {}); {how}",
         entry.signature.id,
         count(occurrence.iteration),
         occurrence.seed
@@ -82,6 +94,8 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         iterations: tests.map(|test| test.iterations).sum(),
         seconds: summary.campaign.scenarios.iter().map(|scenario| scenario.seconds).sum(),
         other_failures: summary.campaign.failures - reproduced,
+        randomizer_seed: occurrence.randomizer.map(|trace| trace.seed),
+        statistical: true,
         folder: summary.folder.clone(),
     };
     eprintln!(
@@ -111,6 +125,10 @@ fn repeat(mut scenario: Scenario, entry: &FailureEntry) -> Scenario {
         test.iterations = None;
         test.max_failures = 0;
         test.repeat = iterations.get(test.name.as_str()).map(|workers| workers.values().copied().collect());
+    }
+    let trace = entry.occurrences.first().and_then(|occurrence| occurrence.randomizer);
+    if let (Some(randomizer), Some(trace)) = (&mut scenario.randomizer, trace) {
+        randomizer.seed = Some(trace.seed);
     }
     scenario.duration = None;
     scenario

@@ -20,7 +20,7 @@ use super::hang;
 use super::leaks::LeakSeen;
 use super::scenario::{Assignment, Progress};
 use super::supervisor::Session;
-use crate::failure::{Finding, Kind, Occurrence, Signature};
+use crate::failure::{Finding, Kind, Occurrence, RandomizerTrace, Signature};
 use crate::host::{HostLog, Overdue};
 use crate::report::span;
 use crate::store::{Keep, Shelved};
@@ -39,6 +39,7 @@ pub(crate) struct Scene<'a> {
     progress: &'a Progress,
     clock: Clock,
     log: &'a HostLog,
+    randomizer: Option<RandomizerTrace>,
 }
 
 /// A finding that is not recorded yet.
@@ -80,6 +81,7 @@ impl<'a> Scene<'a> {
             progress,
             clock,
             log,
+            randomizer: session.randomizer.as_ref().map(|randomizer| randomizer.trace()),
         }
     }
 
@@ -103,6 +105,7 @@ impl<'a> Scene<'a> {
             iteration,
             seed,
             pid: self.pid,
+            randomizer: self.randomizer,
             workers: self.assignment.views(self.layout, &self.clock),
         }
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::disturbance::Randomization;
 use super::scenario::{Scenario, ScenarioTest};
 use crate::catalog::{Installation, PluginDescription};
 use crate::config::{At, Config, Diagnostic, Diagnostics, Loaded, Pattern, PluginRef, Test, suggestion};
@@ -116,7 +117,13 @@ impl Builder<'_> {
                 }
             }
             if !tests.is_empty() {
-                made.push(Scenario { name: scenario.name.value.clone(), duration, tests });
+                let randomizer = scenario.randomizer.clone().and_then(|settings| settings.check().ok());
+                made.push(Scenario {
+                    name: scenario.name.value.clone(),
+                    duration,
+                    randomizer: randomizer.map(|settings| Randomization { settings, seed: None }),
+                    tests,
+                });
             }
         }
         made

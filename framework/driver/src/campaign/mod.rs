@@ -1,5 +1,6 @@
 //! A campaign: scenarios one after the other, each supervised to its end, with everything on disk.
 
+mod disturbance;
 mod hang;
 mod investigation;
 mod leaks;
@@ -14,6 +15,7 @@ use waylay_dist::Seed;
 use waylay_evidence::{Symbolizer, SymbolizerLimits};
 use waylay_page::Clock;
 
+pub use disturbance::Randomization;
 pub use leaks::LeakSettings;
 pub use mix::{Mix, Selection, mix};
 pub use scenario::{Scenario, ScenarioTest};
@@ -100,6 +102,7 @@ pub fn run(
     let kept_hosts = {
         let mut supervisor = Supervisor {
             command,
+            randomizer: installation.randomizer_command(&folder),
             clock: Clock::calibrate(),
             log,
             options,

@@ -9,8 +9,10 @@ use waylay_dist::Spec;
 use waylay_host::plan::{TestPlan, WorkerPlan};
 use waylay_page::{Clock, Layout, Ticks, WorkerState};
 
+use super::disturbance::{Disturbance, Randomization};
 use crate::failure::WorkerView;
 use crate::host::Limits;
+use crate::randomizer::Tally;
 use crate::store::{ScenarioRecord, TestRecord};
 
 /// A scenario with every pattern expanded and every file found.
@@ -20,6 +22,8 @@ pub struct Scenario {
     pub name: String,
     /// How long it runs; none means until all tests have done their iterations.
     pub duration: Option<Duration>,
+    /// How its threads are suspended, if they are.
+    pub randomizer: Option<Randomization>,
     /// Its tests.
     pub tests: Vec<ScenarioTest>,
 }
@@ -98,6 +102,8 @@ pub(crate) struct Progress {
     pub(crate) name: String,
     /// One of the scenario's tests runs again, without the others.
     alone: bool,
+    /// The randomizers, if the scenario asks for them.
+    pub(crate) disturbance: Option<Disturbance>,
     pub(crate) tests: Vec<TestProgress>,
 }
 
@@ -157,13 +163,34 @@ impl Progress {
         Progress {
             name: scenario.name,
             alone: false,
+            disturbance: scenario.randomizer.map(Disturbance::new),
             tests: scenario.tests.into_iter().map(TestProgress::new).collect(),
         }
     }
 
     /// The same scenario with that test only, from its beginning.
     pub(crate) fn alone(&self, test: &TestProgress) -> Progress {
-        Progress { name: self.name.clone(), alone: true, tests: vec![TestProgress::new(test.test.clone())] }
+        Progress {
+            name: self.name.clone(),
+            alone: true,
+            disturbance: self.disturbance.as_ref().map(Disturbance::anew),
+            tests: vec![TestProgress::new(test.test.clone())],
+        }
+    }
+
+    /// The word for how it is disturbed.
+    fn mode(&self) -> &'static str {
+        if self.disturbance.is_some() { "randomized" } else { "free" }
+    }
+
+    /// In words: threads were to be suspended and none was, although the tests ran.
+    pub(crate) fn lacks_randomization(&self) -> Option<String> {
+        let disturbance = self.disturbance.as_ref().filter(|_| !self.alone)?;
+        let ran = self.totals(None).iter().any(|totals| totals.iterations > 0);
+        (ran && disturbance.suspensions() == 0).then(|| {
+            let (name, why) = (&self.name, disturbance.why_nothing());
+            format!("scenario {name}: asked for randomization, but no thread was suspended: {why}")
+        })
     }
 
     pub(crate) fn any_active(&self) -> bool {
@@ -226,29 +253,45 @@ impl Progress {
     /// The scenario's part of `campaign.json`.
     pub(crate) fn record(
         &self,
-        mode: &str,
         elapsed: Duration,
         clock: &Clock,
         running: Option<(&Assignment, &Layout)>,
     ) -> ScenarioRecord {
         let nanos = |ticks: f64| clock.nanos(ticks);
-        let tests = self.tests.iter().zip(self.totals(running)).map(|(progress, totals)| TestRecord {
-            name: progress.test.name.clone(),
-            plugin: progress.test.plugin.clone(),
-            workers: progress.test.workers,
-            iterations: totals.iterations,
-            failures: progress.failures,
-            average_ns: nanos(totals.busy_ticks as f64 / totals.iterations.max(1) as f64),
-            shortest_ns: nanos(totals.shortest.unwrap_or(0) as f64),
-            longest_ns: nanos(totals.longest as f64),
-            retired: progress.retired.clone(),
+        let randomizer = self.disturbance.as_ref().map(Disturbance::record);
+        let bound_of = |totals: &Totals| {
+            let (record, disturbance) = (randomizer.as_ref()?, self.disturbance.as_ref()?);
+            let shortest = Duration::from_nanos(nanos(totals.shortest? as f64) as u64);
+            Some(Tally::bound(record, disturbance.settings(), shortest, totals.iterations))
+        };
+        let tests = self.tests.iter().zip(self.totals(running)).map(|(progress, totals)| {
+            let (bound, no_bound) = match bound_of(&totals) {
+                Some(Ok(bound)) => (Some(bound), None),
+                Some(Err(reason)) => (None, Some(reason)),
+                None => (None, None),
+            };
+            TestRecord {
+                name: progress.test.name.clone(),
+                plugin: progress.test.plugin.clone(),
+                workers: progress.test.workers,
+                iterations: totals.iterations,
+                failures: progress.failures,
+                average_ns: nanos(totals.busy_ticks as f64 / totals.iterations.max(1) as f64),
+                shortest_ns: nanos(totals.shortest.unwrap_or(0) as f64),
+                longest_ns: nanos(totals.longest as f64),
+                retired: progress.retired.clone(),
+                bound,
+                no_bound,
+            }
         });
+        let tests = tests.collect();
         let alone = if self.alone { format!(" ({} alone)", self.tests[0].test.name) } else { String::new() };
         ScenarioRecord {
             name: format!("{}{alone}", self.name),
-            mode: mode.to_owned(),
+            mode: self.mode().to_owned(),
             seconds: elapsed.as_secs_f64(),
-            tests: tests.collect(),
+            randomizer,
+            tests,
         }
     }
 }
@@ -307,7 +350,7 @@ mod tests {
     }
 
     fn progress(tests: Vec<ScenarioTest>) -> Progress {
-        Progress::new(Scenario { name: "s".into(), duration: None, tests })
+        Progress::new(Scenario { name: "s".into(), duration: None, randomizer: None, tests })
     }
 
     #[test]

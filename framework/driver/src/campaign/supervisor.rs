@@ -11,6 +11,7 @@ use waylay_evidence::{CrashContext, DumpLimits, ProcessId};
 use waylay_host::event::Event;
 use waylay_page::{Clock, Command, HostPhase, TestPhase, Ticks, WorkerState};
 
+use super::disturbance::Disturbance;
 use super::hang::{self, Suspect, Verdict};
 use super::investigation::{Draft, Investigator, Scene};
 use super::leaks::{LeakSeen, LeakWatch};
@@ -18,6 +19,7 @@ use super::scenario::{Assignment, Progress, Scenario};
 use super::{CampaignError, Options};
 use crate::failure::{Finding, Kind};
 use crate::host::{HostCommand, HostLog, HostProcess, HostTask, Overdue, find_overdue};
+use crate::randomizer::{RandomizerCommand, RandomizerProcess};
 use crate::report::{Live, Tick, plural};
 use crate::store::{Campaign, FailureStore, Shelved};
 use crate::sys;
@@ -42,6 +44,7 @@ const GONE: &str = "the process was gone";
 /// What the scenarios of a campaign share.
 pub(crate) struct Supervisor<'a> {
     pub(crate) command: HostCommand,
+    pub(crate) randomizer: RandomizerCommand,
     pub(crate) clock: Clock,
     pub(crate) log: HostLog,
     pub(crate) options: &'a Options,
@@ -76,6 +79,8 @@ enum HostEnd {
 
 /// One host at work.
 pub(crate) struct Session {
+    /// Before the host, so that it is dropped first: the end of a process waits for its tracer.
+    pub(crate) randomizer: Option<RandomizerProcess>,
     pub(crate) host: HostProcess,
     pub(crate) assignment: Assignment,
     suspects: Vec<Suspect>,
@@ -86,6 +91,8 @@ pub(crate) struct Session {
     loading: (u32, Instant),
     /// Since when every test is over and only the host itself is not.
     tests_over: Option<Instant>,
+    /// When a randomizer that did not let go of threads was killed: what was late until then may be so because of it.
+    pub(super) released: Option<Instant>,
 }
 
 impl Supervisor<'_> {
@@ -106,7 +113,7 @@ impl Supervisor<'_> {
         deadline: Option<Instant>,
     ) -> Result<(), CampaignError> {
         let place = self.campaign.record.scenarios.len();
-        self.campaign.record.scenarios.push(progress.record("free", Duration::ZERO, &self.clock, None));
+        self.campaign.record.scenarios.push(progress.record(Duration::ZERO, &self.clock, None));
         let mut fruitless = 0;
         while progress.any_active() && !sys::interrupted() && deadline.is_none_or(|end| Instant::now() < end)
         {
@@ -116,9 +123,9 @@ impl Supervisor<'_> {
             let before: u64 = progress.totals(None).iter().map(|totals| totals.iterations).sum();
             let mut session = self.start(progress)?;
             let end = self.attend(&mut session, progress, place, began, deadline)?;
+            self.end_randomizer(&mut session, progress);
             progress.account(&session.assignment, session.host.layout());
-            self.campaign.record.scenarios[place] =
-                progress.record("free", began.elapsed(), &self.clock, None);
+            self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None);
             drop(session);
             let after: u64 = progress.totals(None).iter().map(|totals| totals.iterations).sum();
             fruitless = if after > before { 0 } else { fruitless + 1 };
@@ -135,9 +142,12 @@ impl Supervisor<'_> {
                 break;
             }
         }
+        if let Some(problem) = progress.lacks_randomization() {
+            self.problem(problem);
+        }
         let iterations: u64 = progress.totals(None).iter().map(|totals| totals.iterations).sum();
         self.earlier_iterations += iterations;
-        self.campaign.record.scenarios[place] = progress.record("free", began.elapsed(), &self.clock, None);
+        self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None);
         self.failures.flush()?;
         self.campaign.save()?;
         Ok(())
@@ -187,6 +197,7 @@ impl Supervisor<'_> {
         let of_test = assignment.tests.iter().map(|index| progress.tests[*index].test.leaks).collect();
         let leaks = watched.then(|| LeakWatch::new(&self.options.leaks, of_test));
         Ok(Session {
+            randomizer: None,
             host,
             assignment,
             suspects: Vec::new(),
@@ -195,6 +206,7 @@ impl Supervisor<'_> {
             housekept: Instant::now(),
             loading: (0, Instant::now()),
             tests_over: None,
+            released: None,
         })
     }
 
@@ -214,7 +226,7 @@ impl Supervisor<'_> {
             self.take_events(session, progress);
             if self.take_failures(session, progress)? {
                 self.record_undecided(session, progress)?;
-                session.host.kill();
+                self.kill(session, progress);
                 return Ok(HostEnd::Lost);
             }
             if let Some(status) = status {
@@ -226,6 +238,10 @@ impl Supervisor<'_> {
                     }
                     return Ok(HostEnd::InOrder);
                 }
+                if let Some(randomizer) = &mut session.randomizer {
+                    // Its log is whole then.
+                    randomizer.await_end();
+                }
                 let draft =
                     self.investigator.vanished(&Scene::of(session, progress, self.clock, &self.log), status);
                 self.record(session, progress, draft)?;
@@ -236,12 +252,13 @@ impl Supervisor<'_> {
                 self.refuse_what_was_loading(session, progress, "died");
                 return Ok(HostEnd::Lost);
             }
+            self.tend_randomizer(session, progress);
             self.accompany(session, progress)?;
             if self.take_hangs(session, progress)? {
                 return Ok(HostEnd::Lost);
             }
             if self.ends_too_slowly(session) {
-                session.host.kill();
+                self.kill(session, progress);
                 return Ok(HostEnd::Lost);
             }
             if session.housekept.elapsed() >= HOUSEKEEPING {
@@ -316,7 +333,15 @@ impl Supervisor<'_> {
     }
 
     /// Looks at the failures that the host handed over. True when the host cannot go on.
-    fn take_failures(&mut self, session: &Session, progress: &mut Progress) -> Result<bool, CampaignError> {
+    fn take_failures(
+        &mut self,
+        session: &mut Session,
+        progress: &mut Progress,
+    ) -> Result<bool, CampaignError> {
+        if session.host.layout().pending().next().is_none() {
+            return Ok(false);
+        }
+        let _quiet = self.quiet(session, progress);
         for pending in session.host.layout().pending() {
             let received = &pending.failure;
             let scene = Scene::of(session, progress, self.clock, &self.log);
@@ -347,10 +372,14 @@ impl Supervisor<'_> {
         draft: Draft,
     ) -> Result<(), CampaignError> {
         let Draft { finding, crash, test, alive, shelved } = draft;
-        let pid = session.host.pid();
+        let mut lost_log = Ok(());
         self.keep(finding, shelved, |path| {
-            if alive { dump(pid, crash.as_ref(), path) } else { Err(GONE.to_owned()) }
+            lost_log = Self::keep_randomizer_log(session, path);
+            if alive { dump(session.host.pid(), crash.as_ref(), path) } else { Err(GONE.to_owned()) }
         })?;
+        if let Err(reason) = lost_log {
+            self.problem(reason);
+        }
         if let Some(host_test) = test {
             let test = &mut progress.tests[session.assignment.tests[host_test]];
             test.failures += 1;
@@ -388,8 +417,14 @@ impl Supervisor<'_> {
 
     /// Puts the evidence of a finding that is not decided yet on disk.
     fn shelve(&mut self, session: &Session, draft: &mut Draft) -> Result<(), CampaignError> {
-        let pid = session.host.pid();
-        draft.shelved = self.failures.shelve(&draft.finding, |path| dump(pid, draft.crash.as_ref(), path))?;
+        let mut lost_log = Ok(());
+        draft.shelved = self.failures.shelve(&draft.finding, |path| {
+            lost_log = Self::keep_randomizer_log(session, path);
+            dump(session.host.pid(), draft.crash.as_ref(), path)
+        })?;
+        if let Err(reason) = lost_log {
+            self.problem(reason);
+        }
         Ok(())
     }
 
@@ -415,7 +450,7 @@ impl Supervisor<'_> {
         if stuck {
             self.record_undecided(session, progress)?;
             self.refuse_what_was_loading(session, progress, "hung");
-            self.give_up(session);
+            self.give_up(session, progress);
             return Ok(true);
         }
         // Workers of one test that are late together are one hang.
@@ -425,6 +460,12 @@ impl Supervisor<'_> {
             .collect();
         let Some(first) = fresh.first() else { return Ok(false) };
         let test = hang::test_of(first);
+        let limit = session.assignment.limits[test].hang;
+        let _quiet = self.quiet(session, progress);
+        if session.released.is_some_and(|at| at.elapsed() < limit) {
+            // Held by a randomizer that did not let go: it gets its time anew.
+            return Ok(false);
+        }
         let late: Vec<Overdue> = fresh.iter().copied().filter(|late| hang::test_of(late) == test).collect();
         let scene = Scene::of(session, progress, self.clock, &self.log);
         let grace =
@@ -434,7 +475,7 @@ impl Supervisor<'_> {
             self.record(session, progress, draft)?;
             self.record_undecided(session, progress)?;
             self.refuse_what_was_loading(session, progress, "hung");
-            self.give_up(session);
+            self.give_up(session, progress);
             return Ok(true);
         }
         self.live.note(&format!("{}: {} (watching whether it comes back)", draft.name(), draft.finding.what));
@@ -474,14 +515,21 @@ impl Supervisor<'_> {
     }
 
     /// Ends a hung host, or leaves it for a debugger.
-    fn give_up(&mut self, session: &mut Session) {
+    fn give_up(&mut self, session: &mut Session, progress: &mut Progress) {
         if self.options.keep_hung {
+            self.end_randomizer(session, progress);
             let pid = session.host.keep();
             self.kept_hosts.push(pid);
             self.live.note(&format!("process {pid} is kept: attach with `gdb -p {pid}`"));
         } else {
-            session.host.kill();
+            self.kill(session, progress);
         }
+    }
+
+    /// Kills a host. Its randomizer ends before: waiting for a traced process is waiting for its tracer.
+    fn kill(&mut self, session: &mut Session, progress: &mut Progress) {
+        self.end_randomizer(session, progress);
+        session.host.kill();
     }
 
     fn housekeep(
@@ -492,8 +540,7 @@ impl Supervisor<'_> {
         began: Instant,
     ) -> Result<(), CampaignError> {
         let running = Some((&session.assignment, session.host.layout()));
-        self.campaign.record.scenarios[place] =
-            progress.record("free", began.elapsed(), &self.clock, running);
+        self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, running);
         self.campaign.record.failures = self.failures.total();
         self.campaign.record.signatures = self.failures.signatures() as u64;
         self.failures.flush()?;
@@ -516,10 +563,11 @@ impl Supervisor<'_> {
     /// Records a leak, or puts it aside until it is known whose it is.
     fn take_leak(
         &mut self,
-        session: &Session,
+        session: &mut Session,
         progress: &mut Progress,
         seen: LeakSeen,
     ) -> Result<(), CampaignError> {
+        let _quiet = self.quiet(session, progress);
         let scene = Scene::of(session, progress, self.clock, &self.log);
         let mut draft = self.investigator.leak(&scene, seen);
         if draft.test.is_some() {
@@ -534,6 +582,9 @@ impl Supervisor<'_> {
     fn accompany(&mut self, session: &mut Session, progress: &mut Progress) -> Result<(), CampaignError> {
         match HostPhase::load(&session.host.layout().header.phase) {
             HostPhase::Starting if session.host.layout().header.go.load(Ordering::Relaxed) == 0 => {
+                if !Self::may_begin(session) {
+                    return Ok(());
+                }
                 self.investigator.note_code(session.host.pid());
                 let mut blind = false;
                 if let Some(leaks) = &mut session.leaks {
@@ -583,6 +634,7 @@ impl Supervisor<'_> {
             progress.totals(Some((&session.assignment, layout))).iter().map(|totals| totals.iterations).sum();
         self.live.tick(&Tick {
             elapsed: self.began.elapsed(),
+            randomizer: progress.disturbance.as_ref().map(Disturbance::record),
             scenario: progress.name.clone(),
             iterations: self.earlier_iterations + running,
             failures: self.failures.total(),

@@ -81,7 +81,8 @@ impl PlacedSpec {
         None
     }
 
-    fn span_of(&self, place: Place) -> Span {
+    /// Where a part of it stands; the whole for a part that was not written.
+    pub(super) fn span_of(&self, place: Place) -> Span {
         self.places.iter().find(|(known, _)| *known == place).map_or(self.spec.span, |(_, span)| *span)
     }
 }

@@ -14,6 +14,7 @@ use super::bytes::ByteSize;
 use super::distribution::PlacedSpec;
 use super::mode::Mode;
 use super::pattern::Pattern;
+use super::randomizer::RandomizerKeys;
 use super::reader::{Findings, TableReader};
 use super::source::{At, Span};
 
@@ -27,6 +28,7 @@ pub(super) struct ConfigFile {
     pub(super) plugin_path: Vec<At<PathBuf>>,
     pub(super) defaults: TestKeys,
     pub(super) scenarios: Vec<ScenarioTable>,
+    pub(super) randomizer: Option<RandomizerKeys>,
     pub(super) leaks: LeakKeys,
     pub(super) evidence: EvidenceKeys,
 }
@@ -38,6 +40,7 @@ pub(super) struct ScenarioTable {
     pub(super) mode: Optional<Mode>,
     pub(super) duration: Optional<Duration>,
     pub(super) share: Optional<f64>,
+    pub(super) randomizer: Option<RandomizerKeys>,
     pub(super) tests: Vec<TestTable>,
 }
 
@@ -96,6 +99,7 @@ impl ConfigFile {
                 .into_iter()
                 .map(ScenarioTable::read)
                 .collect(),
+            randomizer: reader.table("randomizer", "randomizer").map(RandomizerKeys::read),
             leaks: reader.table("leaks", "leaks").map(LeakKeys::read).unwrap_or_default(),
             evidence: reader.table("evidence", "evidence").map(EvidenceKeys::read).unwrap_or_default(),
         };
@@ -112,6 +116,7 @@ impl ScenarioTable {
             mode: reader.optional("mode"),
             duration: reader.optional("duration"),
             share: reader.optional("share"),
+            randomizer: reader.table("randomizer", "randomizer").map(RandomizerKeys::read),
             tests: reader
                 .required_tables("test", "a test", "add a [[scenario.test]]")
                 .into_iter()

@@ -18,6 +18,7 @@ mod file;
 mod mode;
 mod pattern;
 mod print;
+mod randomizer;
 mod reader;
 mod render;
 mod settings;

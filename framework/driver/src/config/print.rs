@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-use waylay_dist::format_duration;
+use waylay_dist::{Spec, format_duration};
+use waylay_randomizer::RawSettings;
 
 use super::settings::{Config, Length, Scenario, Test};
 
@@ -49,7 +50,29 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
         Length::Fixed(duration) => writeln!(f, "duration = \"{}\"", format_duration(duration))?,
         Length::Share(share) => writeln!(f, "share = {}", toml::Value::from(share))?,
     }
+    if let Some(settings) = &scenario.randomizer {
+        write_randomizer(f, settings)?;
+    }
     scenario.tests.iter().try_for_each(|test| write_test(f, test))
+}
+
+fn write_randomizer(f: &mut fmt::Formatter<'_>, settings: &RawSettings) -> fmt::Result {
+    writeln!(f, "\n  [scenario.randomizer]")?;
+    let RawSettings { period, suspend, count, include, exclude } = settings;
+    let mut line = |key: &str, spec: &Option<Spec>| match spec {
+        Some(spec) => writeln!(f, "  {key} = {spec}"),
+        None => Ok(()),
+    };
+    line("period", period)?;
+    line("suspend", suspend)?;
+    line("count", count)?;
+    for (key, names) in [("include", include), ("exclude", exclude)] {
+        if !names.is_empty() {
+            let names: Vec<_> = names.iter().map(quoted).collect();
+            writeln!(f, "  {key} = [{}]", names.join(", "))?;
+        }
+    }
+    Ok(())
 }
 
 fn write_test(f: &mut fmt::Formatter<'_>, test: &Test) -> fmt::Result {

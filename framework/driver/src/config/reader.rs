@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::Diagnostic;
+use super::distribution::PlacedSpec;
 use super::source::{At, Span};
 use super::suggestion;
 use super::value::{FromToml, read_value, wrong_type};
@@ -97,6 +98,11 @@ impl<'a, 'i> TableReader<'a, 'i> {
             return Vec::new();
         };
         array.iter().filter_map(|value| read_value(value, Some(key), self.findings)).collect()
+    }
+
+    /// The distribution of a key, if it is there and can be read.
+    pub(super) fn distribution(&mut self, key: &'static str) -> Option<PlacedSpec> {
+        PlacedSpec::read(self.value(key)?, self.findings)
     }
 
     /// The table of a key.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use waylay_dist::{Dist, Seed, Spec};
+use waylay_randomizer::RawSettings;
 
 use super::allotment;
 use super::bytes::ByteSize;
@@ -38,6 +39,8 @@ pub struct Scenario {
     pub name: At<String>,
     /// How its tests are disturbed.
     pub mode: Mode,
+    /// How its threads are suspended, every key filled in; there exactly when the mode is randomized.
+    pub randomizer: Option<RawSettings>,
     /// How long it lasts.
     pub length: Length,
     /// Its tests; at least one.

@@ -11,6 +11,7 @@ use super::diagnostic::Diagnostic;
 use super::file::{ConfigFile, EvidenceKeys, LeakKeys, ScenarioTable, TestKeys, TestTable};
 use super::mode::Mode;
 use super::pattern::Pattern;
+use super::randomizer::{self, RandomizerKeys};
 use super::reader::Findings;
 use super::settings::{
     Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test, default,
@@ -28,11 +29,13 @@ pub(super) fn validate(file: ConfigFile, overrides: &Overrides, findings: &Findi
     if overrides.duration.is_none() {
         times_fit(&file, findings);
     }
+    let tables = file.scenarios.iter().filter_map(|scenario| scenario.randomizer.as_ref());
+    tables.chain(&file.randomizer).for_each(|table| table.check(findings));
     let leaks = leaks(file.leaks, findings);
     let scenarios = file
         .scenarios
         .into_iter()
-        .map(|scenario| self::scenario(scenario, &file.defaults, &leaks, findings))
+        .map(|scenario| self::scenario(scenario, &file.defaults, file.randomizer.as_ref(), &leaks, findings))
         .collect();
     test_keys(&file.defaults, findings);
     Config {
@@ -109,7 +112,13 @@ fn times_fit(file: &ConfigFile, findings: &Findings) {
     }
 }
 
-fn scenario(table: ScenarioTable, defaults: &TestKeys, leaks: &Leaks, findings: &Findings) -> Scenario {
+fn scenario(
+    table: ScenarioTable,
+    defaults: &TestKeys,
+    general: Option<&RandomizerKeys>,
+    leaks: &Leaks,
+    findings: &Findings,
+) -> Scenario {
     let mode = table.mode.unwrap_or(At::new(Mode::Free, table.span));
     if let Err(reason) = mode.value.available() {
         findings.add(
@@ -117,6 +126,7 @@ fn scenario(table: ScenarioTable, defaults: &TestKeys, leaks: &Leaks, findings: 
                 .help("`free` can"),
         );
     }
+    let randomizer = randomizer::wanted(mode, general, table.randomizer.as_ref(), findings);
     positive(table.duration, "a scenario's duration", findings);
     if let Some(share) = table.share {
         if !(share.value > 0.0 && share.value.is_finite()) {
@@ -146,7 +156,8 @@ fn scenario(table: ScenarioTable, defaults: &TestKeys, leaks: &Leaks, findings: 
     }
     Scenario {
         name: table.name.unwrap_or(At::new(String::new(), table.span)),
-        mode: mode.value,
+        mode: if randomizer.is_some() { Mode::Randomized } else { mode.value },
+        randomizer,
         length: match table.duration {
             Some(duration) => Length::Fixed(duration.value),
             None => Length::Share(value(table.share).unwrap_or(default::SHARE)),

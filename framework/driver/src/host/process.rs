@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
@@ -54,7 +55,7 @@ pub(crate) struct HostProcess {
     child: Child,
     status: Option<ExitStatus>,
     kept: bool,
-    page: Page,
+    page: Arc<Page>,
     heap: Option<SharedRegion>,
     events: Receiver<Event>,
     /// The threads that copy what it prints.
@@ -176,6 +177,7 @@ impl HostCommand {
             let stderr = log.follow(child.stderr.take().expect("stderr is piped"));
             let output = stdout.into_iter().chain(stderr).collect();
             let heap = region.map(|(region, _, _)| region);
+            let page = Arc::new(page);
             Ok(HostProcess { child, status: None, kept: false, page, heap, events, output })
         };
         start().map_err(self.start_error())
@@ -207,6 +209,11 @@ impl HostProcess {
 
     pub(crate) fn layout(&self) -> &Layout {
         self.page.layout()
+    }
+
+    /// The shared page, for whoever outlives a borrow of this.
+    pub(crate) fn page(&self) -> &Arc<Page> {
+        &self.page
     }
 
     pub(crate) fn heap(&self) -> Option<&SharedRegion> {

@@ -31,6 +31,14 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
         }
     }
     row(&mut text, "often", &how_often(entry));
+    if let Some(trace) = entry.occurrences.first().and_then(|first| first.randomizer) {
+        let (windows, seed) = (plural(trace.windows, "window"), trace.seed);
+        row(
+            &mut text,
+            "random",
+            &format!("after {windows} of the randomizer, seed {seed} (replay is statistical)"),
+        );
+    }
     for gap in &entry.gaps {
         row(&mut text, "gap", gap);
     }

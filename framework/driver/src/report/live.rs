@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::block::failure_block;
 use super::numbers::{count, plural, span};
+use super::suspensions::suspension_text;
 use crate::failure::FailureEntry;
+use crate::store::RandomizerRecord;
 
 /// How things stand.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct Tick {
     pub signatures: usize,
     /// The worker that is longest in its iteration, and for how long.
     pub slowest: Option<(String, Duration)>,
+    /// What the randomizers of this scenario did so far; none when it asked for none.
+    pub randomizer: Option<RandomizerRecord>,
 }
 
 /// Who is told what happens.
@@ -49,7 +53,16 @@ impl Live for Silent {
 #[derive(Debug)]
 pub struct Terminal {
     every: Duration,
-    last: Option<(Instant, u64)>,
+    last: Option<Last>,
+}
+
+/// What the last line was about.
+#[derive(Clone, Debug)]
+struct Last {
+    at: Instant,
+    iterations: u64,
+    suspensions: u64,
+    scenario: String,
 }
 
 impl Terminal {
@@ -75,23 +88,24 @@ impl Live for Terminal {
 
     fn tick(&mut self, tick: &Tick) {
         let now = Instant::now();
-        let rate = match self.last {
-            Some((at, _)) if now - at < self.every => return,
-            Some((at, iterations)) => {
-                (tick.iterations.saturating_sub(iterations)) as f64 / (now - at).as_secs_f64()
-            }
-            None => {
-                // The first line comes after one period, with a rate that means something.
-                self.last = Some((now, tick.iterations));
-                return;
-            }
-        };
-        self.last = Some((now, tick.iterations));
-        self.write(&format!("{}\n", tick_line(tick, rate)));
+        if self.last.as_ref().is_some_and(|last| now - last.at < self.every) {
+            return;
+        }
+        let suspensions = tick.randomizer.as_ref().map_or(0, |record| record.counts.suspensions);
+        let current =
+            Last { at: now, iterations: tick.iterations, suspensions, scenario: tick.scenario.clone() };
+        // The first line comes after one period, with a rate that means something.
+        let Some(last) = self.last.replace(current) else { return };
+        let seconds = (now - last.at).as_secs_f64();
+        let rate = tick.iterations.saturating_sub(last.iterations) as f64 / seconds;
+        // Suspensions are counted by scenario.
+        let before = if last.scenario == tick.scenario { last.suspensions } else { 0 };
+        let suspended = suspensions.saturating_sub(before) as f64 / seconds;
+        self.write(&format!("{}\n", tick_line(tick, rate, suspended)));
     }
 }
 
-fn tick_line(tick: &Tick, rate: f64) -> String {
+fn tick_line(tick: &Tick, rate: f64, suspended: f64) -> String {
     let elapsed = tick.elapsed.as_secs();
     let mut line = format!(
         "[{:02}:{:02}:{:02}] {}: {} ({}/s), {}",
@@ -105,6 +119,9 @@ fn tick_line(tick: &Tick, rate: f64) -> String {
     );
     if tick.failures > 0 {
         line.push_str(&format!(" ({} different)", tick.signatures));
+    }
+    if let Some(record) = &tick.randomizer {
+        line.push_str(&format!(", {}", suspension_text(record, suspended)));
     }
     if let Some((worker, time)) = &tick.slowest {
         line.push_str(&format!(", slowest now {worker} for {}", span(*time)));
@@ -125,9 +142,10 @@ mod tests {
             failures: 12,
             signatures: 2,
             slowest: Some(("channel#1".into(), Duration::from_millis(1500))),
+            randomizer: None,
         };
         assert_eq!(
-            tick_line(&tick, 98_765.4),
+            tick_line(&tick, 98_765.4, 0.0),
             "[01:02:05] libraries: 1,234,567 iterations (98,765/s), 12 failures (2 different), \
              slowest now channel#1 for 1.50 s"
         );

@@ -4,6 +4,7 @@ mod block;
 mod live;
 mod numbers;
 mod summary;
+mod suspensions;
 
 pub use block::failure_block;
 pub use live::{Live, Silent, Terminal, Tick};

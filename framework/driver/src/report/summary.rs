@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::numbers::{count, plural, span};
+use super::suspensions::{bound_line, suspension_lines};
 use crate::failure::FailureEntry;
 use crate::store::CampaignRecord;
 
@@ -83,6 +84,12 @@ pub fn summary_text(summary: &Summary) -> String {
                 test.name,
                 count(test.iterations)
             );
+            if let Some(line) = bound_line(test) {
+                let _ = writeln!(text, "      {line}");
+            }
+        }
+        for line in scenario.randomizer.iter().flat_map(suspension_lines) {
+            let _ = writeln!(text, "  {line}");
         }
     }
     for problem in &summary.campaign.problems {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use waylay_dist::Seed;
 
 use super::atomic::{self, At, WriteError};
+use super::randomizer::{BoundRecord, RandomizerRecord};
 use crate::environment::Environment;
 
 /// Format of [`CampaignRecord`].
@@ -67,6 +68,9 @@ pub struct ScenarioRecord {
     pub mode: String,
     /// Seconds that it ran.
     pub seconds: f64,
+    /// What the randomizers did; none when the scenario asked for none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub randomizer: Option<RandomizerRecord>,
     /// By test.
     pub tests: Vec<TestRecord>,
 }
@@ -92,6 +96,12 @@ pub struct TestRecord {
     pub longest_ns: f64,
     /// Why it is no longer run, if so.
     pub retired: Option<String>,
+    /// What random suspension guarantees for it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bound: Option<BoundRecord>,
+    /// Why there is no bound although the scenario was randomized.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub no_bound: Option<String>,
 }
 
 /// A campaign whose driver died.

@@ -15,6 +15,9 @@ use crate::failure::{FORMAT, FailureEntry, Finding, Kind};
 /// Occurrences listed in an entry; the rest are in its count.
 const LISTED_OCCURRENCES: usize = 20;
 
+/// Files that whoever writes a dump may leave beside it.
+const BESIDE_DUMP: [&str; 2] = ["randomizer.log", "randomizer.log.1"];
+
 /// Writes findings into `failures/` and keeps one entry per signature.
 pub struct FailureStore {
     folder: PathBuf,
@@ -109,9 +112,16 @@ impl FailureStore {
     /// Records a finding whose evidence was shelved before: the dump from then is its dump.
     pub fn record_shelved(&mut self, finding: Finding, shelved: Shelved) -> Result<Recorded, WriteError> {
         let Shelved { folder, dump } = shelved;
-        let from = folder.join("dump.dmp");
         let recorded = self.record(finding, |path| {
             let threads = dump?;
+            for name in BESIDE_DUMP {
+                let (from, to) = (folder.join(name), path.with_file_name(name));
+                match fs::rename(&from, to) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    result => result.map_err(|error| format!("{}: {error}", from.display()))?,
+                }
+            }
+            let from = folder.join("dump.dmp");
             fs::rename(&from, path).map_err(|error| format!("{}: {error}", from.display()))?;
             Ok(threads)
         })?;

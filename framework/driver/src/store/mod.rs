@@ -8,13 +8,15 @@
 //!     campaign.json         state, counters per test, environment
 //!     config.toml           the effective configuration
 //!     host.log              what the hosts printed (limited)
-//!     failures/<signature>/ failure.json, stacks.txt, log.txt, dump.dmp, replay.sh
+//!     randomizer.log        what the last randomizer did (limited)
+//!     failures/<signature>/ failure.json, stacks.txt, log.txt, dump.dmp, randomizer.log, replay.sh
 //!     failures/undecided-…/ the same, while it may still turn out to be something else
 //! ```
 
 mod atomic;
 mod campaign;
 mod failures;
+mod randomizer;
 mod retention;
 
 pub use atomic::WriteError;
@@ -22,4 +24,5 @@ pub use campaign::{
     Campaign, CampaignRecord, CampaignState, InterruptedCampaign, ScenarioRecord, TestRecord,
 };
 pub use failures::{FailureStore, Recorded, Shelved, load_failure};
+pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};
 pub use retention::{Keep, Retention};

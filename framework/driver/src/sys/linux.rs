@@ -48,6 +48,12 @@ pub(crate) fn kill_group(child: &Child) {
     }
 }
 
+/// Asks a child to end in order.
+pub(crate) fn ask_to_end(child: &Child) {
+    // SAFETY: a plain call; the child is not yet waited for, so its number is still its own.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+}
+
 /// Whether a child has ended; it still has to be waited for.
 pub(crate) fn has_ended(child: &Child) -> bool {
     // SAFETY: an all-zero siginfo is a valid value to fill in, and the child is not yet waited for.

@@ -1,0 +1,229 @@
+//! The randomizer in a scenario: started beside every host, watched, got out of the way for evidence, started again.
+//!
+//! It never keeps a scenario from going on. One that ends is started again, after a pause when it did nothing; one that
+//! does not let go of threads is killed, which lets them go. A scenario that asked for it and had no thread suspended
+//! says so in the end and makes the campaign fail.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use waylay_dist::Seed;
+use waylay_page::HostPhase;
+use waylay_randomizer::Settings;
+use waylay_randomizer::report::Ending;
+use waylay_randomizer::statistics::Progress as Numbers;
+
+use super::scenario::Progress;
+use super::supervisor::{Session, Supervisor};
+use crate::failure::RandomizerTrace;
+use crate::randomizer::{Quiet, RandomizerProcess, RandomizerTask, Tally};
+use crate::store::RandomizerRecord;
+
+/// Shortest and longest pause before a randomizer is started again that did nothing.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long the first test waits for the randomizer to be at work.
+const READY: Duration = Duration::from_secs(2);
+
+/// How a scenario's threads are suspended.
+#[derive(Clone, Debug)]
+pub struct Randomization {
+    /// When, which and for how long.
+    pub settings: Settings,
+    /// Replay: the seed of every randomizer. Without it, each gets its own from the campaign's.
+    pub seed: Option<Seed>,
+}
+
+/// The randomizers of a scenario so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Disturbance {
+    how: Randomization,
+    tally: Tally,
+    /// How many were started.
+    number: u32,
+    /// Those in a row that did nothing.
+    fruitless: u32,
+    not_before: Option<Instant>,
+    /// The one before ended although its host had not.
+    again: bool,
+    /// What was last said about its end; the same is not said twice in a row.
+    said: String,
+    /// What the one at work last said.
+    running: Option<Numbers>,
+}
+
+impl Disturbance {
+    pub(crate) fn new(how: Randomization) -> Disturbance {
+        Disturbance {
+            how,
+            tally: Tally::default(),
+            number: 0,
+            fruitless: 0,
+            not_before: None,
+            again: false,
+            said: String::new(),
+            running: None,
+        }
+    }
+
+    /// The same from its beginning.
+    pub(crate) fn anew(&self) -> Disturbance {
+        Disturbance::new(self.how.clone())
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.how.settings
+    }
+
+    pub(crate) fn suspensions(&self) -> u64 {
+        self.tally.suspensions(self.running.as_ref())
+    }
+
+    /// Everything so far.
+    pub(crate) fn record(&self) -> RandomizerRecord {
+        self.tally.record(&self.how.settings, self.running.as_ref())
+    }
+
+    /// Why nothing was suspended, as far as it is known.
+    pub(crate) fn why_nothing(&self) -> String {
+        if self.said.is_empty() {
+            "the tests were over before it began".to_owned()
+        } else {
+            self.said.clone()
+        }
+    }
+
+    fn next_seed(&self, campaign: Seed, scenario: &str) -> Seed {
+        let own = || campaign.derive(&format!("randomizer of {scenario}"), self.number);
+        self.how.seed.unwrap_or_else(own)
+    }
+
+    /// Notes what one left behind.
+    fn harvest(&mut self, randomizer: RandomizerProcess, again: bool) -> String {
+        let end = randomizer.finish();
+        let did = end.suspensions > 0;
+        self.fruitless = if did { 0 } else { self.fruitless.saturating_add(1) };
+        let pause = match self.fruitless {
+            0 => Duration::ZERO,
+            times => (FIRST_PAUSE * 2_u32.saturating_pow(times - 1)).min(LONGEST_PAUSE),
+        };
+        self.not_before = Some(Instant::now() + pause);
+        self.running = None;
+        self.tally.add(&end);
+        let expected = end.report.as_ref().is_some_and(|report| report.ending == Ending::TargetEnded);
+        self.again = again && !expected;
+        if expected { String::new() } else { end.reason }
+    }
+}
+
+impl RandomizerProcess {
+    /// What a failure that is seen now keeps of it.
+    pub(crate) fn trace(&self) -> RandomizerTrace {
+        RandomizerTrace { seed: self.seed(), windows: self.windows() }
+    }
+}
+
+impl Supervisor<'_> {
+    /// Keeps a randomizer beside the host while its tests live, if the scenario asks for one.
+    pub(super) fn tend_randomizer(&mut self, session: &mut Session, progress: &mut Progress) {
+        let Some(disturbance) = &mut progress.disturbance else { return };
+        let phase = HostPhase::load(&session.host.layout().header.phase);
+        if !(HostPhase::Starting..HostPhase::Ended).contains(&phase) {
+            self.end_randomizer(session, progress);
+            return;
+        }
+        let Some(randomizer) = &mut session.randomizer else {
+            if disturbance.not_before.is_none_or(|time| Instant::now() >= time) {
+                self.start_randomizer(session, progress);
+            }
+            return;
+        };
+        disturbance.running = randomizer.progress();
+        if randomizer.has_ended() {
+            let reason =
+                session.randomizer.take().map(|ended| disturbance.harvest(ended, true)).unwrap_or_default();
+            // The end of the host explains any end of its randomizer.
+            if !reason.is_empty() && session.host.ended().is_none() {
+                self.say_about_randomizer(progress, &reason);
+            }
+        } else if randomizer.is_silent() {
+            randomizer.kill();
+            disturbance.tally.killed();
+            session.released = Some(Instant::now());
+        }
+    }
+
+    /// Whether the first test may begin: the randomizer is at work, or will not be soon.
+    pub(super) fn may_begin(session: &Session) -> bool {
+        let ready = |randomizer: &RandomizerProcess| randomizer.is_at_work() || randomizer.age() >= READY;
+        session.randomizer.as_ref().is_none_or(ready)
+    }
+
+    fn start_randomizer(&mut self, session: &mut Session, progress: &mut Progress) {
+        let seed = self.campaign.record.seed;
+        let Some(disturbance) = &mut progress.disturbance else { return };
+        let settings = disturbance.how.settings.to_raw();
+        let task = RandomizerTask {
+            pid: session.host.pid(),
+            page: session.host.page(),
+            settings: &settings,
+            seed: disturbance.next_seed(seed, &progress.name),
+        };
+        match self.randomizer.start(&task, &self.log) {
+            Ok(randomizer) => {
+                disturbance.number = disturbance.number.wrapping_add(1);
+                disturbance.tally.started(std::mem::take(&mut disturbance.again));
+                session.randomizer = Some(randomizer);
+            }
+            Err(error) => {
+                disturbance.not_before = Some(Instant::now() + LONGEST_PAUSE);
+                self.say_about_randomizer(progress, &format!("it cannot be started: {error}"));
+            }
+        }
+    }
+
+    fn say_about_randomizer(&mut self, progress: &mut Progress, reason: &str) {
+        let Some(disturbance) = &mut progress.disturbance else { return };
+        if disturbance.said != reason {
+            reason.clone_into(&mut disturbance.said);
+            self.live.note(&format!("{}: the randomizer is started again: {reason}", progress.name));
+        }
+    }
+
+    /// Ends the randomizer of a host that is over or about to be, and counts what it did.
+    pub(super) fn end_randomizer(&mut self, session: &mut Session, progress: &mut Progress) {
+        if let (Some(randomizer), Some(disturbance)) = (session.randomizer.take(), &mut progress.disturbance)
+        {
+            let reason = disturbance.harvest(randomizer, false);
+            if disturbance.suspensions() == 0 {
+                disturbance.said = reason;
+            }
+            // The next host gets one at once.
+            disturbance.not_before = None;
+        }
+    }
+
+    /// Gets the randomizer out of the way for as long as the guard lives: before stacks and dumps are taken. One that
+    /// does not let go in time is killed, and started again later.
+    pub(super) fn quiet(&mut self, session: &mut Session, progress: &mut Progress) -> Option<Quiet> {
+        let randomizer = session.randomizer.as_mut()?;
+        let (quiet, answered) = randomizer.quiet();
+        if !answered {
+            session.released = Some(Instant::now());
+            if let Some(disturbance) = &mut progress.disturbance {
+                disturbance.tally.killed();
+            }
+        }
+        Some(quiet)
+    }
+
+    /// Copies the randomizer's log beside a dump.
+    pub(super) fn keep_randomizer_log(session: &Session, dump: &Path) -> Result<(), String> {
+        match (&session.randomizer, dump.parent()) {
+            (Some(randomizer), Some(folder)) => {
+                randomizer.keep_log(folder).map_err(|error| format!("no log of the randomizer: {error}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
