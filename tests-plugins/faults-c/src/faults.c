@@ -238,7 +238,7 @@ static const waylay_param_info *const PARAMS[] = {&AFTER};
 
 static waylay_test_info infos[ENTRY_COUNT];
 static const waylay_test_info *info_pointers[ENTRY_COUNT];
-static waylay_plugin_info plugin = {sizeof plugin, WAYLAY_ABI_VERSION, "faults-c", info_pointers, NULL, ENTRY_COUNT, 0};
+static waylay_plugin_info plugin = {.size = sizeof plugin, .abi_version = WAYLAY_ABI_VERSION, .name = "faults-c", .tests = info_pointers, .test_count = ENTRY_COUNT};
 
 static void describe(void) {
   for (int i = 0; i < ENTRY_COUNT; i++) {

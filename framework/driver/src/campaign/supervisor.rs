@@ -295,7 +295,11 @@ impl Supervisor<'_> {
                         }
                     }
                 }
-                Event::TestStarted { .. } | Event::Described { .. } | Event::Kinds { .. } => {}
+                Event::TestStarted { .. }
+                | Event::LeftBehind { .. }
+                | Event::Exhausted { .. }
+                | Event::Described { .. }
+                | Event::Kinds { .. } => {}
             }
         }
     }
