@@ -5,6 +5,7 @@
 //!
 //! - [`region`]: memory shared by both. The driver writes [`Settings`] before a run; the library writes [`Report`],
 //!   the schedule and a text while it runs, so that they survive the death of the process.
+//! - [`instrumentation`]: which instructions are steps, for the whole life of a process.
 //! - [`server`]: the messages of the fork server, over a socket.
 //! - [`in_process`]: the functions by which a host repeats runs inside its own process.
 //!
@@ -14,10 +15,12 @@
 #![cfg(target_os = "linux")]
 
 pub mod in_process;
+pub mod instrumentation;
 pub mod region;
 pub mod server;
 
 pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun};
+pub use instrumentation::{Instrumentation, Level, Site};
 pub use region::{
     ClockSource, Ending, Note, NoteWriter, RandomSource, Region, RegionError, RegionMap, Report, Settings,
     Stretch, Switching, Tally, Timeouts,

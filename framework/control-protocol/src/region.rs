@@ -5,9 +5,11 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::instrumentation::{Instrumentation, SITES, Site};
+
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
@@ -144,6 +146,10 @@ pub struct Settings {
     /// 1: a process that would be ended because of a deadlock or at the step limit waits to be killed, so that it can be
     /// looked at.
     pub hold: u32,
+    /// 1: it is looked which code sites access memory that threads share, at the memory level.
+    pub profile: u32,
+    /// One more than the number of sites chosen to be steps at the memory level; 0: all are.
+    chosen: u32,
     /// Stretches of the schedule to follow; 0: the strategy decides.
     replay: u64,
 }
@@ -165,6 +171,8 @@ impl Settings {
             guided: 0,
             parameters: 0,
             hold: 0,
+            profile: 0,
+            chosen: 0,
             replay: 0,
         }
     }
@@ -203,6 +211,12 @@ pub struct Report {
     pub excursions: AtomicU32,
     /// Bytes of what the process hands over to the next one.
     pub handed: AtomicU32,
+    /// Code sites found to access memory that threads share; more than fit are counted and lost.
+    pub conflicting: AtomicU32,
+    /// Pairs of accesses that raced.
+    pub races: AtomicU32,
+    /// Plain accesses of runs in which it is looked which are shared: each would be a step if all were.
+    pub accesses: AtomicU64,
     /// Of all runs in the process.
     pub tally: Tally,
 }
@@ -260,6 +274,8 @@ pub struct Region {
     size: u32,
     /// From the driver.
     pub settings: Settings,
+    /// From the driver, for the whole life of the process.
+    instrumentation: Instrumentation,
     /// From the library.
     pub report: Report,
     parameters: [u8; PARAMETERS],
@@ -268,6 +284,8 @@ pub struct Region {
     stretches: [Stretch; STRETCHES],
     replay: [Stretch; STRETCHES],
     notes: [Note; NOTES],
+    chosen: [Site; SITES],
+    conflicting: [Site; SITES],
 }
 
 /// A mapping of a region.
@@ -301,6 +319,7 @@ impl RegionMap {
             (*at).magic = MAGIC;
             (*at).version = VERSION;
             (*at).size = size_of::<Region>() as u32;
+            (*at).instrumentation = Instrumentation::default();
         }
         Ok(RegionMap { at, descriptor: Some(descriptor) })
     }
@@ -330,6 +349,54 @@ impl RegionMap {
         self.descriptor.as_ref().map(AsRawFd::as_raw_fd)
     }
 
+    /// What is a step in the process that uses the region.
+    pub fn instrumentation(&self) -> Instrumentation {
+        // SAFETY: mapped for as long as `self` lives; written only before the process starts.
+        unsafe { (&raw const (*self.at).instrumentation).read_volatile() }
+    }
+
+    /// Settles what is a step. Call before the process starts.
+    pub fn set_instrumentation(&mut self, wanted: Instrumentation) {
+        // SAFETY: no process uses the region yet.
+        unsafe { (&raw mut (*self.at).instrumentation).write_volatile(wanted) };
+    }
+
+    /// Chooses the code sites that are steps in runs whose settings were made with `choose`; as many as fit.
+    pub fn choose(&mut self, settings: &mut Settings, sites: &[Site]) {
+        let count = sites.len().min(SITES);
+        settings.chosen = count as u32 + 1;
+        // SAFETY: no run is going on, so nobody else touches the region; the count was checked.
+        unsafe {
+            let to = (&raw mut (*self.at).chosen).cast::<Site>();
+            to.copy_from_nonoverlapping(sites.as_ptr(), count);
+        }
+    }
+
+    /// The sites chosen; none when all are steps.
+    pub fn chosen(&self) -> Option<&[Site]> {
+        let count = (self.settings().chosen as usize).checked_sub(1)?.min(SITES);
+        // SAFETY: inside the mapping; constant during a run.
+        Some(unsafe { core::slice::from_raw_parts((&raw const (*self.at).chosen).cast::<Site>(), count) })
+    }
+
+    /// The sites that the last run found to access shared memory.
+    pub fn conflicting(&self) -> &[Site] {
+        let count = (self.report().conflicting.load(Ordering::Acquire) as usize).min(SITES);
+        // SAFETY: inside the mapping; what lies below the count is written before the count is.
+        unsafe { core::slice::from_raw_parts((&raw const (*self.at).conflicting).cast::<Site>(), count) }
+    }
+
+    /// Adds a site that accesses shared memory, as far as there is room.
+    pub fn add_conflicting(&self, site: Site) {
+        let count = &self.report().conflicting;
+        let place = count.load(Ordering::Relaxed) as usize;
+        if place < SITES {
+            // SAFETY: inside the array; only the library writes there.
+            unsafe { (&raw mut (*self.at).conflicting).cast::<Site>().add(place).write(site) };
+        }
+        count.store(place as u32 + 1, Ordering::Release);
+    }
+
     /// The settings of the next run.
     pub fn settings(&self) -> Settings {
         // SAFETY: mapped for as long as `self` lives; written only between runs.
@@ -356,6 +423,7 @@ impl RegionMap {
             &report.virtual_ns,
             &report.diverged,
             &report.notes,
+            &report.accesses,
         ] {
             word.store(0, Ordering::Relaxed);
         }
@@ -370,6 +438,8 @@ impl RegionMap {
             &report.handed,
             &report.tally.threads,
             &report.tally.left,
+            &report.conflicting,
+            &report.races,
         ] {
             word.store(0, Ordering::Relaxed);
         }
@@ -595,6 +665,25 @@ mod tests {
             ("", 0)
         );
         assert_eq!(library.parameters(), "");
+    }
+
+    #[test]
+    fn sites_go_both_ways() {
+        let mut driver = RegionMap::create().unwrap();
+        let library = RegionMap::open(driver.descriptor().unwrap()).unwrap();
+        assert_eq!(library.instrumentation().level(), crate::Level::Atomics);
+        driver.set_instrumentation(Instrumentation::new(crate::Level::Memory, true));
+        assert_eq!(library.instrumentation().level(), crate::Level::Memory);
+        let mut settings = Settings::new(Switching::Baton, 7, 3);
+        driver.prepare(settings, "").unwrap();
+        assert_eq!(library.chosen(), None);
+        driver.choose(&mut settings, &[Site(3), Site(5)]);
+        driver.prepare(settings, "").unwrap();
+        assert_eq!(library.chosen(), Some(&[Site(3), Site(5)][..]));
+        library.add_conflicting(Site(9));
+        assert_eq!(driver.conflicting(), [Site(9)]);
+        driver.prepare(settings, "").unwrap();
+        assert!(driver.conflicting().is_empty());
     }
 
     #[test]

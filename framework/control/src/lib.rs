@@ -10,6 +10,7 @@
 //! - `sched`: threads, waiting, virtual time, recording; pure
 //! - `runtime`: carries choices out, on the carrier or by baton
 //! - `interpose`: the functions of libc that become steps, one file per family
+//! - `instrument`: accesses and atomic operations that become steps
 //! - `fork_server`: a child per schedule for whole programs
 //! - `in_process`: schedule after schedule inside a host
 //!
@@ -35,6 +36,7 @@ strict! {
     mod arena;
     mod fork_server;
     mod in_process;
+    mod instrument;
     mod interpose;
     mod me;
     mod message;

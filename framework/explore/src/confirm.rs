@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use waylay_control_protocol::RegionMap;
 use waylay_driver::failure::Kind;
 use waylay_evidence::render::{self, RenderOptions};
 use waylay_evidence::signature::{Signature, normal_message};
@@ -64,8 +63,8 @@ pub fn confirm(
     schedule: &Schedule,
     failure: &Failure,
 ) -> Result<Evidence, RunError> {
-    let mut region = RegionMap::create()?;
-    let mut settings = conditions.settings(seed, run);
+    let mut region = conditions.region()?;
+    let mut settings = conditions.settings_in(&mut region, seed, run);
     settings.switching = waylay_control_protocol::Switching::Baton as u32;
     Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
     let held = hold(program, library, &region, conditions.patience())?;

@@ -23,6 +23,7 @@ use crate::oracle::{Expected, Failure, Verdict, judge};
 use crate::program::Program;
 use crate::recording::{self, Conditions, RecordError, StrictRecord};
 use crate::server::{Guide, RunError, Server};
+use crate::sites::Sites;
 use crate::summary::{Found, Summary, headline, promises};
 
 /// Failing runs with one key that are confirmed and looked at; there may be several signatures behind one key.
@@ -103,13 +104,15 @@ struct Done {
     observed: Observed,
     failed: Option<(Failure, Option<Schedule>)>,
     lesson: Lesson,
+    /// Code that was seen to touch memory in conflict.
+    conflicting: Vec<u64>,
 }
 
 /// Explores a program.
 pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, ExploreError> {
     let mut servers = Vec::new();
     for _ in 0..plan.jobs.max(1) {
-        servers.push(Server::start(&plan.program, &plan.library, plan.conditions.patience())?);
+        servers.push(Server::start(&plan.program, &plan.library, &plan.conditions)?);
     }
     let mut exploration = Exploration::begin(plan)?;
     let state = exploration.go(&mut servers, progress);
@@ -144,6 +147,9 @@ struct Exploration<'a> {
     reach: u64,
     total_steps: u64,
     single: u64,
+    sites: Sites,
+    /// What the runs of the batch were made under.
+    conditions: Conditions,
 }
 
 impl<'a> Exploration<'a> {
@@ -186,6 +192,9 @@ impl<'a> Exploration<'a> {
             not_examined: 0,
             restarts: 0,
             interrupted: false,
+            level: plan.conditions.steps.level.name().to_owned(),
+            sites: 0,
+            accesses: 0,
             notes: Vec::new(),
             folder: campaign.folder().to_owned(),
         };
@@ -202,6 +211,8 @@ impl<'a> Exploration<'a> {
             reach: 0,
             total_steps: 0,
             single: 0,
+            sites: Sites::new(&plan.conditions),
+            conditions: plan.conditions.clone(),
         })
     }
 
@@ -228,6 +239,7 @@ impl<'a> Exploration<'a> {
                 self.summary.exhausted = self.learner.exhausted();
                 return Ok(CampaignState::Finished);
             }
+            self.conditions = self.sites.conditions();
             let mut wanted = true;
             let done = {
                 let begun = self.begun;
@@ -241,7 +253,7 @@ impl<'a> Exploration<'a> {
                     wanted &= progress.tick(&state);
                     wanted
                 };
-                run_batch(&batch, servers, self.plan, &shared, &mut look)?
+                run_batch(&batch, servers, self.plan, (&self.conditions, &self.sites), &shared, &mut look)?
             };
             for (planned, done) in batch.iter().zip(done) {
                 // What comes after the first run that was not made was made in vain: without it, the numbers of the
@@ -272,7 +284,8 @@ impl<'a> Exploration<'a> {
         done: Done,
         progress: &mut dyn Progress,
     ) -> Result<bool, ExploreError> {
-        let Done { observed, failed, mut lesson } = done;
+        let Done { observed, failed, mut lesson, conflicting } = done;
+        self.sites.learn(&conflicting, observed.accesses);
         let summary = &mut self.summary;
         summary.runs += 1;
         summary.threads = summary.threads.max(observed.threads);
@@ -327,7 +340,7 @@ impl<'a> Exploration<'a> {
         let evidence = confirm(
             &self.plan.program,
             &self.plan.library,
-            &self.plan.conditions,
+            &self.conditions,
             &self.plan.expected,
             (self.plan.seed, planned.run.index),
             &schedule,
@@ -384,7 +397,7 @@ impl<'a> Exploration<'a> {
         let record = StrictRecord {
             format: recording::FORMAT,
             program: self.plan.program.clone(),
-            conditions: self.plan.conditions.clone(),
+            conditions: self.conditions.clone(),
             expected: self.plan.expected.clone(),
             seed: self.plan.seed,
             run: planned.run.index,
@@ -498,6 +511,10 @@ impl<'a> Exploration<'a> {
         if summary.first_failure_run.is_none() {
             summary.depth = summary.guarantee.as_ref().map_or(0, |promise| promise.depth);
         }
+        if self.sites.learns() {
+            let (sites, accesses) = self.sites.numbers();
+            (summary.sites, summary.accesses) = (sites as u64, accesses);
+        }
         let unheard = self.learner.unheard();
         if unheard > 0 {
             summary.notes.push(format!(
@@ -514,6 +531,7 @@ fn run_batch(
     batch: &[Planned],
     servers: &mut [Server],
     plan: &Plan,
+    how: (&Conditions, &Sites),
     shared: &Shared,
     look: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Option<Done>>, RunError> {
@@ -523,7 +541,7 @@ fn run_batch(
             if !look() {
                 break;
             }
-            *place = run_one(planned, &mut servers[0], plan, shared)?;
+            *place = run_one(planned, &mut servers[0], plan, how, shared)?;
         }
         return Ok(done);
     }
@@ -531,7 +549,7 @@ fn run_batch(
     std::thread::scope(|scope| {
         let work = |worker: usize, server: &mut Server| -> Result<Vec<(usize, Option<Done>)>, RunError> {
             let mine = (worker..batch.len()).step_by(jobs);
-            mine.map(|index| Ok((index, run_one(&batch[index], server, plan, shared)?))).collect()
+            mine.map(|index| Ok((index, run_one(&batch[index], server, plan, how, shared)?))).collect()
         };
         let workers: Vec<_> = servers
             .iter_mut()
@@ -558,13 +576,15 @@ fn run_one(
     planned: &Planned,
     server: &mut Server,
     plan: &Plan,
+    (conditions, sites): (&Conditions, &Sites),
     shared: &Shared,
 ) -> Result<Option<Done>, RunError> {
     let late = shared.until.is_some_and(|until| Instant::now() >= until) && planned.run.index > 0;
     if late || planned.run.index > shared.last.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    let mut settings = plan.conditions.settings(plan.seed, planned.run.index);
+    let mut settings = server.settings(conditions, plan.seed, planned.run.index);
+    settings.profile = u32::from(sites.looks_at(planned.run.index));
     settings.listen = u32::from(planned.listen);
     let observed = server.run(settings, Guide::Strategy(&planned.parameters))?;
     shared.runs.fetch_add(1, Ordering::Relaxed);
@@ -587,5 +607,6 @@ fn run_one(
     };
     let conversation = if planned.listen { server.conversation() } else { None };
     let lesson = Lesson { outcome, steps: observed.steps, conversation, news: false };
-    Ok(Some(Done { observed, failed, lesson }))
+    let conflicting = server.conflicting();
+    Ok(Some(Done { observed, failed, lesson, conflicting }))
 }

@@ -5,11 +5,13 @@
 //! in which data flows:
 //!
 //! - [`program`]: what to run, and whether strict mode can work for it at all
+//! - [`stand_in`]: our library in the place of another
 //! - [`streams`]: where its input comes from and its output goes
 //! - [`server`]: one fork server process; one schedule after the other, each in a child
 //! - [`observed`]: what became of one run
 //! - [`oracle`]: whether that is a failure
 //! - [`learner`]: the strategy on this side: plans runs, learns from what was heard of them
+//! - [`sites`]: which accesses are worth a step, learned as well
 //! - [`explorer`]: the loop over all of these; [`interrupt`]: its early end
 //! - [`held`]: a run of its own, held at the instruction where it fails, so that stacks can be taken
 //! - [`confirm`]: the same schedule again in a fresh process, with evidence
@@ -31,5 +33,9 @@ pub mod program;
 pub mod recording;
 pub mod replay;
 pub mod server;
+pub mod sites;
+pub mod stand_in;
 pub mod streams;
 pub mod summary;
+
+pub use waylay_control_protocol::Level;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use waylay_control_protocol::{RegionMap, Switching};
+use waylay_control_protocol::Switching;
 use waylay_evidence::ThreadStack;
 use waylay_evidence::render::{self, RenderOptions};
 use waylay_schedule::{Schedule, ThreadId};
@@ -85,7 +85,7 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     fn fails(&mut self, switches: &[(u32, u64)]) -> Result<bool, RunError> {
-        let settings = self.record.conditions.settings(self.record.seed, self.record.run);
+        let settings = self.server.settings(&self.record.conditions, self.record.seed, self.record.run);
         let observed = self.server.run(settings, Guide::Switches(switches))?;
         self.runs += 1;
         match judge(&observed, &self.record.expected) {
@@ -109,7 +109,7 @@ pub fn minimize(
     library: &Path,
     budget: Duration,
 ) -> Result<Minimized, MinimizeError> {
-    let server = Server::start(&record.program, library, record.conditions.patience())?;
+    let server = Server::start(&record.program, library, &record.conditions)?;
     let until = Instant::now() + budget;
     let mut trial = Trial { record, server, until, runs: 0, schedule: Schedule::default() };
     let all: Vec<(u32, u64)> =
@@ -210,8 +210,8 @@ fn stacks_at(
     (from, to): (u32, u32),
 ) -> (Option<String>, Option<String>) {
     let take = || -> Option<(Vec<ThreadStack>, Vec<waylay_evidence::ThreadId>)> {
-        let mut region = RegionMap::create().ok()?;
-        let mut settings = record.conditions.settings(record.seed, record.run);
+        let mut region = record.conditions.region().ok()?;
+        let mut settings = record.conditions.settings_in(&mut region, record.seed, record.run);
         settings.switching = Switching::Baton as u32;
         settings.max_steps = step;
         Guide::Switches(switches).prepare(&mut region, settings).ok()?;

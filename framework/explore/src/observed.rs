@@ -29,6 +29,10 @@ pub struct Observed {
     pub diverged: Option<u64>,
     /// The record of the schedule is incomplete.
     pub cut: bool,
+    /// Plain accesses, if they were looked at.
+    pub accesses: u64,
+    /// Pairs of accesses that raced.
+    pub races: u32,
     /// It had to be killed because it did not end.
     pub hung: Option<Hang>,
     /// What it wrote.
@@ -78,6 +82,8 @@ impl Observed {
             partly_controlled: report.partly_controlled.load(Ordering::Relaxed) != 0,
             diverged: report.diverged.load(Ordering::Relaxed).checked_sub(1),
             cut: report.cut.load(Ordering::Relaxed) != 0,
+            accesses: report.accesses.load(Ordering::Relaxed),
+            races: report.races.load(Ordering::Relaxed),
             hung,
             stdout,
             stderr,

@@ -222,6 +222,8 @@ mod tests {
             partly_controlled: false,
             diverged: None,
             cut: false,
+            accesses: 0,
+            races: 0,
             hung: None,
             stdout: b"one\ntwo\n".to_vec(),
             stderr: stderr.as_bytes().to_vec(),

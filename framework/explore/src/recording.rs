@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use waylay_control_protocol::{ClockSource, RandomSource, Settings, Switching, Timeouts};
+use waylay_control_protocol::{
+    ClockSource, Instrumentation, Level, RandomSource, RegionError, RegionMap, Settings, Site, Switching,
+    Timeouts,
+};
 use waylay_driver::failure::Kind;
 use waylay_schedule::{DecodeError, RunParameters, Schedule};
 
@@ -36,6 +39,45 @@ pub struct Conditions {
     pub real_time: bool,
     /// The program's random bytes come from the kernel.
     pub real_random: bool,
+    /// What is a step.
+    #[serde(default)]
+    pub steps: Steps,
+}
+
+/// Which instructions of the program are steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Steps {
+    /// From library calls only to every access.
+    #[serde(with = "level_text")]
+    pub level: Level,
+    /// Unmodified code is patched.
+    pub patch: bool,
+    /// Modules beside the program itself whose every access is patched at the memory level.
+    pub memory_modules: Vec<String>,
+    /// Accesses that race are failures.
+    pub races: bool,
+    /// Where plain accesses are steps, at the memory level; everywhere when absent.
+    pub sites: Option<Vec<u64>>,
+}
+
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps { level: Level::Atomics, patch: false, memory_modules: Vec::new(), races: false, sites: None }
+    }
+}
+
+mod level_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use waylay_control_protocol::Level;
+
+    pub(super) fn serialize<S: Serializer>(level: &Level, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(level.name())
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Level, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
 }
 
 impl Default for Conditions {
@@ -47,6 +89,7 @@ impl Default for Conditions {
             idle_timeouts: false,
             real_time: false,
             real_random: false,
+            steps: Steps::default(),
         }
     }
 }
@@ -63,10 +106,43 @@ impl Conditions {
         settings
     }
 
+    /// A region for processes that make such runs.
+    pub fn region(&self) -> Result<RegionMap, RegionError> {
+        let mut region = RegionMap::create()?;
+        let mut wanted = Instrumentation::new(self.steps.level, self.steps.patch);
+        wanted.races = u32::from(self.steps.races);
+        if !wanted.set_memory_modules(&self.steps.memory_modules) {
+            return Err(RegionError::TooLong(self.steps.memory_modules.iter().map(String::len).sum()));
+        }
+        if let Some(folder) = cache_folder() {
+            wanted.set_cache(&folder);
+        }
+        region.set_instrumentation(wanted);
+        Ok(region)
+    }
+
+    /// The library's settings for one run in that region, with the chosen sites written there.
+    pub fn settings_in(&self, region: &mut RegionMap, seed: u64, run: u64) -> Settings {
+        let mut settings = self.settings(seed, run);
+        if let Some(sites) = &self.steps.sites {
+            let sites: Vec<Site> = sites.iter().map(|&site| Site(site)).collect();
+            region.choose(&mut settings, &sites);
+        }
+        settings
+    }
+
     /// How long a run may take.
     pub fn patience(&self) -> Duration {
         Duration::from_millis(self.patience_ms)
     }
+}
+
+/// Where analyses of modules are kept between processes: in the user's folder for such things.
+pub fn cache_folder() -> Option<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache")))?.join("waylay");
+    fs::create_dir_all(&folder).ok()?;
+    Some(folder)
 }
 
 /// Everything that is needed to run a failure again.

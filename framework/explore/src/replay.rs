@@ -36,9 +36,9 @@ pub fn replay(
     times: u64,
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Replayed, RunError> {
-    let mut server = Server::start(&record.program, library, record.conditions.patience())?;
+    let mut server = Server::start(&record.program, library, &record.conditions)?;
     let stretches = to_stretches(schedule);
-    let settings = record.conditions.settings(record.seed, record.run);
+    let settings = server.settings(&record.conditions, record.seed, record.run);
     let mut replayed = Replayed::default();
     while replayed.runs < times && go_on() {
         let observed = server.run(settings, Guide::Schedule(&stretches))?;
@@ -67,8 +67,8 @@ pub fn under_gdb(
     schedule: &Schedule,
     library: &Path,
 ) -> Result<(Command, RegionMap), RunError> {
-    let mut region = RegionMap::create()?;
-    let mut settings = record.conditions.settings(record.seed, record.run);
+    let mut region = record.conditions.region()?;
+    let mut settings = record.conditions.settings_in(&mut region, record.seed, record.run);
     settings.switching = Switching::Baton as u32;
     // Time spent at the prompt is no computing.
     settings.preempt_ms = 0;

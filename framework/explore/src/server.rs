@@ -17,6 +17,8 @@ use waylay_schedule::{RunParameters, Said};
 
 use crate::observed::{Hang, Observed, to_schedule};
 use crate::program::Program;
+use crate::recording::{Conditions, cache_folder};
+use crate::stand_in;
 use crate::streams::Streams;
 
 /// How long a program may take to reach `main`.
@@ -104,6 +106,13 @@ pub(crate) fn command(program: &Program, library: &Path, region: &RegionMap) -> 
         _ => library.display().to_string(),
     };
     command.env("LD_PRELOAD", preload);
+    if let Some(name) = stand_in::wanted_by(&program.file)
+        && let Some(cache) = cache_folder()
+        && let Ok(folder) = stand_in::folder_with(library, &name, &cache)
+    {
+        let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+        command.env("LD_LIBRARY_PATH", format!("{}:{others}", folder.display()));
+    }
     command.env(REGION_VARIABLE, region.descriptor().unwrap_or(-1).to_string());
     // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls.
     unsafe {
@@ -133,15 +142,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the program and waits until it is at `main`; runs may take as long as `patience`.
-    pub fn start(program: &Program, library: &Path, patience: Duration) -> Result<Server, RunError> {
+    /// Starts the program and waits until it is at `main`; runs are made under the given conditions.
+    pub fn start(program: &Program, library: &Path, conditions: &Conditions) -> Result<Server, RunError> {
         let streams =
             doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
         let mut server = Server {
             program: program.clone(),
             library: library.to_owned(),
-            patience,
-            region: RegionMap::create()?,
+            patience: conditions.patience(),
+            region: conditions.region()?,
             streams,
             alive: None,
             restarts: 0,
@@ -215,6 +224,16 @@ impl Server {
             return Err(RunError::Refused(observed.text));
         }
         Ok(observed)
+    }
+
+    /// The settings of a run under the given conditions.
+    pub fn settings(&mut self, conditions: &Conditions, seed: u64, run: u64) -> Settings {
+        conditions.settings_in(&mut self.region, seed, run)
+    }
+
+    /// The code sites that the last run found to access memory that threads share.
+    pub fn conflicting(&self) -> Vec<u64> {
+        self.region.conflicting().iter().map(|site| site.0).collect()
     }
 
     /// The schedule of the last run.

@@ -97,6 +97,12 @@ pub struct Summary {
     pub restarts: u64,
     /// The user stopped it.
     pub interrupted: bool,
+    /// What was a step: sync, atomics or memory.
+    pub level: String,
+    /// Code sites that touch memory in conflict, and so are steps at the memory level.
+    pub sites: u64,
+    /// Plain accesses of a run: the steps there would be if all of them were.
+    pub accesses: u64,
     /// What else should be known.
     pub notes: Vec<String>,
     /// The campaign's folder.
@@ -163,6 +169,14 @@ impl Summary {
                 promise.depth,
                 rounded(promise.after_runs),
                 rounded(promise.per_run)
+            ));
+        }
+        if self.accesses > 0 {
+            lines.push(format!(
+                "a run makes {} plain accesses; the {} code sites that touch memory in conflict are steps (k = {})",
+                count(self.accesses),
+                count(self.sites),
+                count(self.steps)
             ));
         }
         if self.partly_controlled > 0 {

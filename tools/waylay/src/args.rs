@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use waylay_dist::Seed;
+use waylay_explore::Level;
 
 /// Finds concurrency bugs in native code by putting threads where they least want to be.
 #[derive(Debug, Parser)]
@@ -47,6 +48,12 @@ pub(crate) enum Command {
     Replay(ReplayOptions),
     /// Find the fewest forced switches with which a failure of strict mode still happens.
     Minimize(MinimizeOptions),
+    /// Print what to compile C and C++ with, so that atomics and accesses are steps.
+    Cflags(FlagOptions),
+    /// Print what to link C and C++ with after compiling with `waylay cflags`.
+    Ldflags(FlagOptions),
+    /// Print RUSTFLAGS with which atomics and accesses of Rust code are steps.
+    Rustflags(FlagOptions),
     /// Compute what a strategy guarantees.
     Bound(BoundOptions),
     /// Print a configuration.
@@ -160,12 +167,25 @@ pub(crate) struct ExploreOptions {
     /// Let the program's random bytes come from the kernel.
     #[arg(long)]
     pub(crate) real_random: bool,
+    /// What is a step: sync (library calls), atomics (and atomic instructions), memory (and accesses that threads share).
+    #[arg(long, default_value = "atomics", value_parser = level)]
+    pub(crate) level: Level,
     /// Folder for the results.
     #[arg(long, default_value = "waylay-out")]
     pub(crate) out: PathBuf,
     /// Print only the summary.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FlagOptions {
+    /// The most detailed level that the code should be able to run at.
+    #[arg(long, default_value = "memory", value_parser = level)]
+    pub(crate) level: Level,
+    /// The compiler; cc or rustc when absent.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) compiler: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -289,6 +309,10 @@ pub(crate) struct BoundNumbers {
 
 fn duration(text: &str) -> Result<Duration, String> {
     waylay_dist::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    text.parse()
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

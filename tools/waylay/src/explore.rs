@@ -10,7 +10,7 @@ use waylay_explore::explorer::{self, ExploreError, Plan, Progress, State};
 use waylay_explore::interrupt;
 use waylay_explore::oracle::Expected;
 use waylay_explore::program::Program;
-use waylay_explore::recording::Conditions;
+use waylay_explore::recording::{Conditions, Steps};
 use waylay_explore::server::RunError;
 use waylay_explore::summary::Found;
 use waylay_schedule::Spec;
@@ -97,6 +97,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
             idle_timeouts: options.idle_timeouts,
             real_time: options.real_time,
             real_random: options.real_random,
+            steps: Steps { level: options.level, ..Steps::default() },
         },
         expected: Expected {
             statuses: options.good_exit.clone(),

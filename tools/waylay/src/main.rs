@@ -8,6 +8,7 @@ mod bound;
 mod check;
 mod doctor;
 mod explore;
+mod flags;
 mod list;
 mod minimize;
 mod new;
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
         Command::Doctor(options) => doctor::doctor(&options, json),
         Command::Replay(options) => replay::replay(&options, json),
         Command::Minimize(options) => minimize::minimize(&options, json),
+        Command::Cflags(options) => flags::compile(&options, json),
+        Command::Ldflags(options) => flags::link(&options, json),
+        Command::Rustflags(options) => flags::rust(&options, json),
         Command::Bound(options) => bound::bound(&options, json),
         Command::Config(ConfigCommand::Default) => check::print_default(json),
         Command::Config(ConfigCommand::Show(options)) => check::show(&options, json),

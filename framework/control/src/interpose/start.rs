@@ -10,7 +10,7 @@ use super::stand_aside::stand_aside;
 use super::{exit, real_thread};
 use crate::me::Unmanaged;
 use crate::message::say;
-use crate::{fork_server, runtime, sys};
+use crate::{fork_server, instrument, runtime, sys};
 
 type Main = extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
@@ -41,6 +41,7 @@ extern "C" fn at_load() {
     }
     match RegionMap::open(region) {
         Ok(region) => {
+            instrument::configure(&region.instrumentation());
             if runtime::settings_of(&region).1 == Switching::Free && SERVER.load(Ordering::Relaxed) < 0 {
                 stand_aside();
             }

@@ -10,6 +10,7 @@ use waylay_schedule::{
 
 use super::logical::Logical;
 use super::{Runtime, carrier::Carrier, in_process::Series, install, lifecycle, outside, preempt, runtime};
+use crate::instrument::access;
 use crate::interpose::processors;
 use crate::me::set_me;
 use crate::message::say;
@@ -39,6 +40,7 @@ pub(crate) unsafe fn begin(region: RegionMap) {
         (*runtime()).random.begin(Run { seed: Seed(!settings.seed), index: settings.run });
         lifecycle::register(main);
         lifecycle::arm_end(main);
+        access::begin_run();
         preempt::start(settings.preempt_ms);
         outside::set_running(true);
         set_me(main);

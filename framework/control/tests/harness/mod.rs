@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::{
-    Ending, REGION_VARIABLE, RegionMap, SERVER_VARIABLE, ServerLink, Settings, Stretch, Switching,
+    Ending, Instrumentation, REGION_VARIABLE, RegionMap, SERVER_VARIABLE, ServerLink, Settings, Stretch,
+    Switching,
 };
 use waylay_schedule::RunParameters;
 
@@ -73,10 +74,16 @@ pub(crate) fn library() -> PathBuf {
 impl Program {
     /// Compiles `tests/programs/<file>`.
     pub(crate) fn build(file: &str) -> Program {
+        Program::build_with(compiler_of(file), &[], file)
+    }
+
+    /// Compiles `tests/programs/<file>` with a compiler and options of the caller's.
+    pub(crate) fn build_with(name: &str, options: &[&str], file: &str) -> Program {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(file);
         let text = std::fs::read(&source).expect("the program is there");
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let path = directory.join(format!("{file}.{:016x}", fingerprint(&text)));
+        let made = [&text[..], name.as_bytes(), options.join(" ").as_bytes()].concat();
+        let path = directory.join(format!("{file}.{:016x}", fingerprint(&made)));
         if path.exists() {
             return Program { path, arguments: Vec::new() };
         }
@@ -84,10 +91,21 @@ impl Program {
         static BUILDS: AtomicU32 = AtomicU32::new(0);
         let build = BUILDS.fetch_add(1, Ordering::Relaxed);
         let fresh = directory.join(format!("{file}.{}.{build}", std::process::id()));
-        let built = compiler(file, &fresh).arg(&source).arg("-lm").output().expect("a compiler is installed");
+        let built = compiler(name, file, &fresh).arg(&source).args(options).arg("-lm").output();
+        let built = built.expect("a compiler is installed");
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         std::fs::rename(&fresh, &path).expect("a name in the same directory");
         Program { path, arguments: Vec::new() }
+    }
+
+    /// A program that was built elsewhere.
+    pub(crate) fn at(path: PathBuf) -> Program {
+        Program { path, arguments: Vec::new() }
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The same program with other arguments.
@@ -137,7 +155,13 @@ impl Program {
 
     /// A fork server for many runs.
     pub(crate) fn serve(&self) -> Server {
-        let region = RegionMap::create().expect("a region");
+        self.serve_with(Instrumentation::default())
+    }
+
+    /// A fork server for many runs in which the given things are steps.
+    pub(crate) fn serve_with(&self, wanted: Instrumentation) -> Server {
+        let mut region = RegionMap::create().expect("a region");
+        region.set_instrumentation(wanted);
         let (mut link, theirs) = ServerLink::pair().expect("a socket");
         let child = self
             .command(&region)
@@ -152,13 +176,21 @@ impl Program {
     }
 }
 
-fn compiler(file: &str, to: &Path) -> Command {
-    let (program, options): (_, &[&str]) = match file.rsplit_once('.') {
-        Some((_, "rs")) => ("rustc", &["--edition=2024", "-Copt-level=1", "-Cdebuginfo=1"]),
-        Some((_, "cpp")) => ("g++", &["-std=c++20", "-O1", "-g", "-pthread", "-rdynamic", "-Wall"]),
-        _ => ("gcc", &["-std=gnu17", "-O1", "-g", "-pthread", "-rdynamic", "-Wall"]),
+fn compiler_of(file: &str) -> &'static str {
+    match file.rsplit_once('.') {
+        Some((_, "rs")) => "rustc",
+        Some((_, "cpp")) => "g++",
+        _ => "gcc",
+    }
+}
+
+fn compiler(name: &str, file: &str, to: &Path) -> Command {
+    let options: &[&str] = match file.rsplit_once('.') {
+        Some((_, "rs")) => &["--edition=2024", "-Copt-level=1", "-Cdebuginfo=1"],
+        Some((_, "cpp")) => &["-std=c++20", "-O1", "-g", "-pthread", "-rdynamic", "-Wall"],
+        _ => &["-std=gnu17", "-O1", "-g", "-pthread", "-rdynamic", "-Wall"],
     };
-    let mut command = Command::new(program);
+    let mut command = Command::new(name);
     command.args(options).arg("-o").arg(to);
     command
 }
@@ -173,7 +205,7 @@ fn fingerprint(text: &[u8]) -> u64 {
 pub(crate) struct Server {
     child: Child,
     link: ServerLink,
-    region: RegionMap,
+    pub(crate) region: RegionMap,
 }
 
 impl Server {

@@ -1,0 +1,188 @@
+//! Which instructions of a program become steps: settled before the process starts, and for its whole life.
+//!
+//! Calls to library functions are steps at every level. What compilers were asked to report (`-fsanitize=thread`), and
+//! what is patched in code that nobody compiled for it, is a step from a certain [`Level`] on.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Bytes for a list of module names, and for the folder of the cache.
+const TEXT: usize = 2048;
+/// Code sites that can be chosen, or reported as conflicting.
+pub const SITES: usize = 1 << 16;
+
+/// What is a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Level {
+    /// Calls to library functions only.
+    Sync = 0,
+    /// Atomic operations and volatile accesses too.
+    #[default]
+    Atomics = 1,
+    /// Every access to memory that may be shared.
+    Memory = 2,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Level; 3] = [Level::Sync, Level::Atomics, Level::Memory];
+
+    /// The level with this code.
+    pub fn from_code(code: u32) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| *level as u32 == code)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Sync => "sync",
+            Level::Atomics => "atomics",
+            Level::Memory => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Level, String> {
+        Level::ALL
+            .into_iter()
+            .find(|level| level.name() == text)
+            .ok_or_else(|| format!("`{text}` is no level: sync, atomics or memory"))
+    }
+}
+
+/// What the driver wants of a process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Instrumentation {
+    level: u32,
+    /// 1: the instructions of unmodified modules are patched; 0: only what compilers report counts.
+    pub patch: u32,
+    /// 1: accesses that race are failures.
+    pub races: u32,
+    modules_length: u32,
+    cache_length: u32,
+    padding: u32,
+    modules: [u8; TEXT],
+    cache: [u8; TEXT],
+}
+
+impl Default for Instrumentation {
+    /// Atomics of instrumented code, nothing patched: what a region of zeroes would not say.
+    fn default() -> Instrumentation {
+        Instrumentation {
+            level: Level::Atomics as u32,
+            patch: 0,
+            races: 0,
+            modules_length: 0,
+            cache_length: 0,
+            padding: 0,
+            modules: [0; TEXT],
+            cache: [0; TEXT],
+        }
+    }
+}
+
+impl Instrumentation {
+    /// A level, and whether unmodified modules are patched.
+    pub fn new(level: Level, patch: bool) -> Instrumentation {
+        let mut this = Instrumentation { patch: u32::from(patch), ..Instrumentation::default() };
+        this.level = level as u32;
+        this
+    }
+
+    /// What is a step.
+    pub fn level(&self) -> Level {
+        Level::from_code(self.level).unwrap_or_default()
+    }
+
+    /// Names modules, beside the program itself, whose every access is patched at [`Level::Memory`]; false when they
+    /// do not fit.
+    pub fn set_memory_modules(&mut self, names: &[String]) -> bool {
+        write(&mut self.modules, &mut self.modules_length, names.join("\n").as_bytes())
+    }
+
+    /// The modules named.
+    pub fn memory_modules(&self) -> impl Iterator<Item = &str> {
+        read(&self.modules, self.modules_length).split('\n').filter(|name| !name.is_empty())
+    }
+
+    /// Where analyses of modules are kept between processes; false when the path does not fit.
+    pub fn set_cache(&mut self, folder: &Path) -> bool {
+        let text = folder.to_str().unwrap_or("");
+        !text.is_empty() && write(&mut self.cache, &mut self.cache_length, text.as_bytes())
+    }
+
+    /// The folder for analyses, if there is one.
+    pub fn cache(&self) -> Option<PathBuf> {
+        Some(read(&self.cache, self.cache_length)).filter(|text| !text.is_empty()).map(PathBuf::from)
+    }
+}
+
+fn write(to: &mut [u8; TEXT], length: &mut u32, bytes: &[u8]) -> bool {
+    let Some(room) = to.get_mut(..bytes.len()) else { return false };
+    room.copy_from_slice(bytes);
+    *length = bytes.len() as u32;
+    true
+}
+
+fn read(from: &[u8; TEXT], length: u32) -> &str {
+    std::str::from_utf8(&from[..(length as usize).min(TEXT)]).unwrap_or("")
+}
+
+/// A place in code that is the same in every process: which module, and where in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site(pub u64);
+
+impl Site {
+    /// The place `offset` bytes into the module with this file name (without folders).
+    pub fn new(module: &str, offset: u32) -> Site {
+        // FNV-1a: some tens of modules in a process do not collide in 32 bits.
+        let hash = module
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        Site(u64::from(hash) << 32 | u64::from(offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_folders_come_back() {
+        let mut wanted = Instrumentation::new(Level::Memory, true);
+        assert!(wanted.set_memory_modules(&["liba.so".to_owned(), "libb.so".to_owned()]));
+        assert!(wanted.set_cache(Path::new("/some/where")));
+        assert_eq!(wanted.level(), Level::Memory);
+        assert_eq!(wanted.memory_modules().collect::<Vec<_>>(), ["liba.so", "libb.so"]);
+        assert_eq!(wanted.cache(), Some(PathBuf::from("/some/where")));
+        assert!(!wanted.set_memory_modules(&["x".repeat(TEXT + 1)]));
+        assert_eq!(wanted.memory_modules().count(), 2);
+    }
+
+    #[test]
+    fn levels_are_known_by_name_and_code() {
+        for level in Level::ALL {
+            assert_eq!(level.name().parse(), Ok(level));
+            assert_eq!(Level::from_code(level as u32), Some(level));
+        }
+        assert!("all".parse::<Level>().is_err());
+    }
+
+    #[test]
+    fn a_site_tells_modules_apart() {
+        assert_ne!(Site::new("a", 1), Site::new("b", 1));
+        assert_eq!(Site::new("liba.so", 7).0 as u32, 7);
+    }
+}

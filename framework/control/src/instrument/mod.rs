@@ -1,0 +1,32 @@
+//! Steps inside the program's own code: what its compiler reports, and what is patched where no compiler was asked.
+//!
+//! - [`tsan`]: the functions that `-fsanitize=thread` makes compilers call
+//! - [`access`]: an access becomes a step, or does not
+//! - [`modules`]: code addresses that mean the same in every process
+//! - [`sharing`]: which accesses are worth a step, learned from runs; pure
+//! - [`spin`]: a loop that waits for another thread; pure
+//!
+//! Nothing here decides who runs. Executions are sequentially consistent whatever memory orders the program names.
+
+pub(crate) mod access;
+mod modules;
+mod sharing;
+mod spin;
+mod tsan;
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use waylay_control_protocol::{Instrumentation, Level};
+
+/// The level, as a code of [`Level`]: read by every reported access, also by assembly.
+static LEVEL: AtomicU32 = AtomicU32::new(Level::Sync as u32);
+
+/// Settles what is a step, for the life of the process.
+pub(crate) fn configure(wanted: &Instrumentation) {
+    LEVEL.store(wanted.level() as u32, Ordering::Relaxed);
+}
+
+#[inline(always)]
+fn reports(level: Level) -> bool {
+    LEVEL.load(Ordering::Relaxed) >= level as u32
+}

@@ -1,0 +1,122 @@
+//! Which accesses are worth a step: those that touch memory which another thread touches too, one of them writing.
+//!
+//! Most accesses of a program concern memory of one thread, and a step there multiplies the schedules without changing
+//! what they can show: k, the number of steps, is what every guarantee divides by. So it is noted which code touches
+//! which memory, in words of eight bytes, while more than one thread lives; code that touches a word in conflict is
+//! worth a step from then on. Memory that is freed and used again by another thread counts as shared: that costs steps
+//! and hides nothing.
+
+use waylay_schedule::ThreadId;
+
+use crate::sched::ByAddress;
+
+/// log2 of the bytes that are told apart.
+const GRAIN: u32 = 3;
+/// Words of one access that are looked at; a copy of more shares its beginning or is not worth it.
+const MOST_WORDS: usize = 64;
+const NONE: u32 = u32::MAX;
+
+/// What threads did so far.
+#[derive(Default)]
+pub(super) struct Sharing {
+    words: ByAddress<usize, Word>,
+    /// Code that touched a word that is not in conflict so far: a list per word.
+    visits: Vec<Visit>,
+    conflicting: ByAddress<usize, ()>,
+}
+
+struct Word {
+    thread: ThreadId,
+    /// Another thread touched it too.
+    shared: bool,
+    written: bool,
+    visits: u32,
+}
+
+struct Visit {
+    code: usize,
+    next: u32,
+}
+
+impl Sharing {
+    /// Forgets memory, not what was learned about code: a new run begins.
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+        self.visits.clear();
+    }
+
+    /// Takes in an access; `learned` is told of code that is in conflict and was not known to be.
+    pub(super) fn note(
+        &mut self,
+        thread: ThreadId,
+        code: usize,
+        (address, bytes): (usize, usize),
+        writes: bool,
+        mut learned: impl FnMut(usize),
+    ) {
+        let last = (address + bytes.max(1) - 1) >> GRAIN;
+        for index in (address >> GRAIN..=last).take(MOST_WORDS) {
+            let word =
+                self.words.entry(index).or_insert(Word { thread, shared: false, written: false, visits: NONE });
+            word.shared |= word.thread != thread;
+            word.written |= writes;
+            if !(word.shared && word.written) {
+                let mut at = word.visits;
+                while let Some(visit) = self.visits.get(at as usize) {
+                    if visit.code == code {
+                        break;
+                    }
+                    at = visit.next;
+                }
+                if at == NONE {
+                    self.visits.push(Visit { code, next: word.visits });
+                    word.visits = self.visits.len() as u32 - 1;
+                }
+                continue;
+            }
+            let mut at = core::mem::replace(&mut word.visits, NONE);
+            while let Some(visit) = self.visits.get(at as usize) {
+                if self.conflicting.insert(visit.code, ()).is_none() {
+                    learned(visit.code);
+                }
+                at = visit.next;
+            }
+            if self.conflicting.insert(code, ()).is_none() {
+                learned(code);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learn(accesses: &[(u32, usize, usize, usize, bool)]) -> Vec<usize> {
+        let mut sharing = Sharing::default();
+        let mut learned = Vec::new();
+        for &(thread, code, address, bytes, writes) in accesses {
+            sharing.note(ThreadId(thread), code, (address, bytes), writes, |code| learned.push(code));
+        }
+        learned.sort_unstable();
+        learned
+    }
+
+    #[test]
+    fn both_sides_of_a_conflict_are_learned() {
+        assert_eq!(learn(&[(1, 10, 64, 4, true), (2, 20, 64, 4, false)]), [10, 20]);
+        assert_eq!(learn(&[(1, 10, 64, 4, false), (1, 11, 64, 4, false), (2, 20, 64, 4, true)]), [10, 11, 20]);
+        assert_eq!(learn(&[(1, 10, 64, 4, true), (2, 20, 64, 4, false), (3, 30, 64, 1, false)]), [10, 20, 30]);
+    }
+
+    #[test]
+    fn what_is_only_read_or_private_is_not() {
+        assert!(learn(&[(1, 10, 64, 4, false), (2, 20, 64, 4, false)]).is_empty());
+        assert!(learn(&[(1, 10, 64, 4, true), (1, 11, 64, 4, true), (2, 20, 72, 4, true)]).is_empty());
+    }
+
+    #[test]
+    fn a_long_access_meets_short_ones() {
+        assert_eq!(learn(&[(1, 10, 0, 100, true), (2, 20, 96, 4, false)]), [10, 20]);
+    }
+}
