@@ -1,0 +1,188 @@
+//! What an instruction does to memory that others may see.
+
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+
+/// Why an instruction is a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// With a LOCK prefix.
+    Lock,
+    /// An exchange with memory, which locks by itself.
+    Exchange,
+    /// A full fence.
+    Fence,
+    /// The hint that a loop waits.
+    Pause,
+    /// An ordinary access to memory that is not the function's own frame.
+    Access,
+}
+
+/// What it does, in the words of the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum What {
+    /// Reads and writes at once.
+    Atomic = 0,
+    /// Orders.
+    Fence = 1,
+    /// Waits.
+    Pause = 2,
+    /// Reads.
+    Read = 3,
+    /// Writes.
+    Write = 4,
+    /// Reads and then writes, and another thread may come in between.
+    ReadWrite = 5,
+}
+
+/// Whether an instruction is a step at the atomics level, and why.
+pub fn synchronises(instruction: &Instruction) -> Option<Kind> {
+    match instruction.mnemonic() {
+        _ if instruction.has_lock_prefix() => Some(Kind::Lock),
+        Mnemonic::Xchg if touches_memory(instruction) => Some(Kind::Exchange),
+        Mnemonic::Mfence => Some(Kind::Fence),
+        Mnemonic::Pause => Some(Kind::Pause),
+        _ => None,
+    }
+}
+
+fn touches_memory(instruction: &Instruction) -> bool {
+    (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory)
+}
+
+/// Whether an instruction is an ordinary access to memory other than the function's own frame. `framed`: the function
+/// keeps RBP as its frame pointer.
+pub fn accesses(instruction: &Instruction, framed: bool) -> bool {
+    let plain = instruction.flow_control() == FlowControl::Next
+        && !matches!(
+            instruction.mnemonic(),
+            Mnemonic::Lea | Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Push | Mnemonic::Pop
+        );
+    if !plain || instruction.is_invalid() {
+        return false;
+    }
+    for operand in 0..instruction.op_count() {
+        match instruction.op_kind(operand) {
+            OpKind::Memory => {
+                let base = instruction.memory_base();
+                let own = base == Register::RSP || framed && base == Register::RBP;
+                let thread = matches!(instruction.memory_segment(), Register::FS | Register::GS);
+                return !own && !thread && instruction.memory_size().size() > 0;
+            }
+            OpKind::MemorySegRSI | OpKind::MemoryESRDI => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// What a site does; `factory` is reused because making one takes time.
+pub fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> What {
+    match synchronises(instruction) {
+        // An addition of nothing to the own stack is how compilers write a fence.
+        Some(Kind::Lock) if instruction.memory_base() == Register::RSP => return What::Fence,
+        Some(Kind::Lock | Kind::Exchange) => return What::Atomic,
+        Some(Kind::Fence) => return What::Fence,
+        Some(Kind::Pause) => return What::Pause,
+        Some(Kind::Access) | None => {}
+    }
+    let info = factory.info(instruction);
+    let (mut reads, mut writes) = (false, false);
+    for memory in info.used_memory() {
+        match memory.access() {
+            OpAccess::Read | OpAccess::CondRead => reads = true,
+            OpAccess::Write | OpAccess::CondWrite => writes = true,
+            OpAccess::ReadWrite | OpAccess::ReadCondWrite => (reads, writes) = (true, true),
+            _ => {}
+        }
+    }
+    // A copy reads one place and writes another; the place that is named is the one written.
+    let copies = info.used_memory().len() > 1;
+    match (reads, writes) {
+        (true, true) if !copies => What::ReadWrite,
+        (_, true) => What::Write,
+        _ => What::Read,
+    }
+}
+
+/// Whether it needs registers that a call may change and that are not saved in the short way: wide vectors, masks, the
+/// stack of the old floating-point unit, or the direction of copies.
+pub fn is_wide(instruction: &Instruction) -> bool {
+    if instruction.mnemonic() == Mnemonic::Std || instruction.mnemonic() == Mnemonic::Popfq {
+        return true;
+    }
+    // A tile, a mask, a vector of more than 128 bits or beyond the 16th.
+    let wide = |register: Register| {
+        register.is_ymm()
+            || register.is_zmm()
+            || register.is_k()
+            || register.is_mm()
+            || register.is_st()
+            || register.is_tmm()
+            || register.is_xmm() && register.number() > 15
+    };
+    instruction.fpu_stack_increment_info().increment() != 0
+        || (0..instruction.op_count()).any(|operand| {
+            instruction.op_kind(operand) == OpKind::Register && wide(instruction.op_register(operand))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use iced_x86::{Decoder, DecoderOptions};
+
+    use super::*;
+
+    fn decode(bytes: &[u8]) -> Instruction {
+        Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).decode()
+    }
+
+    #[test]
+    fn what_synchronises_is_recognised() {
+        let cases: [(&[u8], Option<Kind>, What); 6] = [
+            (&[0xf0, 0x48, 0xff, 0x07], Some(Kind::Lock), What::Atomic), // lock inc qword [rdi]
+            (&[0x87, 0x07], Some(Kind::Exchange), What::Atomic),         // xchg [rdi], eax
+            (&[0x48, 0x87, 0xc3], None, What::Read),                     // xchg rbx, rax
+            (&[0x0f, 0xae, 0xf0], Some(Kind::Fence), What::Fence),       // mfence
+            (&[0xf3, 0x90], Some(Kind::Pause), What::Pause),             // pause
+            (&[0xf0, 0x83, 0x0c, 0x24, 0x00], Some(Kind::Lock), What::Fence), // lock or dword [rsp], 0
+        ];
+        let mut factory = InstructionInfoFactory::new();
+        for (bytes, kind, what) in cases {
+            assert_eq!(synchronises(&decode(bytes)), kind, "{bytes:x?}");
+            if kind.is_some() {
+                assert_eq!(effect(&decode(bytes), &mut factory), what, "{bytes:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn accesses_to_the_own_frame_are_not_shared() {
+        let cases: [(&[u8], bool, Option<What>); 8] = [
+            (&[0x8b, 0x07], false, Some(What::Read)),             // mov eax, [rdi]
+            (&[0x89, 0x07], false, Some(What::Write)),            // mov [rdi], eax
+            (&[0x83, 0x07, 0x01], false, Some(What::ReadWrite)),  // add dword [rdi], 1
+            (&[0x8b, 0x04, 0x24], false, None),                   // mov eax, [rsp]
+            (&[0x8b, 0x45, 0xf8], true, None),                    // mov eax, [rbp-8], framed
+            (&[0x8b, 0x45, 0xf8], false, Some(What::Read)),       // the same, not framed
+            (&[0x64, 0x8b, 0x04, 0x25, 0, 0, 0, 0], false, None), // mov eax, fs:[0]
+            (&[0x48, 0xa5], false, Some(What::Write)),            // movsq
+        ];
+        let mut factory = InstructionInfoFactory::new();
+        for (bytes, framed, what) in cases {
+            let instruction = decode(bytes);
+            assert_eq!(accesses(&instruction, framed), what.is_some(), "{bytes:x?}");
+            if let Some(what) = what {
+                assert_eq!(effect(&instruction, &mut factory), what, "{bytes:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn wide_registers_are_seen() {
+        assert!(is_wide(&decode(&[0xc5, 0xfd, 0x6f, 0x07]))); // vmovdqa ymm0, [rdi]
+        assert!(!is_wide(&decode(&[0xc5, 0xf9, 0x6f, 0x07]))); // vmovdqa xmm0, [rdi]
+        assert!(is_wide(&decode(&[0xdb, 0x2f]))); // fld tbyte [rdi]
+        assert!(!is_wide(&decode(&[0x0f, 0x28, 0x07]))); // movaps xmm0, [rdi]
+    }
+}
