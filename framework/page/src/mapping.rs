@@ -3,15 +3,13 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use memmap2::MmapRaw;
-
 use crate::clock::{Clock, Source};
 use crate::layout::{Layout, MAGIC, VERSION};
-use crate::sys::{self, SharedHandle};
+use crate::sys::{self, Mapping, SharedHandle};
 
 /// A mapped page.
 pub struct Page {
-    mapping: MmapRaw,
+    mapping: Mapping,
     handle: SharedHandle,
     source: Source,
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use waylay_page::record::{MAX_FRAMES, MESSAGE_BYTES, NO_WORKER, Report, Sort};
-use waylay_page::{Clock, Page, SharedHandle};
+use waylay_page::{Clock, Page};
 
 fn report<'a>(message: &'a [u8], frames: &'a [usize]) -> Report<'a> {
     Report {
@@ -25,8 +25,7 @@ fn report<'a>(message: &'a [u8], frames: &'a [usize]) -> Report<'a> {
 
 fn pair() -> (Page, Page) {
     let driver = Page::create(&Clock::calibrate()).expect("page");
-    // SAFETY: the descriptor was just duplicated for us alone.
-    let handle = unsafe { SharedHandle::from_raw(libc::dup(driver.handle().raw())) };
+    let handle = driver.handle().try_clone().expect("another handle");
     (driver, Page::attach(handle).expect("attach"))
 }
 
@@ -103,8 +102,7 @@ fn what_is_too_long_is_cut_not_refused() {
 fn a_page_of_another_version_is_refused() {
     let driver = Page::create(&Clock::calibrate()).expect("page");
     driver.layout().header.version.store(99, Ordering::SeqCst);
-    // SAFETY: the descriptor was just duplicated for us alone.
-    let handle = unsafe { SharedHandle::from_raw(libc::dup(driver.handle().raw())) };
+    let handle = driver.handle().try_clone().expect("another handle");
     let error = Page::attach(handle).err().expect("refused");
     assert!(error.to_string().contains("version 99"), "{error}");
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use memmap2::{MmapOptions, MmapRaw};
 
+/// Mapped memory.
+pub(crate) type Mapping = MmapRaw;
+
 /// A piece of memory that can be handed to a child process: here a memfd, inherited by number.
 #[derive(Debug)]
 pub struct SharedHandle(OwnedFd);
@@ -26,6 +29,11 @@ impl SharedHandle {
         // SAFETY: passed on to our caller.
         SharedHandle(unsafe { OwnedFd::from_raw_fd(raw) })
     }
+
+    /// Another descriptor of the same memory.
+    pub fn try_clone(&self) -> io::Result<SharedHandle> {
+        self.0.try_clone().map(SharedHandle)
+    }
 }
 
 /// Makes `size` bytes of shared memory, zeroed, inherited by children only when asked for by number.
@@ -44,7 +52,7 @@ pub(crate) fn create_shared(size: usize) -> io::Result<SharedHandle> {
     Ok(handle)
 }
 
-pub(crate) fn map(handle: &SharedHandle, size: usize) -> io::Result<MmapRaw> {
+pub(crate) fn map(handle: &SharedHandle, size: usize) -> io::Result<Mapping> {
     MmapOptions::new().len(size).map_raw(handle.raw())
 }
 

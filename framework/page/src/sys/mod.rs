@@ -4,3 +4,8 @@
 mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::*;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::*;
