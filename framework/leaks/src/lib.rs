@@ -16,6 +16,5 @@ pub mod usage;
 
 pub use growth::{GrowthFinding, HeapWatch, LeakFinding, LeakPolicy, LeftBehind, Resource, UsageWatch};
 pub use region::{HeapSnapshot, Region, SiteId, Tag};
-#[cfg(target_os = "linux")]
 pub use region::{RegionError, Sampling, SharedRegion};
 pub use usage::ProcessUsage;

@@ -20,11 +20,13 @@ pub mod layout;
 pub mod ledger;
 #[cfg(target_os = "linux")]
 pub mod shared;
+#[cfg(not(target_os = "linux"))]
+#[path = "absent.rs"]
+pub mod shared;
 pub mod snapshot;
 
 pub use layout::{AGE_CLASSES, FRAMES, Region, SAMPLES, SITES, VERSION};
 pub use ledger::Sample;
-#[cfg(target_os = "linux")]
 pub use shared::{RegionError, Sampling, SharedRegion, monotonic_now, preload};
 pub use snapshot::{Dropped, HeapSnapshot, LiveSample, SiteSnapshot, SiteStack};
 

@@ -9,6 +9,9 @@ use std::io;
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
 mod sys;
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod sys;
 
 /// Descriptors whose targets are read; beyond that only the count grows. A target takes some microseconds,
 /// so this many stay in the tens of milliseconds.
@@ -103,6 +106,6 @@ impl From<&ProcessUsage> for UsageCounts {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 #[path = "tests.rs"]
 mod tests;
