@@ -67,6 +67,10 @@ impl Failed {
 
 /// Runs the command with these arguments, the first of which is its name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(code) = sys::stand_watch(&arguments) {
+        return code;
+    }
     let flags = match Flags::try_parse_from(arguments) {
         Ok(flags) => flags,
         Err(error) => {

@@ -19,7 +19,8 @@
 //! # Never leave a thread stopped
 //!
 //! On Linux the kernel resumes what a tracer holds when the tracer ends, however it ends; the tests prove it with
-//! `kill -9` in the middle of a suspension. Everything else follows from states that are types: a stopped thread is a
+//! `kill -9` in the middle of a suspension. On Windows a suspend count outlives whoever raised it, so a second process
+//! undoes what a randomizer that was ended by force had written down. Everything else follows from states that are types: a stopped thread is a
 //! guard that resumes when dropped.
 
 pub mod bound;

@@ -148,11 +148,10 @@ pub fn run(
 }
 
 fn command_end(status: std::process::ExitStatus) -> CommandEnd {
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        return CommandEnd::Signal(signal);
+    match sys::ending_signal(status) {
+        Some(signal) => CommandEnd::Signal(signal),
+        None => CommandEnd::Code(status.code().unwrap_or(-1)),
     }
-    CommandEnd::Code(status.code().unwrap_or(-1))
 }
 
 /// Where the choices come from.

@@ -59,7 +59,7 @@ pub enum TargetError {
     #[error("process {pid} is traced by {tracer}, and the kernel allows one tracer: let it detach first")]
     Traced { pid: ProcessId, tracer: Tracer },
     /// The system does not let us.
-    #[error("not permitted to trace process {pid}: {}", permission_hint(*.scope))]
+    #[error("not permitted to trace process {pid}: {}", sys::permission_hint(*.scope))]
     Denied { pid: ProcessId, scope: Option<u32> },
     /// The program could not be started.
     #[error("cannot start {program}: {source}")]
@@ -67,21 +67,6 @@ pub enum TargetError {
     /// Something else.
     #[error("cannot {action} process {pid}: {source}")]
     System { action: &'static str, pid: ProcessId, source: io::Error },
-}
-
-fn permission_hint(scope: Option<u32>) -> &'static str {
-    match scope {
-        Some(1) => {
-            "kernel.yama.ptrace_scope is 1, which allows it to ancestors only; start the program with \
-             `waylay-randomizer -- COMMAND`, run as root, or set it to 0 with sysctl"
-        }
-        Some(2) => "kernel.yama.ptrace_scope is 2, which allows it to root only; run as root or set it to 0",
-        Some(3) => "kernel.yama.ptrace_scope is 3, which forbids it to everyone until the next boot",
-        _ => {
-            "run as the user of that process or as root; in a container allow it with --cap-add=SYS_PTRACE; \
-             a program that changed its user or is not dumpable can be traced by root only"
-        }
-    }
 }
 
 impl fmt::Display for Tracer {

@@ -1,5 +1,7 @@
 //! The randomizer on real processes: who is suspended, what is told of it.
 
+#![cfg(target_os = "linux")]
+
 mod target;
 
 use std::time::Duration;

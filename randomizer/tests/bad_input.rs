@@ -1,5 +1,7 @@
 //! What cannot work is refused in words that say what to do.
 
+#![cfg(target_os = "linux")]
+
 mod target;
 
 use std::io::Write;

@@ -1,5 +1,7 @@
 //! Whatever happens in the middle of a suspension, no thread stays stopped and nobody waits for ever.
 
+#![cfg(target_os = "linux")]
+
 mod target;
 
 use std::time::Duration;

@@ -6,7 +6,15 @@
 mod linux;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{
-    Launched, Suspender, attach_page, check_target, has_ended, inherit_stats, install_signals, launch,
-    on_suspending_thread, stop_here_if_asked, stop_request, thread_name, threads_of,
+use linux as system;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows as system;
+
+pub(crate) use system::{
+    Launched, Suspender, attach_page, check_target, ending_signal, has_ended, inherit_stats, install_signals,
+    launch, on_suspending_thread, permission_hint, stand_watch, stop_here_if_asked, stop_request,
+    thread_name, threads_of,
 };

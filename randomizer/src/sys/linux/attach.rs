@@ -9,6 +9,22 @@ use super::procfs;
 use super::suspender::on_suspending_thread;
 use super::tracee;
 
+/// What to do when the system does not let us; `scope` is `kernel.yama.ptrace_scope`.
+pub(crate) fn permission_hint(scope: Option<u32>) -> &'static str {
+    match scope {
+        Some(1) => {
+            "kernel.yama.ptrace_scope is 1, which allows it to ancestors only; start the program with \
+             `waylay-randomizer -- COMMAND`, run as root, or set it to 0 with sysctl"
+        }
+        Some(2) => "kernel.yama.ptrace_scope is 2, which allows it to root only; run as root or set it to 0",
+        Some(3) => "kernel.yama.ptrace_scope is 3, which forbids it to everyone until the next boot",
+        _ => {
+            "run as the user of that process or as root; in a container allow it with --cap-add=SYS_PTRACE; \
+             a program that changed its user or is not dumpable can be traced by root only"
+        }
+    }
+}
+
 /// Checks that a process exists, is not one of ours, and can be traced.
 pub(crate) fn check_target(pid: ProcessId) -> Result<(), TargetError> {
     if pid.0 == std::process::id() {

@@ -39,3 +39,8 @@ impl Launched {
         }
     }
 }
+
+/// The signal that ended a program.
+pub(crate) fn ending_signal(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}

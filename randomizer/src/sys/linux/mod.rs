@@ -8,10 +8,12 @@ mod procfs;
 mod signals;
 mod suspender;
 mod tracee;
+mod watchdog;
 
-pub(crate) use attach::check_target;
+pub(crate) use attach::{check_target, permission_hint};
 pub(crate) use inherited::{attach_page, inherit_stats};
-pub(crate) use launch::{Launched, launch};
+pub(crate) use launch::{Launched, ending_signal, launch};
 pub(crate) use procfs::{has_ended, thread_name, threads_of};
 pub(crate) use signals::{install_signals, stop_here_if_asked, stop_request};
 pub(crate) use suspender::{Suspender, on_suspending_thread};
+pub(crate) use watchdog::stand_watch;
