@@ -1,0 +1,57 @@
+# The cross tool chain and the Wine prefix, for sourcing: after it `cargo_windows` is Cargo for x86_64-pc-windows-gnu
+# and `wine` runs what it built.
+#
+# rustup's tool chain has no standard library for Windows unless it can be downloaded; Debian's rustc-web comes with
+# the sources of its standard library, which Cargo builds along. rustup's stays first on PATH and builds for Linux.
+
+windows_target=x86_64-pc-windows-gnu
+windows_dir=$PWD/target/windows
+
+windows_packages=(rustc-web cargo-web rust-web-src wine64 wine
+  gcc-mingw-w64-x86-64-posix g++-mingw-w64-x86-64-posix gcc-mingw-w64-i686-posix)
+
+install_windows_packages() {
+  local missing=()
+  for package in "${windows_packages[@]}"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "the Windows tests need these Debian packages: ${missing[*]}" >&2
+    return 1
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# A prefix of our own. It is made once; a half-made one is thrown away.
+make_wine_prefix() {
+  export WINEPREFIX=$windows_dir/wine WINEARCH=win64 WINEDEBUG=-all
+  # No dialogs to install Mono or Gecko, no desktop entries.
+  export WINEDLLOVERRIDES="mscoree=;mshtml=;winemenubuilder.exe="
+  if [ ! -e "$WINEPREFIX/ready" ]; then
+    rm -rf "$WINEPREFIX"
+    mkdir -p "$windows_dir"
+    wineboot --init >/dev/null 2>&1
+    x86_64-w64-mingw32-gcc -O2 -shared -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll" \
+      tools/windows/bcryptprimitives.c -ladvapi32
+    # C++ and threads of mingw, for plugins that link them.
+    local library
+    for library in libstdc++-6.dll libgcc_s_seh-1.dll libwinpthread-1.dll; do
+      cp "$(x86_64-w64-mingw32-g++-posix -print-file-name="$library")" "$WINEPREFIX/drive_c/windows/system32/"
+    done
+    touch "$WINEPREFIX/ready"
+  fi
+}
+
+cargo_windows() {
+  local command=$1
+  shift
+  # The standard library is part of the build; without any optimisation the statistical tests take minutes.
+  env CARGO_PROFILE_DEV_OPT_LEVEL=1 RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$windows_dir" \
+    CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc-posix \
+    CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="$PWD/tools/windows/runner.sh" \
+    CC_x86_64_pc_windows_gnu=x86_64-w64-mingw32-gcc-posix CXX_x86_64_pc_windows_gnu=x86_64-w64-mingw32-g++-posix \
+    AR_x86_64_pc_windows_gnu=x86_64-w64-mingw32-ar \
+    /usr/bin/cargo "$command" -Zbuild-std=std,panic_unwind --target "$windows_target" "$@"
+}
