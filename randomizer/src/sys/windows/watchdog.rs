@@ -26,12 +26,16 @@ const STAND_WATCH: &str = "--stand-watch";
 /// How long a watchdog may take to start.
 const START: Duration = Duration::from_secs(30);
 
-/// Whether this program understands [`STAND_WATCH`]: it went through [`stand_watch`].
-static CAN_BE_WATCHED: OnceLock<()> = OnceLock::new();
+/// What comes before [`STAND_WATCH`] for this program: nothing, or the word by which a larger command calls this one.
+/// Unknown in a program that did not go through [`stand_watch`].
+static PREFIX: OnceLock<Option<&str>> = OnceLock::new();
+/// How the larger command names this one to it.
+const AS_SUBCOMMAND: &str = "waylay randomizer";
 
 /// Becomes the watchdog if the arguments say so: returns when the watch is over. None for everybody else.
 pub(crate) fn stand_watch(arguments: &[OsString]) -> Option<ExitCode> {
-    let _ = CAN_BE_WATCHED.set(());
+    let subcommand = arguments.first().is_some_and(|name| name == AS_SUBCOMMAND);
+    let _ = PREFIX.set(subcommand.then_some("randomizer"));
     let [_, flag, pid, ledger] = arguments else { return None };
     if flag != STAND_WATCH {
         return None;
@@ -77,10 +81,9 @@ impl Watched {
     /// When the watchdog does not start: without it no thread is suspended.
     pub(super) fn begin() -> io::Result<Watched> {
         let ledger = Ledger::create()?;
-        if CAN_BE_WATCHED.get().is_none() {
-            return Ok(Watched { ledger, watchdog: None });
-        }
+        let Some(prefix) = PREFIX.get() else { return Ok(Watched { ledger, watchdog: None }) };
         let mut child = Command::new(std::env::current_exe()?)
+            .args(*prefix)
             .arg(STAND_WATCH)
             .arg(std::process::id().to_string())
             .arg(ledger.raw().to_string())
