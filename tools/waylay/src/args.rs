@@ -236,6 +236,9 @@ pub(crate) struct NewOptions {
 pub(crate) struct DoctorOptions {
     /// A plugin that does not load.
     pub(crate) plugin: Option<PathBuf>,
+    /// A process: can its threads be suspended and its stacks be taken, and if not, who is in the way?
+    #[arg(long, value_name = "PID", conflicts_with = "plugin")]
+    pub(crate) pid: Option<u32>,
 }
 
 /// A debugger that a failure can be run under.
@@ -283,6 +286,30 @@ pub(crate) enum BoundStrategy {
     Stride(BoundNumbers),
     /// Random procrastination.
     Rpro(BoundNumbers),
+    /// Random suspension of threads from outside.
+    Randomizer(RandomizerNumbers),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RandomizerNumbers {
+    /// Threads to choose from (N).
+    #[arg(long, short = 'n')]
+    pub(crate) threads: u32,
+    /// Shortest iteration of the test (MINTP), for example 40us.
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(crate) min_test: Duration,
+    /// Longest rest between two windows (MAXRP).
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(crate) max_period: Duration,
+    /// Longest suspension (MAXSD).
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(crate) max_suspend: Duration,
+    /// Planned number of iterations.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) iterations: Option<u64>,
+    /// Wanted probability of finding the bug.
+    #[arg(long, default_value_t = 0.95)]
+    pub(crate) confidence: f64,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,7 @@
 //! `waylay bound`: what a strategy guarantees, as numbers.
 
+mod randomizer;
+
 use serde::Serialize;
 use waylay_schedule::bound::{self, Chance};
 
@@ -32,6 +34,7 @@ pub(crate) fn bound(options: &BoundOptions, json: bool) -> Result<u8, Failed> {
         BoundStrategy::Pct(numbers) => ("pct", numbers),
         BoundStrategy::Stride(numbers) => ("stride", numbers),
         BoundStrategy::Rpro(numbers) => ("rpro", numbers),
+        BoundStrategy::Randomizer(numbers) => return randomizer::bound(numbers, json),
     };
     check(numbers)?;
     let planned = numbers.runs.map(|runs| runs as f64);
@@ -41,7 +44,9 @@ pub(crate) fn bound(options: &BoundOptions, json: bool) -> Result<u8, Failed> {
         match options.strategy {
             BoundStrategy::Pct(_) => bound::pct(numbers.threads, numbers.steps, depth),
             BoundStrategy::Rpro(_) => bound::rpro(numbers.threads, numbers.steps, depth, numbers.radius),
-            BoundStrategy::Stride(_) => bound::stride::per_run(ratio.unwrap_or(DEFAULT_RATIO), depth),
+            BoundStrategy::Stride(_) | BoundStrategy::Randomizer(_) => {
+                bound::stride::per_run(ratio.unwrap_or(DEFAULT_RATIO), depth)
+            }
         }
     };
     let one = chance(numbers.depth);
@@ -101,7 +106,7 @@ fn print_table(answer: &Answer) {
 }
 
 /// A probability that is not rounded up to certainty.
-fn at_least(probability: f64) -> String {
+pub(super) fn at_least(probability: f64) -> String {
     if probability > 0.999_999 {
         "more than 99.9999 %".to_owned()
     } else {

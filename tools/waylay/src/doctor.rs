@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use waylay_driver::catalog::Installation;
+use waylay_randomizer::{ProcessId, Target};
 
 use crate::args::DoctorOptions;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
@@ -30,9 +31,10 @@ struct Check {
 
 pub(crate) fn doctor(arguments: &DoctorOptions, json: bool) -> Result<u8, Failed> {
     let installation = installation()?;
-    let checks = match &arguments.plugin {
-        Some(plugin) => vec![plugin_check(&installation, plugin)],
-        None => machine_checks(&installation),
+    let checks = match (&arguments.plugin, arguments.pid) {
+        (Some(plugin), _) => vec![plugin_check(&installation, plugin)],
+        (None, Some(pid)) => vec![process_check(pid), tracing_scope()],
+        (None, None) => machine_checks(&installation),
     };
     if json {
         print_json(&serde_json::json!({ "checks": checks }))?;
@@ -67,6 +69,15 @@ fn plugin_check(installation: &Installation, plugin: &Path) -> Check {
             ),
         },
         Err(reason) => Check { name: "plugin", health: Health::Bad, text: reason },
+    }
+}
+
+/// Attaches to the process without stopping it, as the randomizer does before it begins.
+fn process_check(pid: u32) -> Check {
+    const NAME: &str = "process";
+    match Target::process(ProcessId(pid)) {
+        Ok(_) => check(NAME, Health::Good, format!("{pid} can be traced: threads suspended, stacks taken")),
+        Err(error) => check(NAME, Health::Bad, error.to_string()),
     }
 }
 
@@ -134,11 +145,19 @@ fn tracing_scope() -> Check {
     match fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok().as_deref().map(str::trim) {
         None => check(NAME, Health::Good, "this kernel does not restrict ptrace"),
         Some("0") => check(NAME, Health::Good, "0: any process of the same user"),
-        Some("1") => check(NAME, Health::Good, "1: own children only, which is what the driver needs"),
+        Some("1") => check(
+            NAME,
+            Health::Good,
+            "kernel.yama.ptrace_scope is 1: own children only, which is what the driver needs; `waylay-randomizer \
+             --pid` of others needs root, `waylay-randomizer -- COMMAND` does not",
+        ),
         Some(other) => check(
             NAME,
             Health::Bad,
-            format!("{other}: needs CAP_SYS_PTRACE, or set kernel.yama.ptrace_scope to 1"),
+            format!(
+                "kernel.yama.ptrace_scope is {other}: no stacks, dumps and suspensions without CAP_SYS_PTRACE; set it \
+                 to 1 with sysctl"
+            ),
         ),
     }
 }

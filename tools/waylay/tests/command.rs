@@ -75,6 +75,21 @@ fn every_command_answers_with_one_object() {
     assert_eq!(object(&["replay", &failure, "--duration", "20s"], 1)["reproduced"], 1);
     let bound = object(&["bound", "pct", "-n", "4", "-k", "100", "-d", "2"], 0);
     assert!((bound["per_run"].as_f64().expect("a number") - 1.0 / 400.0).abs() < 1e-12, "{bound}");
+    let times = ["--min-test", "40us", "--max-period", "3ms", "--max-suspend", "1ms"];
+    let randomizer = |threads: &str, more: &[&str], code: i32| {
+        object(&[&["bound", "randomizer", "--threads", threads], &times[..], more].concat(), code)
+    };
+    let bound = randomizer("4", &["--iterations", "1000"], 0);
+    // 1/(2·4) of 40 us in 4 ms, and 1 - (1 - p)^1000.
+    assert!((bound["per_run"].as_f64().expect("a number") - 0.00125).abs() < 1e-15, "{bound}");
+    assert!((bound["after_iterations"].as_f64().expect("a number") - 0.713_77).abs() < 1e-4, "{bound}");
+    assert_eq!(
+        (number(&bound["iterations_needed"]), list(&bound["assumptions"]).len()),
+        (2396, 6),
+        "{bound}"
+    );
+    assert!(text(&randomizer("1", &[], 2)["error"]).contains("at least 2"));
+    assert!(text(&randomizer("2", &["--confidence", "1"], 2)["error"]).contains("between 0 and 1"));
     assert!(text(&object(&["config", "default"], 0)["config"]).contains("[[scenario]]"));
     assert!(text(&object(&["config", "show", "waylay.toml"], 0)["config"]).contains("max-failures = 1"));
     let made = object(&["new", "bank", "--lang", "c"], 0);
@@ -218,4 +233,26 @@ fn on_a_terminal_a_line_about_progress_comes_every_few_seconds() {
     let shown = String::from_utf8_lossy(&shown);
     let line = shown.lines().find(|line| line.starts_with("[00:00:0")).unwrap_or_else(|| panic!("{shown}"));
     assert!(line.contains("healthy: ") && line.contains("/s), 0 failures"), "{line}");
+}
+
+#[test]
+fn doctor_says_whether_a_process_can_be_suspended_and_who_is_in_the_way() {
+    let place = Workplace::new();
+    let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("sleep starts");
+    let pid = child.id().to_string();
+    let free = place.waylay(&["doctor", "--pid", &pid]);
+    // SAFETY: the request takes no memory.
+    let traced = unsafe { libc::ptrace(libc::PTRACE_SEIZE, child.id() as i32, 0_usize, 0_usize) };
+    let held = place.waylay(&["doctor", "--pid", &pid]);
+    let own = place.waylay(&["doctor", "--pid", &std::process::id().to_string()]);
+    let nobody = place.waylay(&["doctor", "--pid", "1073741822"]);
+    child.kill().expect("our child");
+    child.wait().expect("our child");
+    assert_eq!((free.code(), traced), (Some(0), 0), "{}", free.stdout);
+    assert!(free.stdout.contains("can be traced") && free.stdout.contains("ptrace scope"), "{}", free.stdout);
+    assert_eq!((held.code(), own.code(), nobody.code()), (Some(2), Some(2), Some(2)));
+    let us = format!("(process {})", std::process::id());
+    assert!(held.stdout.contains("is traced by") && held.stdout.contains(&us), "{}", held.stdout);
+    assert!(own.stdout.contains("is an ancestor"), "{}", own.stdout);
+    assert!(nobody.stdout.contains("there is no process"), "{}", nobody.stdout);
 }
