@@ -3,7 +3,8 @@
 import json
 import sys
 
-SEEDED = {"deadlock": "deadlock", "assert": "assert", "panic": "assert", "crash": "crash", "exception": "assert"}
+SEEDED = {"deadlock": "deadlock", "assert": "assert", "panic": "assert", "crash": "crash", "exception": "assert",
+          "lease": "assert"}
 
 summary = json.load(open(sys.argv[1], encoding="utf-8"))
 code = int(sys.argv[2])
@@ -22,6 +23,13 @@ if found != SEEDED:
 if summary["campaign"]["problems"]:
     problems.append(f"did not run: {summary['campaign']['problems']}")
 problems += [f"{name} ran no iteration" for name, count in iterations.items() if count == 0]
+for scenario in summary["campaign"]["scenarios"]:
+    if scenario["mode"] == "randomized":
+        if not scenario["randomizer"]["suspensions"]:
+            problems.append(f"{scenario['name']}: no thread was suspended")
+        problems += [f"{test['name']}: no bound" for test in scenario["tests"] if not test.get("bound")]
+if not any(scenario["mode"] == "randomized" for scenario in summary["campaign"]["scenarios"]):
+    problems.append("no scenario was randomized")
 for failure in summary["failures"]:
     if not failure["replay"].startswith("waylay replay "):
         problems.append(f"no replay line for {failure['test']}")

@@ -131,7 +131,7 @@ fn without_arguments_the_default_mix_runs_and_finds_its_bugs() {
     let json = ran.json();
     let names: Vec<&str> =
         list(&json["campaign"]["scenarios"]).iter().map(|scenario| text(&scenario["name"])).collect();
-    assert_eq!(names, ["libraries", "seeded-bugs"], "{json:#}");
+    assert_eq!(names, ["libraries", "seeded-bugs", "late-threads"], "{json:#}");
     assert!(!list(&json["failures"]).is_empty());
     let test =
         |name: &str| list(&json["campaign"]["scenarios"][0]["tests"]).iter().any(|test| test["name"] == name);

@@ -86,7 +86,7 @@ fn print_table(numbers: &RandomizerNumbers, answer: &Answer) {
     if let (Some(iterations), Some(after)) = (answer.iterations, answer.after_iterations) {
         row(format!("found in {iterations}"), at_least(after));
     }
-    println!();
+    println!("");
     for (threads, per_run) in &answer.by_threads {
         row(format!("with {threads} threads"), chance(*per_run));
     }
