@@ -97,17 +97,25 @@ pub(crate) fn watch_for_exit_alone() {
 /// What a signal handler knows.
 pub(crate) struct FatalSignal<'a> {
     pub(crate) signal: u32,
+    /// The process that sent it; none when an instruction or a timer caused it.
+    pub(crate) sender: Option<u32>,
+    /// Whether it is one by which programs are asked to end.
+    pub(crate) is_request: bool,
     pub(crate) address: u64,
     pub(crate) message: &'a [u8],
     pub(crate) siginfo: &'a [u8],
     pub(crate) machine: &'a [u8],
 }
 
-/// Reports a fatal signal and waits for the end: the process is the driver's now. Returns only in a process that a
-/// test forked, where the signal has its default action again.
+/// Reports a fatal signal and waits for the end: the process is the driver's now. Returns when it was a request that
+/// somebody else made, and in a process that a test forked, where the signal has its default action again.
 pub(crate) fn on_fatal_signal(signal: &FatalSignal<'_>) {
-    if std::process::id() != HOST.load(Ordering::Acquire) {
-        sys::restore_default_action(signal.signal);
+    let host = HOST.load(Ordering::Acquire);
+    if std::process::id() != host {
+        sys::take_default_action(signal);
+        return;
+    }
+    if signal.is_request && signal.sender != Some(host) {
         return;
     }
     report(Report {

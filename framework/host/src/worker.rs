@@ -74,3 +74,6 @@ pub(crate) fn run(
     }
     done.store(&slot.state);
 }
+
+#[cfg(test)]
+mod tests;

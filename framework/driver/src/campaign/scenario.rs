@@ -297,6 +297,17 @@ impl Progress {
 }
 
 impl Assignment {
+    /// The iteration that a worker is in. In a replay the page goes on counting while one is run again and again.
+    pub(crate) fn iteration(&self, slot: usize, layout: &Layout) -> u64 {
+        let plan = self.slots.get(slot).and_then(|(test, worker)| {
+            self.plans[*test].workers.get(*worker as usize).filter(|plan| plan.repeat)
+        });
+        plan.map_or_else(
+            || layout.workers[slot].iteration.load(Ordering::Relaxed),
+            |plan| plan.first_iteration,
+        )
+    }
+
     /// What every worker is doing.
     pub(crate) fn views(&self, layout: &Layout, clock: &Clock) -> Vec<WorkerView> {
         let now = clock.now();
@@ -309,7 +320,7 @@ impl Assignment {
                 worker: *worker,
                 tid: words.tid.load(Ordering::Relaxed),
                 state: format!("{state:?}").to_lowercase(),
-                iteration: words.iteration.load(Ordering::Relaxed),
+                iteration: self.iteration(slot, layout),
                 for_ms: clock.duration(now.since(entered)).as_millis() as u64,
             }
         };

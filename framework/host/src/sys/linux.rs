@@ -12,9 +12,31 @@ use waylay_page::SharedHandle;
 
 use crate::fatal::{FatalSignal, note_thread_of_test, on_fatal_signal};
 
-/// Signals whose default action ends the process and that a bug in a test can cause.
-const FATAL: [c_int; 7] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
+/// Signals whose default action ends the process and that a bug in a test can cause. SIGPIPE is not among them: Rust
+/// programs ignore it.
+const FATAL: [c_int; 17] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGABRT,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+];
+
+/// Signals by which people and service managers ask a program to end. When they reach the host, too, because all
+/// processes of a service are asked, it is the driver that ends everything in order.
+const REQUESTS: [c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
 /// Signal stack of each thread: the kernel's frame with AVX-512 state takes almost 4 KiB, our handler copies another
 /// 4 KiB, and unoptimised builds are generous with stack.
@@ -256,6 +278,12 @@ pub(crate) fn install_fatal_handlers() {
         // SAFETY: the action is complete and its handler is async-signal-safe (see `fatal`).
         unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
     }
+    // A request that is not for us interrupts nothing.
+    action.sa_flags |= libc::SA_RESTART;
+    for signal in REQUESTS {
+        // SAFETY: as above.
+        unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
+    }
 }
 
 /// Signal stacks of threads that ended, for the next ones.
@@ -333,7 +361,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
     let mut machine = [0u8; size_of::<libc::ucontext_t>() + FPREGS_BYTES];
     // SAFETY: the kernel hands a signal handler with SA_SIGINFO valid siginfo and ucontext; `fpregs` is null or points
     // to the FXSAVE area inside the same signal frame.
-    let (siginfo, address, machine_len) = unsafe {
+    let (siginfo, address, sender, machine_len) = unsafe {
         let ucontext = context.cast::<libc::ucontext_t>();
         std::ptr::copy_nonoverlapping(
             context.cast::<u8>(),
@@ -350,22 +378,31 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
             }
         }
         let bytes = std::slice::from_raw_parts(info.cast::<u8>(), size_of::<libc::siginfo_t>());
-        (bytes, (*info).si_addr() as u64, length)
+        let sender = ((*info).si_code <= 0).then(|| (*info).si_pid() as u32);
+        (bytes, (*info).si_addr() as u64, sender, length)
     };
     let faulted = matches!(signal, libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE);
     on_fatal_signal(&FatalSignal {
         signal: signal as u32,
-        address: if faulted { address } else { 0 },
+        sender,
+        is_request: REQUESTS.contains(&signal),
+        address: if faulted && sender.is_none() { address } else { 0 },
         message: if signal == libc::SIGABRT { abort_message() } else { &[] },
         siginfo,
         machine: &machine[..machine_len],
     });
 }
 
-/// The next such signal ends the process. A fault comes again when the handler returns; `abort` raises again itself.
-pub(crate) fn restore_default_action(signal: u32) {
-    // SAFETY: resets the disposition of one signal.
-    unsafe { libc::signal(signal as c_int, libc::SIG_DFL) };
+/// Gives the signal its default action again, which ends the process. A fault comes again when the handler returns; what
+/// was sent is sent again.
+pub(crate) fn take_default_action(signal: &FatalSignal<'_>) {
+    // SAFETY: resets the disposition of one signal, and sends it to this thread; both may be done in a handler.
+    unsafe {
+        libc::signal(signal.signal as c_int, libc::SIG_DFL);
+        if signal.address == 0 {
+            libc::raise(signal.signal as c_int);
+        }
+    }
 }
 
 /// What libc said before it aborted.
