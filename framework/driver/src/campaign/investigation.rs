@@ -113,7 +113,7 @@ impl<'a> Scene<'a> {
     /// What happened to a worker slot, as the page shows it.
     fn occurrence_of_slot(&self, slot: Option<usize>, seed: Seed) -> Occurrence {
         let worker = slot.and_then(|slot| self.assignment.slots.get(slot)).map(|(_, worker)| *worker);
-        let iteration = slot.map_or(0, |slot| self.layout.workers[slot].iteration.load(Ordering::Relaxed));
+        let iteration = slot.map_or(0, |slot| self.assignment.iteration(slot, self.layout));
         self.occurrence(worker, iteration, seed)
     }
 
@@ -141,7 +141,7 @@ impl<'a> Scene<'a> {
     fn seed_of_slot(&self, slot: usize, seed: Seed) -> Seed {
         let Some((test, worker)) = self.assignment.slots.get(slot) else { return seed };
         let mut rng = seed.worker(&self.assignment.plans[*test].name, *worker);
-        rng.begin(self.layout.workers[slot].iteration.load(Ordering::Relaxed));
+        rng.begin(self.assignment.iteration(slot, self.layout));
         rng.iteration_seed()
     }
 }
@@ -283,7 +283,11 @@ impl Investigator {
             };
             (Kind::Crash, format!("crash {signal}"), what)
         } else {
-            (Kind::Crash, format!("crash {signal}"), format!("{signal} at address {:#x}", received.address))
+            let what = match &crash {
+                Some(crash) if crash.fault_address.is_none() => format!("{signal} was raised or sent"),
+                _ => format!("{signal} at address {:#x}", received.address),
+            };
+            (Kind::Crash, format!("crash {signal}"), what)
         };
         let test = scene.test_of_received(received).or_else(|| self.guess_test(scene, frames));
         let name = scene.test_name(test).unwrap_or_else(|| "the host".to_owned());
@@ -626,18 +630,11 @@ fn aborted_by_cpp_runtime(frames: &[Frame]) -> bool {
     ["libstdc++", "libc++"].iter().any(|runtime| module.contains(runtime))
 }
 
-/// What the C++ runtime printed before it aborted. The words come through a pipe, so they may come a little late.
+/// What the C++ runtime printed before it aborted: it is in the pipe, but perhaps not read yet.
 fn last_words(log: &HostLog) -> Option<String> {
-    const PATIENCE: u32 = 20;
-    let mut words = None;
-    for _ in 0..PATIENCE {
-        words = terminate_message(&log.tail());
-        if words.as_deref().is_some_and(|words| words.contains("what():")) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    words
+    const CATCH_UP: Duration = Duration::from_secs(2);
+    log.catch_up(CATCH_UP);
+    terminate_message(&log.tail())
 }
 
 /// What libstdc++ prints before it aborts, on one line. When several threads came to that, nothing says which of the

@@ -6,6 +6,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::sys::{AsPipe, PipeLevel, wait_until_readable};
 
 /// How much of the end is kept at hand for a failure's evidence.
 const TAIL_BYTES: usize = 32 * 1024;
@@ -23,6 +26,8 @@ struct Inner {
     written: u64,
     limit: u64,
     tail: VecDeque<u8>,
+    /// What the running host prints into.
+    pipes: Vec<PipeLevel>,
     problem: Option<LogError>,
 }
 
@@ -36,19 +41,14 @@ impl HostLog {
             written: 0,
             limit: limit.max(2),
             tail: VecDeque::with_capacity(TAIL_BYTES),
+            pipes: Vec::new(),
             problem: None,
         }))))
     }
 
     /// Adds what a host printed.
     pub(crate) fn append(&self, bytes: &[u8]) {
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.remember(bytes);
-        if let Err(source) = inner.write(bytes) {
-            let path = inner.path.clone();
-            inner.file = None;
-            inner.problem = Some(LogError { path, source });
-        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
     }
 
     /// The end of the log.
@@ -61,7 +61,22 @@ impl HostLog {
     /// Begins a new host: the tail of an earlier one would be taken for its words.
     pub(crate) fn begin_host(&self, pid: u32) {
         self.append(format!("--- host {pid} ---\n").as_bytes());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).tail.clear();
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.tail.clear();
+        inner.pipes.clear();
+    }
+
+    /// Waits until what the host has printed so far was read, on a busy machine too; not longer than `limit`, because a
+    /// host may print faster than anybody reads.
+    pub(crate) fn catch_up(&self, limit: Duration) {
+        let began = Instant::now();
+        let behind = || {
+            let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            !inner.pipes.iter().all(PipeLevel::is_empty)
+        };
+        while behind() && began.elapsed() < limit {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// The problem that stopped the log from being written, once.
@@ -70,14 +85,20 @@ impl HostLog {
     }
 
     /// Copies everything from `source` on a thread of its own until its end, which is the thread's.
-    pub(crate) fn follow(&self, mut source: impl Read + Send + 'static) -> Option<JoinHandle<()>> {
+    pub(crate) fn follow(&self, mut source: impl Read + AsPipe + Send + 'static) -> Option<JoinHandle<()>> {
         let log = self.clone();
+        if let Ok(level) = PipeLevel::of(&source) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).pipes.push(level);
+        }
         let copy = move || {
             let mut buffer = [0; 16 * 1024];
             loop {
+                wait_until_readable(&source);
+                // Read under the lock: what is not in the pipe any more is then in the log for everybody who looks.
+                let mut inner = log.0.lock().unwrap_or_else(PoisonError::into_inner);
                 match source.read(&mut buffer) {
                     Ok(0) => break,
-                    Ok(count) => log.append(&buffer[..count]),
+                    Ok(count) => inner.append(&buffer[..count]),
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                     Err(_) => break,
                 }
@@ -92,6 +113,14 @@ impl HostLog {
 }
 
 impl Inner {
+    fn append(&mut self, bytes: &[u8]) {
+        self.remember(bytes);
+        if let Err(source) = self.write(bytes) {
+            self.file = None;
+            self.problem = Some(LogError { path: self.path.clone(), source });
+        }
+    }
+
     fn remember(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
         let excess = (self.tail.len() + bytes.len()).saturating_sub(TAIL_BYTES);
@@ -134,6 +163,35 @@ mod tests {
         assert!(fs::read_to_string(&path).unwrap().ends_with("line 9999\n"));
         assert!(log.tail().ends_with("line 9999\n"));
         assert!(log.tail().len() <= TAIL_BYTES);
+    }
+
+    /// A reader that has no processor for a while, as on a busy machine.
+    struct Delayed(std::io::PipeReader);
+
+    impl Read for Delayed {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            std::thread::sleep(Duration::from_millis(300));
+            self.0.read(buffer)
+        }
+    }
+
+    impl AsPipe for Delayed {
+        fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+
+    #[test]
+    fn what_was_printed_before_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = HostLog::create(&folder.path().join("host.log"), 10_000).unwrap();
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let following = log.follow(Delayed(reader)).unwrap();
+        writer.write_all(b"last words\n").unwrap();
+        log.catch_up(Duration::from_secs(60));
+        assert_eq!(log.tail(), "last words\n");
+        drop(writer);
+        following.join().unwrap();
     }
 
     #[test]

@@ -86,7 +86,10 @@ impl HostCommand {
         let text = serde_json::to_vec(&plan(i64::from(sys::raw(&writer))))?;
         drop(writer);
         let sent = child.stdin.take().expect("stdin is piped").write_all(&text);
-        if let Err(error) = sent {
+        // A host that was killed before it read its plan is one that vanished, as at any other moment of its life.
+        if let Err(error) = sent
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
             sys::kill_group(&child);
             let _ = child.wait();
             return Err(error);
@@ -298,6 +301,40 @@ impl Drop for HostProcess {
     fn drop(&mut self) {
         if !self.kept {
             self.kill();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The plan does not fit a pipe, so that writing it ends only when its reader is gone.
+    #[test]
+    fn a_host_that_dies_before_it_reads_its_plan_has_vanished_and_is_no_error_of_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = HostLog::create(&folder.path().join("host.log"), 10_000).unwrap();
+        let command = HostCommand { executable: "/bin/true".into(), control: None };
+        let test = |number: usize| TestPlan {
+            plugin: 0,
+            name: format!("test {number} {}", "x".repeat(1000)),
+            params: BTreeMap::new(),
+            workers: Vec::new(),
+            contained: None,
+            combiner: None,
+        };
+        let task = HostTask {
+            seed: Seed::new(1),
+            plugins: Vec::new(),
+            tests: (0..500).map(test).collect(),
+            keep_when_orphaned: false,
+        };
+        let mut host = command.start(task, &Clock::calibrate(), &log, None).unwrap();
+        let began = Instant::now();
+        while host.ended().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it is not seen to have ended");
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Linux: process groups, inherited descriptors, signals.
 
 use std::io;
+pub(crate) use std::os::fd::AsFd as AsPipe;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
@@ -32,6 +33,30 @@ pub(crate) fn prepare(command: &mut Command, inherited: Vec<RawFd>) {
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
     Ok((reader.into(), writer.into()))
+}
+
+/// A look into a pipe that somebody else reads.
+pub(crate) struct PipeLevel(OwnedFd);
+
+impl PipeLevel {
+    pub(crate) fn of(pipe: &impl AsPipe) -> io::Result<PipeLevel> {
+        pipe.as_fd().try_clone_to_owned().map(PipeLevel)
+    }
+
+    /// Whether everything that was written has been read.
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the descriptor is ours, and the answer fits the place it is given.
+        let asked = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::FIONREAD, &mut bytes) };
+        asked != 0 || bytes == 0
+    }
+}
+
+/// Waits until a read from the pipe would not wait: there is something, or its end.
+pub(crate) fn wait_until_readable(pipe: &impl AsPipe) {
+    let mut wanted = libc::pollfd { fd: pipe.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor, which the caller keeps open. An interrupted wait is only an early one.
+    unsafe { libc::poll(&mut wanted, 1, -1) };
 }
 
 pub(crate) fn raw(fd: &impl AsRawFd) -> RawFd {
@@ -95,6 +120,15 @@ pub(crate) fn signal_name(signal: i32) -> String {
         (libc::SIGTERM, "SIGTERM"),
         (libc::SIGSYS, "SIGSYS"),
         (libc::SIGXCPU, "SIGXCPU"),
+        (libc::SIGXFSZ, "SIGXFSZ"),
+        (libc::SIGALRM, "SIGALRM"),
+        (libc::SIGVTALRM, "SIGVTALRM"),
+        (libc::SIGPROF, "SIGPROF"),
+        (libc::SIGUSR1, "SIGUSR1"),
+        (libc::SIGUSR2, "SIGUSR2"),
+        (libc::SIGIO, "SIGIO"),
+        (libc::SIGPWR, "SIGPWR"),
+        (libc::SIGSTKFLT, "SIGSTKFLT"),
     ];
     known
         .iter()
