@@ -1,5 +1,6 @@
 //! A campaign: scenarios one after the other, each supervised to its end, with everything on disk.
 
+mod deadline;
 mod disturbance;
 mod hang;
 mod investigation;

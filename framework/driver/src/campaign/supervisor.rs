@@ -11,6 +11,7 @@ use waylay_evidence::{CrashContext, DumpLimits, ProcessId};
 use waylay_host::event::Event;
 use waylay_page::{Clock, Command, HostPhase, TestPhase, Ticks, WorkerState};
 
+use super::deadline::Deadline;
 use super::disturbance::Disturbance;
 use super::hang::{self, Suspect, Verdict};
 use super::investigation::{Draft, Investigator, Scene};
@@ -99,9 +100,9 @@ impl Supervisor<'_> {
     /// Runs the scenario until `deadline`, until its tests are done, or until the user wants to stop.
     pub(crate) fn run(&mut self, scenario: Scenario, deadline: Option<Instant>) -> Result<(), CampaignError> {
         let began = Instant::now();
-        let deadline = [deadline, scenario.duration.map(|time| began + time)].into_iter().flatten().min();
+        let mut deadline = Deadline::new(deadline, scenario.duration);
         let mut progress = Progress::new(scenario);
-        self.run_to_the_end(&mut progress, began, deadline)?;
+        self.run_to_the_end(&mut progress, began, &mut deadline)?;
         self.attribute_leftovers(&progress)
     }
 
@@ -110,13 +111,12 @@ impl Supervisor<'_> {
         &mut self,
         progress: &mut Progress,
         began: Instant,
-        deadline: Option<Instant>,
+        deadline: &mut Deadline,
     ) -> Result<(), CampaignError> {
         let place = self.campaign.record.scenarios.len();
         self.campaign.record.scenarios.push(progress.record(Duration::ZERO, &self.clock, None));
         let mut fruitless = 0;
-        while progress.any_active() && !sys::interrupted() && deadline.is_none_or(|end| Instant::now() < end)
-        {
+        while progress.any_active() && !sys::interrupted() && !deadline.is_over(Instant::now()) {
             if self.enough() {
                 break;
             }
@@ -168,7 +168,8 @@ impl Supervisor<'_> {
             }
             if test.retired.is_none() && test.test.leaks {
                 let began = Instant::now();
-                self.run_to_the_end(&mut progress.alone(test), began, Some(began + ALONE))?;
+                let mut deadline = Deadline::new(Some(until), Some(ALONE));
+                self.run_to_the_end(&mut progress.alone(test), began, &mut deadline)?;
             }
         }
         let attributed = self.failures.total_of(Kind::Leak) > before;
@@ -217,9 +218,12 @@ impl Supervisor<'_> {
         progress: &mut Progress,
         place: usize,
         began: Instant,
-        deadline: Option<Instant>,
+        deadline: &mut Deadline,
     ) -> Result<HostEnd, CampaignError> {
         loop {
+            if HostPhase::load(&session.host.layout().header.phase) >= HostPhase::Running {
+                deadline.tests_run(Instant::now());
+            }
             let bell = session.host.layout().header.doorbell.load(Ordering::Acquire);
             // Asked before the records are read: a record filled before the host died is then always seen.
             let status = session.host.ended();
@@ -266,8 +270,7 @@ impl Supervisor<'_> {
                 self.housekeep(session, progress, place, began)?;
             }
             self.tick(session, progress);
-            let over =
-                deadline.is_some_and(|end| Instant::now() >= end) || sys::interrupted() || self.enough();
+            let over = deadline.is_over(Instant::now()) || sys::interrupted() || self.enough();
             if over && session.cancelled_at.is_none() {
                 session.cancelled_at = Some(Instant::now());
                 session.host.cancel();
