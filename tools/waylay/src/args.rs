@@ -282,10 +282,10 @@ pub(crate) struct BoundOptions {
 pub(crate) enum BoundStrategy {
     /// Probabilistic concurrency testing.
     Pct(BoundNumbers),
-    /// Randomized stride scheduling.
-    Stride(BoundNumbers),
-    /// Random procrastination.
-    Rpro(BoundNumbers),
+    /// Randomized stride; the depth is the number of orders of event pairs that one run must get right.
+    Stride(StrideBoundNumbers),
+    /// As PCT, with all change points within a radius.
+    Rpro(RProBoundNumbers),
     /// Random suspension of threads from outside.
     Randomizer(RandomizerNumbers),
 }
@@ -329,7 +329,22 @@ pub(crate) struct BoundNumbers {
     /// Wanted probability of finding the bug.
     #[arg(long, default_value_t = 0.95)]
     pub(crate) confidence: f64,
-    /// Radius, for rpro.
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StrideBoundNumbers {
+    #[command(flatten)]
+    pub(crate) numbers: BoundNumbers,
+    /// Length of a thread divided by its greatest stride; else the greatest that the confidence and the runs allow.
+    #[arg(long)]
+    pub(crate) ratio: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RProBoundNumbers {
+    #[command(flatten)]
+    pub(crate) numbers: BoundNumbers,
+    /// Steps within which the change points lie.
     #[arg(long, default_value_t = 50)]
     pub(crate) radius: u64,
 }

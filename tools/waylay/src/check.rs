@@ -4,6 +4,8 @@ use serde_json::json;
 use waylay_driver::campaign::{self, Selection};
 use waylay_driver::config::Overrides;
 
+use waylay_driver::report::plural;
+
 use crate::args::CheckOptions;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
 use crate::run::{DEFAULT_CONFIG, colour, installation, load};
@@ -27,7 +29,8 @@ pub(crate) fn check(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> 
             "problems": mix.problems,
         }))?;
     } else if code == CLEAN {
-        println!("{} scenarios, {tests} tests, nothing wrong", mix.scenarios.len());
+        let scenarios = plural(mix.scenarios.len() as u64, "scenario");
+        println!("{scenarios}, {}, nothing wrong", plural(tests as u64, "test"));
     }
     Ok(code)
 }

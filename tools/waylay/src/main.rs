@@ -29,7 +29,10 @@ fn main() -> ExitCode {
     if given.nth(1).is_some_and(|first| first == "randomizer") {
         return waylay_randomizer::main(std::iter::once("waylay randomizer".into()).chain(given));
     }
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(answer) => return output::refuse(&answer),
+    };
     let json = arguments.json;
     let result = match arguments.command() {
         Command::Run(options) => run::run(&options, json),

@@ -61,6 +61,23 @@ impl Failed {
     }
 }
 
+/// Arguments that were not understood, or a question about them: prints what there is to say.
+pub(crate) fn refuse(answer: &clap::Error) -> ExitCode {
+    let _ = answer.print();
+    if !answer.use_stderr() {
+        return ExitCode::from(CLEAN);
+    }
+    // The arguments could not be parsed, so this one has to be looked for by hand; behind `--` it is the program's.
+    if std::env::args_os()
+        .skip(1)
+        .take_while(|argument| argument != "--")
+        .any(|argument| argument == "--json")
+    {
+        println!("{}", json!({ "error": answer.to_string().trim_end(), "exit_code": BAD_USAGE }));
+    }
+    ExitCode::from(BAD_USAGE)
+}
+
 /// Prints one machine-readable object on standard output.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failed> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Failed::Own(error.to_string()))?;

@@ -7,7 +7,7 @@ use waylay_dist::Seed;
 use waylay_driver::campaign::{self, LeakPolicy, LeakSettings, Options, Selection};
 use waylay_driver::catalog::Installation;
 use waylay_driver::config::{self, Loaded, Overrides, Pattern, Source};
-use waylay_driver::report::{Live, Silent, Terminal, count, summary_text};
+use waylay_driver::report::{Live, Silent, Terminal, count, plural, summary_text};
 use waylay_driver::store::{Campaign, Retention};
 
 use crate::args::RunOptions;
@@ -18,7 +18,7 @@ pub(crate) const DEFAULT_CONFIG: &str = include_str!("../../../configs/default.t
 
 /// How often a line about progress is written: people look at terminals, machines keep logs.
 const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
-const LINE_IN_LOG: Duration = Duration::from_secs(10);
+const LINE_IN_LOG: Duration = Duration::from_secs(5);
 /// Dumps of one campaign; each is a few hundred KiB.
 const DUMPS_PER_CAMPAIGN: u64 = 200;
 /// Longest time that something late is given to come back before it counts as stuck.
@@ -122,7 +122,8 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
     }
     if !arguments.quiet {
         let tests: usize = mix.scenarios.iter().map(|scenario| scenario.tests.len()).sum();
-        eprintln!("waylay: {} scenarios, {tests} tests, seed {}", mix.scenarios.len(), options.seed);
+        let scenarios = plural(mix.scenarios.len() as u64, "scenario");
+        eprintln!("waylay: {scenarios}, {}, seed {}", plural(tests as u64, "test"), options.seed);
     }
     let mut live = live(arguments.quiet);
     let summary = campaign::run(mix.scenarios, mix.problems, &installation, &options, live.as_mut())
@@ -140,10 +141,13 @@ fn describe_interrupted(interrupted: &waylay_driver::store::InterruptedCampaign)
         Some(record) => {
             let iterations: u64 = record.scenarios.iter().flat_map(|s| &s.tests).map(|t| t.iterations).sum();
             format!(
-                "the campaign {folder} was interrupted at {} after {} iterations; its {} failures are kept there",
+                "the campaign {folder} was interrupted at {} after {}; {} kept there",
                 record.updated.strftime("%Y-%m-%d %H:%M:%S UTC"),
-                count(iterations),
-                count(record.failures)
+                plural(iterations, "iteration"),
+                match record.failures {
+                    1 => "its one failure is".to_owned(),
+                    failures => format!("its {} failures are", count(failures)),
+                }
             )
         }
         None => format!("the campaign {folder} was interrupted before it wrote anything"),

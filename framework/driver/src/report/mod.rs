@@ -8,6 +8,5 @@ mod suspensions;
 
 pub use block::failure_block;
 pub use live::{Live, Silent, Terminal, Tick};
-pub(crate) use numbers::plural;
-pub use numbers::{count, span};
+pub use numbers::{count, plural, span};
 pub use summary::{FailureLine, Summary, summary_text};

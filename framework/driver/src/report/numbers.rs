@@ -16,7 +16,7 @@ pub fn count(number: u64) -> String {
 }
 
 /// `1 time`, `2 times`.
-pub(crate) fn plural(number: u64, word: &str) -> String {
+pub fn plural(number: u64, word: &str) -> String {
     format!("{} {word}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
