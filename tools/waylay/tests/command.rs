@@ -11,9 +11,9 @@ use std::process::Stdio;
 
 use support::{Workplace, is_alive, kill, list, number, text};
 
-const HEALTHY: &str = "[[scenario]]\nname = \"healthy\"\nduration = \"300ms\"\n\
-                       [[scenario.test]]\nplugin = \"waylay_faults\"\nname = \"nothing\"\n";
-const FAILING: &str = "[[scenario]]\nname = \"failing\"\nduration = \"5s\"\n\
+const HEALTHY: &str = "[[scenario]]\nname = \"healthy\"\nduration = \"280s\"\n\
+                       [[scenario.test]]\nplugin = \"waylay_faults\"\nname = \"nothing\"\niterations = 1000\n";
+const FAILING: &str = "[[scenario]]\nname = \"failing\"\nduration = \"280s\"\n\
                        [[scenario.test]]\nplugin = \"waylay_faults\"\nname = \"assert\"\nmax-failures = 1\nworkers = 1\n";
 
 #[test]
@@ -72,7 +72,7 @@ fn every_command_answers_with_one_object() {
     assert!(object(&["list", "waylay.toml"], 0)["plugins"].is_object());
     assert!(list(&object(&["doctor"], 0)["checks"]).len() > 5);
     assert_eq!(object(&["doctor", "waylay_faults"], 0)["checks"][0]["health"], "good");
-    assert_eq!(object(&["replay", &failure, "--duration", "20s"], 1)["reproduced"], 1);
+    assert_eq!(object(&["replay", &failure, "--duration", "280s"], 1)["reproduced"], 1);
     let bound = object(&["bound", "pct", "-n", "4", "-k", "100", "-d", "2"], 0);
     assert!((bound["per_run"].as_f64().expect("a number") - 1.0 / 400.0).abs() < 1e-12, "{bound}");
     let times = ["--min-test", "40us", "--max-period", "3ms", "--max-suspend", "1ms"];
@@ -95,6 +95,13 @@ fn every_command_answers_with_one_object() {
     let made = object(&["new", "bank", "--lang", "c"], 0);
     assert!(list(&made["files"]).len() > 2 && place.path().join("bank").is_dir(), "{made}");
     assert!(text(&object(&["run", "no-such-file.toml"], 2)["error"]).contains("no-such-file.toml"));
+    // Also when the arguments themselves are not understood.
+    for wrong in
+        [&["no-such-command"][..], &["run", "--no-such-option"], &["new"], &["run", "--duration", "soon"]]
+    {
+        let answer = object(wrong, 2);
+        assert!(!text(&answer["error"]).is_empty() && number(&answer["exit_code"]) == 2, "{answer}");
+    }
 }
 
 #[test]
@@ -126,7 +133,7 @@ fn what_is_printed_for_people_says_what_there_is() {
 #[test]
 fn without_arguments_the_default_mix_runs_and_finds_its_bugs() {
     let place = Workplace::new();
-    let ran = place.waylay(&["--duration", "3s", "--json"]);
+    let ran = place.waylay(&["--duration", "8s", "--json"]);
     assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
     let json = ran.json();
     let names: Vec<&str> =
@@ -149,7 +156,7 @@ fn relative_plugins_are_found_from_the_config_and_by_a_replay() {
     for plugin in ["libmine.so", "./libmine.so", "mine"] {
         place.write(
             "waylay.toml",
-            &format!("[[scenario]]\nname = \"s\"\nduration = \"5s\"\n[[scenario.test]]\nplugin = \"{plugin}\"\nworkers = 1\niterations = 3\nmax-failures = 0\n"),
+            &format!("[[scenario]]\nname = \"s\"\nduration = \"280s\"\n[[scenario.test]]\nplugin = \"{plugin}\"\nworkers = 1\niterations = 3\nmax-failures = 0\n"),
         );
         let ran = place.run(1, &[]);
         let failure = ran.failure("mine", "probe");
@@ -164,7 +171,7 @@ fn relative_plugins_are_found_from_the_config_and_by_a_replay() {
             "replay",
             &failure.folder.display().to_string(),
             "--duration",
-            "10s",
+            "280s",
             "--json",
         ]);
         assert_eq!(replayed.code(), Some(1), "{plugin}: {}", replayed.stderr);
@@ -175,7 +182,7 @@ fn relative_plugins_are_found_from_the_config_and_by_a_replay() {
 #[test]
 fn a_hung_process_is_kept_for_a_debugger() {
     let place = Workplace::with(
-        "[defaults]\nhang-timeout = \"300ms\"\nmax-failures = 1\n[[scenario]]\nname = \"hang\"\nduration = \"20s\"\n\
+        "[defaults]\nhang-timeout = \"300ms\"\nmax-failures = 1\n[[scenario]]\nname = \"hang\"\nduration = \"280s\"\n\
          [[scenario.test]]\nplugin = \"waylay_faults_c\"\nname = \"deadlock\"\n",
     );
     let ran = place.run(1, &["--keep-hung"]);
@@ -216,8 +223,9 @@ fn a_closed_terminal_is_no_reason_to_fail() {
 }
 
 #[test]
-fn on_a_terminal_a_line_about_progress_comes_every_few_seconds() {
-    let place = Workplace::with(&HEALTHY.replace("300ms", "5s"));
+fn a_line_about_progress_comes_every_few_seconds_on_a_terminal_and_without_one() {
+    let place = Workplace::with(&HEALTHY.replace("280s", "8s").replace("iterations = 1000\n", ""));
+    let without = place.start(&["run", "waylay.toml"]);
     let (mut master, mut slave) = (0, 0);
     let nothing = std::ptr::null_mut();
     // SAFETY: two places for the answer; the rest may be null.
@@ -230,9 +238,43 @@ fn on_a_terminal_a_line_about_progress_comes_every_few_seconds() {
     // A terminal that nobody writes to any more ends in an error.
     let _ = master.read_to_end(&mut shown);
     assert_eq!(child.wait().expect("our child").code(), Some(0));
-    let shown = String::from_utf8_lossy(&shown);
-    let line = shown.lines().find(|line| line.starts_with("[00:00:0")).unwrap_or_else(|| panic!("{shown}"));
-    assert!(line.contains("healthy: ") && line.contains("/s), 0 failures"), "{line}");
+    for shown in [String::from_utf8_lossy(&shown).into_owned(), without.finish().stderr] {
+        let line = shown.lines().find(|line| line.starts_with("[00:0")).unwrap_or_else(|| panic!("{shown}"));
+        assert!(line.contains("healthy: ") && line.contains("/s), 0 failures"), "{line}");
+    }
+}
+
+/// The numbers of an iteration are those of its draws and of its seed, from which threads that it starts draw.
+#[test]
+fn a_replay_repeats_the_seed_of_the_iteration_that_failed() {
+    let place = Workplace::new();
+    place.compile(
+        "unlucky",
+        "static int32_t iterate(probe *self, waylay_context *worker) {\n\
+           usleep(100);\n\
+           if (self->services->seed(worker) % 16 != 3) return WAYLAY_OK;\n\
+           waylay_fail(self->services, worker, \"unlucky\");\n\
+           return WAYLAY_FAILED;\n\
+         }",
+    );
+    place.write(
+        "waylay.toml",
+        "seed = 5\n[[scenario]]\nname = \"s\"\nduration = \"280s\"\n\
+         [[scenario.test]]\nplugin = \"unlucky\"\nworkers = 1\nmax-failures = 1\n",
+    );
+    let failure = place.run(1, &[]).failure("unlucky", "probe");
+    let folder = failure.folder.display().to_string();
+    let replayed = place.waylay(&["replay", &folder, "--times", "5", "--duration", "280s", "--json"]);
+    assert_eq!(replayed.code(), Some(1), "{}", replayed.stderr);
+    let json = replayed.json();
+    assert_eq!((number(&json["reproduced"]), number(&json["iterations"])), (5, 5), "{}", replayed.stderr);
+    // What the replay found can be replayed in turn.
+    let again = std::path::PathBuf::from(text(&json["folder"])).join("failures").join(failure.signature());
+    for occurrence in list(&support::Failure::read(&again).json["occurrences"]) {
+        for what in ["iteration", "seed"] {
+            assert_eq!(occurrence[what], failure.json["occurrences"][0][what], "{what}");
+        }
+    }
 }
 
 #[test]

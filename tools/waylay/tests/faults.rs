@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{Failure, Running, Workplace, hosts_of, is_alive, kill, list, number, text};
 
-/// How often a host is killed. The same passes with 100.
-const HOST_KILLS: u32 = 25;
+/// How often a host is killed.
+const HOST_KILLS: u32 = 100;
 /// How often a driver is killed, each at another moment of its life.
 const DRIVER_KILLS: u64 = 20;
 
-/// Fails in every thousandth iteration, about a hundred times a second.
+/// Fails in every hundredth iteration, about a hundred times a second.
 const FAILING_NOW_AND_THEN: &str = "static int32_t iterate(probe *self, waylay_context *worker) {\n\
     static _Atomic unsigned count;\n\
     usleep(100);\n\
@@ -183,12 +183,18 @@ fn evidence_that_waits_for_a_decision_survives_the_driver() {
 /// Logs its life; an iteration takes a moment.
 const IDLE: &str = "static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker; usleep(1000); return WAYLAY_OK; }";
 
+/// One iteration at least: a campaign in which nothing ran is not clean.
 fn until_it_runs(running: &Running, place: &Workplace) {
     running.until("a test that runs", |_| {
-        place.campaigns("waylay-out").first().is_some_and(|campaign| {
-            fs::read_to_string(campaign.join("host.log")).unwrap_or_default().contains("started")
-        })
+        place.campaigns("waylay-out").first().is_some_and(|campaign| iterations_in(campaign) > 0)
     });
+}
+
+/// What the campaign has written about its first test so far.
+fn iterations_in(campaign: &Path) -> u64 {
+    let record = fs::read_to_string(campaign.join("campaign.json")).unwrap_or_default();
+    let record: Value = serde_json::from_str(&record).unwrap_or_default();
+    record["scenarios"][0]["tests"][0]["iterations"].as_u64().unwrap_or(0)
 }
 
 #[test]
@@ -197,8 +203,6 @@ fn a_signal_ends_the_campaign_in_order() {
         let place = place_with("idle", IDLE, "");
         let running = place.start(&["run", "waylay.toml", "--json"]);
         until_it_runs(&running, &place);
-        // One iteration at least: a campaign in which nothing ran is not clean.
-        std::thread::sleep(Duration::from_millis(100));
         running.signal(signal);
         let ran = running.finish();
         assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
@@ -214,6 +218,23 @@ fn a_signal_ends_the_campaign_in_order() {
     }
 }
 
+/// A service manager asks all processes of a service to end, the hosts too: that is no failure of the tests.
+#[test]
+fn a_signal_to_everybody_ends_the_campaign_in_order() {
+    let place = place_with("idle", IDLE, "");
+    let running = place.start(&["run", "waylay.toml", "--json"]);
+    until_it_runs(&running, &place);
+    for host in running.hosts() {
+        // SAFETY: a plain call.
+        unsafe { libc::kill(host, libc::SIGTERM) };
+    }
+    running.signal(libc::SIGTERM);
+    let ran = running.finish();
+    assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
+    assert_eq!(number(&ran.json()["campaign"]["hosts"]), 1, "{}", ran.stderr);
+    assert!(ran.host_log().contains("] ended"), "{}", ran.host_log());
+}
+
 #[test]
 fn a_second_signal_ends_it_at_once() {
     // The first signal alone would take as long as the test takes to be cancelled, which is for ever.
@@ -224,11 +245,7 @@ fn a_second_signal_ends_it_at_once() {
     let running = place.start(&["run", "waylay.toml"]);
     running.until("a campaign", |_| !place.campaigns("waylay-out").is_empty());
     let campaign = place.campaigns("waylay-out").remove(0);
-    running.until("progress", |_| {
-        let record = fs::read_to_string(campaign.join("campaign.json")).unwrap_or_default();
-        let record: Value = serde_json::from_str(&record).unwrap_or_default();
-        record["scenarios"][0]["tests"][0]["iterations"].as_u64().is_some_and(|iterations| iterations > 0)
-    });
+    running.until("progress", |_| iterations_in(&campaign) > 0);
     let hosts = hosts_of(running.pid());
     running.signal(libc::SIGINT);
     std::thread::sleep(Duration::from_millis(200));
@@ -243,7 +260,7 @@ fn a_second_signal_ends_it_at_once() {
 #[test]
 fn a_full_disk_is_an_error_that_names_the_path() {
     let place = Workplace::with(
-        "[defaults]\nmax-failures = 0\n[[scenario]]\nname = \"s\"\nduration = \"60s\"\n\
+        "[defaults]\nmax-failures = 0\n[[scenario]]\nname = \"s\"\nduration = \"280s\"\n\
          [[scenario.test]]\nplugin = \"waylay_faults\"\nname = \"fail-differently\"\n",
     );
     let disk = place.path().join("disk");

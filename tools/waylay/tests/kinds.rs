@@ -59,7 +59,7 @@ const REPORTED: [Expected; 6] = [
 /// does not runs two iterations, which both fail. The second uncaught exception has a scenario of its own: of two that
 /// come at once, the C++ runtime names only the first.
 fn sudden() -> String {
-    let scenario = |name: &str| format!("[[scenario]]\nname = \"{name}\"\nduration = \"60s\"\n");
+    let scenario = |name: &str| format!("[[scenario]]\nname = \"{name}\"\nduration = \"280s\"\n");
     let mut config = "seed = 7\n[defaults]\nworkers = 1\n".to_owned() + &scenario("sudden");
     for (expected, end) in
         REPORTED.iter().map(|e| (e, "iterations = 2")).chain(FATAL.iter().map(|e| (e, "max-failures = 2")))
@@ -138,7 +138,7 @@ fn sudden_failures_are_told_apart_counted_and_stable() {
     let mut command = std::process::Command::new(script);
     let beside = std::path::Path::new(env!("CARGO_BIN_EXE_waylay")).parent().expect("a folder");
     let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap_or_default());
-    command.args(["--duration", "30s"]).env("PATH", path).current_dir(place.path());
+    command.args(["--duration", "280s"]).env("PATH", path).current_dir(place.path());
     let replayed = place.start_command(command).finish();
     assert_eq!(replayed.code(), Some(1), "{}", replayed.stderr);
     assert!(replayed.stderr.contains("reproduced 1 times"), "{}", replayed.stderr);
@@ -154,7 +154,7 @@ fn replays(place: &Workplace, failure: &Failure) {
     let line = text(&failure.json["replay"]);
     let command = line.strip_prefix("waylay ").expect("a waylay command");
     let mut arguments: Vec<&str> = command.split(' ').collect();
-    arguments.extend(["--json", "--duration", "30s"]);
+    arguments.extend(["--json", "--duration", "280s"]);
     let ran = elsewhere.waylay(&arguments);
     assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
     let json = ran.json();
@@ -168,7 +168,7 @@ fn hanging(together: bool) -> String {
     let mut config = "[defaults]\nworkers = 2\nhang-timeout = \"400ms\"\nmax-failures = 1\n".to_owned();
     for (number, (plugin, test, params)) in HANGS.iter().enumerate() {
         if !together || number == 0 {
-            config += &format!("[[scenario]]\nname = \"hangs-{number}\"\nduration = \"30s\"\n");
+            config += &format!("[[scenario]]\nname = \"hangs-{number}\"\nduration = \"280s\"\n");
         }
         config += &format!("[[scenario.test]]\nplugin = \"{plugin}\"\nname = \"{test}\"\n{params}\n");
     }
@@ -230,7 +230,7 @@ fn hangs_that_share_a_host_are_told_apart() {
 #[test]
 fn descriptors_and_threads_left_behind_are_leaks_of_the_test_that_left_them() {
     let config = format!(
-        "[[scenario]]\nname = \"leaks\"\nduration = \"1s\"\n\
+        "[defaults]\niterations = 200\nhang-timeout = \"60s\"\n[[scenario]]\nname = \"leaks\"\nduration = \"280s\"\n\
          [[scenario.test]]\nplugin = \"{RUST}\"\nname = \"fd-leak\"\n\
          [[scenario.test]]\nplugin = \"{C}\"\nname = \"thread-leak\"\n\
          [[scenario.test]]\nplugin = \"{RUST}\"\nname = \"nothing\"\n"
@@ -257,7 +257,7 @@ fn descriptors_and_threads_left_behind_are_leaks_of_the_test_that_left_them() {
 /// The warm-up of a second puts the first finding after 4.5 s; the sampling is dense because the run is short.
 #[test]
 fn memory_that_is_never_freed_is_a_leak_with_the_stack_that_allocated_it() {
-    let mut config = "duration = \"20s\"\n[leaks]\nwarm-up = \"1s\"\nsample-bytes = \"4KiB\"\n\
+    let mut config = "duration = \"280s\"\n[leaks]\nwarm-up = \"1s\"\nsample-bytes = \"4KiB\"\n\
          [[scenario]]\nname = \"leaks\"\n"
         .to_owned();
     for (plugin, more) in

@@ -18,7 +18,7 @@ fn run(code: i32, body: &str, iterations: u32, more: &str) -> (Workplace, Ran) {
     place.write(
         "waylay.toml",
         &format!(
-            "[[scenario]]\nname = \"s\"\nduration = \"30s\"\n[[scenario.test]]\nplugin = \"manners\"\nworkers = 1\n\
+            "[[scenario]]\nname = \"s\"\nduration = \"280s\"\n[[scenario.test]]\nplugin = \"manners\"\nworkers = 1\n\
              iterations = {iterations}\nhang-timeout = \"10s\"\n{more}\n"
         ),
     );
@@ -44,13 +44,15 @@ fn what_is_not_flushed_is_in_the_log_at_the_end() {
 
 #[test]
 fn a_child_that_crashes_or_exits_is_not_the_host() {
-    let body = "for (int how = 0; how < 4; how++) {\n\
+    let body = "for (int how = 0; how < 6; how++) {\n\
         pid_t child = fork();\n\
         if (child == 0) {\n\
           if (how == 0) *(volatile int *)8 = 1;\n\
           if (how == 1) abort();\n\
           if (how == 2) exit(5);\n\
-          _exit(6);\n\
+          if (how == 3) _exit(6);\n\
+          raise(how == 4 ? SIGTERM : SIGFPE);\n\
+          _exit(7);\n\
         }\n\
         int status = 0;\n\
         waitpid(child, &status, 0);\n\
@@ -59,9 +61,14 @@ fn a_child_that_crashes_or_exits_is_not_the_host() {
       }";
     let (_place, ran) = run(0, body, 2, "");
     let log = ran.host_log();
-    for words in
-        ["child 0: signal 11", "child 1: signal 6", "child 2: signal 0, code 5", "child 3: signal 0, code 6"]
-    {
+    for words in [
+        "child 0: signal 11",
+        "child 1: signal 6",
+        "child 2: signal 0, code 5",
+        "child 3: signal 0, code 6",
+        "child 4: signal 15",
+        "child 5: signal 8",
+    ] {
         assert_eq!(log.matches(words).count(), 2, "{words}:\n{log}");
     }
     assert_eq!(number(&ran.json()["campaign"]["hosts"]), 1);
@@ -133,6 +140,41 @@ fn a_worker_that_is_done_is_not_called_again() {
     assert!(!ran.host_log().contains("called again"));
 }
 
+/// Whatever a signal's name is: if it would end the process, there is evidence from the thread that got it.
+#[test]
+fn every_signal_that_would_end_the_process_is_a_crash_with_evidence() {
+    let signals =
+        ["FPE", "ILL", "BUS", "TRAP", "SYS", "ALRM", "USR1", "USR2", "XCPU", "PROF", "TERM", "QUIT"];
+    let place = Workplace::new();
+    let mut config = "[defaults]\nworkers = 1\nmax-failures = 1\n".to_owned();
+    for signal in signals {
+        let name = format!("by_{}", signal.to_lowercase());
+        place.compile(
+            &name,
+            &format!(
+                "static int32_t iterate(probe *self, waylay_context *worker) {{ (void)self; (void)worker; raise(SIG{signal}); return WAYLAY_OK; }}"
+            ),
+        );
+        config += &format!(
+            "[[scenario]]\nname = \"{signal}\"\nduration = \"280s\"\n[[scenario.test]]\nplugin = \"{name}\"\n"
+        );
+    }
+    place.write("waylay.toml", &config);
+    let ran = place.run(1, &[]);
+    for signal in signals {
+        let failure = ran.failure(&format!("by_{}", signal.to_lowercase()), "probe");
+        assert_eq!(failure.kind(), "crash");
+        assert!(failure.what().starts_with(&format!("SIG{signal} was raised")), "{}", failure.what());
+        assert!(failure.first_stack().iter().any(|function| function == "iterate"), "{:#}", failure.json);
+        assert!(number(&failure.json["dump_threads"]) > 0, "{:#}", failure.json);
+    }
+    // A division by zero is not sent by anybody.
+    let body = "static volatile int seven = 7, zero; seven = seven / zero;";
+    let (_place, ran) = run(1, body, 5, "max-failures = 1");
+    let failure = ran.failure("manners", "probe");
+    assert!(failure.what().starts_with("SIGFPE at address 0x"), "{}", failure.what());
+}
+
 /// No handler sees `_exit`; the only test of the host is to blame.
 #[test]
 fn a_test_that_leaves_without_a_word_is_blamed_when_it_is_alone() {
@@ -152,7 +194,7 @@ fn a_test_that_stops_the_process_is_a_hang() {
     );
     place.write(
         "waylay.toml",
-        "[[scenario]]\nname = \"s\"\nduration = \"20s\"\n[[scenario.test]]\nplugin = \"stops\"\nhang-timeout = \"400ms\"\nmax-failures = 1\n",
+        "[[scenario]]\nname = \"s\"\nduration = \"280s\"\n[[scenario.test]]\nplugin = \"stops\"\nhang-timeout = \"400ms\"\nmax-failures = 1\n",
     );
     let ran = place.run(1, &[]);
     let failure = ran.failure("stops", "probe");
@@ -175,7 +217,7 @@ fn a_stack_overflow_on_a_thread_of_the_test_is_told_as_one() {
     );
     place.write(
         "waylay.toml",
-        "[[scenario]]\nname = \"s\"\nduration = \"20s\"\n[[scenario.test]]\nplugin = \"deep\"\nmax-failures = 1\n",
+        "[[scenario]]\nname = \"s\"\nduration = \"280s\"\n[[scenario.test]]\nplugin = \"deep\"\nmax-failures = 1\n",
     );
     let ran = place.run(1, &[]);
     let failure = ran.failure("deep", "probe");

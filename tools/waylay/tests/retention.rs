@@ -12,7 +12,7 @@ const MIB: u64 = 1 << 20;
 
 fn config(test: &str, iterations: u64, evidence: &str) -> String {
     format!(
-        "seed = 3\n[evidence]\n{evidence}\n[[scenario]]\nname = \"many\"\nduration = \"100s\"\n\
+        "seed = 3\n[evidence]\n{evidence}\n[[scenario]]\nname = \"many\"\nduration = \"280s\"\n\
          [[scenario.test]]\nplugin = \"waylay_faults\"\nname = \"{test}\"\nmax-failures = 0\niterations = {iterations}\n"
     )
 }
