@@ -114,7 +114,7 @@ fn best(measure: impl Fn() -> f64) -> f64 {
     (0..MEASUREMENTS).map(|_| measure()).fold(f64::MAX, f64::min)
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
     let generation = best(generation);
     println!(
         "{:<16} {:>8} {:>14} {:>10} {:>10}",
@@ -136,4 +136,5 @@ fn main() {
         }
     }
     println!("{}", if within { "all within their limits" } else { "some exceed their limits (!)" });
+    if within { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
 }

@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 use waylay_leaks::region::{Sampling, SharedRegion, Tag};
 use waylay_leaks::{HeapWatch, LeakPolicy};
 
-pub(crate) fn until_found() {
+/// How soon it must be found.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Prints when it was found and whether that was soon enough.
+pub(crate) fn until_found() -> bool {
     let region = SharedRegion::create().expect("region");
     let mut command = load::command("leak", 2, u64::MAX / 2);
     region.attach(&mut command, &load::library(), Sampling::default());
@@ -27,8 +31,13 @@ pub(crate) fn until_found() {
     };
     child.kill().expect("kill");
     child.wait().expect("reap");
+    let took = begun.elapsed();
+    let holds = found.is_some() && took <= LIMIT;
+    let verdict = if holds { "holds" } else { "DOES NOT HOLD" };
+    let (took, limit) = (took.as_secs_f64(), LIMIT.as_secs());
     match found {
-        Some(finding) => println!("found after {:.0} s: {finding:#?}", begun.elapsed().as_secs_f64()),
-        None => println!("not found within {:.0} s", begun.elapsed().as_secs_f64()),
+        Some(finding) => println!("found after {took:.0} s (at most {limit} s: {verdict}): {finding:#?}"),
+        None => println!("not found within {took:.0} s (at most {limit} s: {verdict})"),
     }
+    holds
 }
