@@ -215,6 +215,14 @@ pub struct Report {
     pub conflicting: AtomicU32,
     /// Pairs of accesses that raced.
     pub races: AtomicU32,
+    /// Sites of unmodified code that are steps, and that could not be made steps.
+    pub patched: AtomicU32,
+    /// See `patched`.
+    pub refused: AtomicU32,
+    /// Address and length of the list of instructions that were moved: pairs of where they are and where they were.
+    pub moved: AtomicU64,
+    /// See `moved`.
+    pub moved_count: AtomicU64,
     /// Plain accesses of runs in which it is looked which are shared: each would be a step if all were.
     pub accesses: AtomicU64,
     /// Of all runs in the process.
@@ -424,6 +432,8 @@ impl RegionMap {
             &report.diverged,
             &report.notes,
             &report.accesses,
+            &report.moved,
+            &report.moved_count,
         ] {
             word.store(0, Ordering::Relaxed);
         }
@@ -440,6 +450,8 @@ impl RegionMap {
             &report.tally.left,
             &report.conflicting,
             &report.races,
+            &report.patched,
+            &report.refused,
         ] {
             word.store(0, Ordering::Relaxed);
         }

@@ -164,3 +164,26 @@ fn the_whole_interface_is_served() {
     let annotations = ["__tsan_acquire", "__tsan_release", "__tsan_mutex_pre_lock", "AnnotateHappensBefore"];
     assert!(annotations.iter().all(|name| exported.contains(name)));
 }
+
+/// Our own code reports nothing to itself: no instruction of the library, outside of the interface, leads to it.
+#[test]
+fn our_own_code_is_never_instrumented() {
+    let bytes = std::fs::read(library()).expect("the library is there");
+    let file = object::File::parse(&*bytes).expect("an ELF file");
+    let served: Vec<(u64, u64)> = file
+        .symbols()
+        .filter(|symbol| symbol.name().is_ok_and(|name| name.starts_with("__tsan_")))
+        .map(|symbol| (symbol.address(), symbol.address() + symbol.size()))
+        .collect();
+    assert!(served.len() >= 109, "the interface has symbols");
+    let image = waylay_patch::image::Image::parse(&bytes).expect("an ELF file");
+    let code = waylay_patch::code::Code::decode(&image);
+    assert!(code.instructions.len() > 100_000, "the library is decoded");
+    let inside = |address: u64| served.iter().any(|&(start, end)| (start..end).contains(&address));
+    let calls = code.instructions.iter().filter(|call| call.is_call_near() || call.is_jmp_near());
+    for call in calls.filter(|call| served.iter().any(|&(start, _)| start == call.near_branch64())) {
+        assert!(inside(call.ip()), "{:#x} calls {:#x}", call.ip(), call.near_branch64());
+    }
+    let imported = file.dynamic_symbols().filter(|symbol| symbol.is_undefined());
+    assert!(imported.filter_map(|symbol| symbol.name().ok()).all(|name| !name.starts_with("__tsan_")));
+}

@@ -195,6 +195,8 @@ impl<'a> Exploration<'a> {
             level: plan.conditions.steps.level.name().to_owned(),
             sites: 0,
             accesses: 0,
+            patched: 0,
+            refused: 0,
             notes: Vec::new(),
             folder: campaign.folder().to_owned(),
         };
@@ -291,6 +293,8 @@ impl<'a> Exploration<'a> {
         summary.threads = summary.threads.max(observed.threads);
         summary.steps = summary.steps.max(observed.steps);
         summary.partly_controlled += u64::from(observed.partly_controlled);
+        summary.patched = summary.patched.max(u64::from(observed.patched.0));
+        summary.refused = summary.refused.max(u64::from(observed.patched.1));
         self.total_steps += observed.steps;
         self.reach = self.reach.max(planned.parameters.steps);
         let depth = planned.parameters.depth as usize;

@@ -93,7 +93,7 @@ pub fn hold(
     trace_from_start(&mut command);
     let child = doing("start the program under tracing", command.spawn())?;
     let mut tracing =
-        Tracing { process: child.id() as i32, threads: vec![child.id() as i32], known: Vec::new() };
+        Tracing { process: child.id() as i32, threads: vec![child.id() as i32], known: Vec::new(), region };
     let stop = tracing.follow(Instant::now() + limit);
     let threads = tracing.threads.iter().map(|&thread| ThreadId(thread as u32)).collect();
     let mut held = Held { child, stop: Stop::Late, threads, output: (Vec::new(), Vec::new()) };
@@ -128,7 +128,9 @@ fn trace_from_start(command: &mut Command) {
     }
 }
 
-struct Tracing {
+struct Tracing<'a> {
+    /// Says which instructions of the program are executed elsewhere.
+    region: &'a RegionMap,
     process: i32,
     /// Threads of the process in the order of creation.
     threads: Vec<i32>,
@@ -154,7 +156,7 @@ impl Report {
     }
 }
 
-impl Tracing {
+impl Tracing<'_> {
     fn follow(&mut self, until: Instant) -> io::Result<Stop> {
         loop {
             let Some(report) = next_report(-1)? else {
@@ -217,7 +219,7 @@ impl Tracing {
             0 if first && report.signal() == libc::SIGSTOP => {}
             0 => {
                 if self.owns(thread) && is_fatal(thread, report.signal()) {
-                    let crash = crash_of(thread)?;
+                    let crash = crash_of(thread, |rip| origin_of(self.process, self.region, rip))?;
                     self.stop_others(thread);
                     park(self.process, thread)?;
                     // The stop in the signal's place.
@@ -346,11 +348,25 @@ fn is_fatal(thread: i32, signal: i32) -> bool {
     (mask("SigCgt:") | mask("SigIgn:")) & bit == 0
 }
 
+/// Where an instruction was before it was moved: the code in place of patched instructions belongs to no module, and
+/// everything but the instruction pointer is as it would have been.
+fn origin_of(process: i32, region: &RegionMap, rip: u64) -> Option<u64> {
+    use std::os::unix::fs::FileExt;
+    use std::sync::atomic::Ordering;
+    let (at, count) =
+        (region.report().moved.load(Ordering::Acquire), region.report().moved_count.load(Ordering::Acquire));
+    let mut pairs = vec![0; usize::try_from(count).ok()?.checked_mul(16)?];
+    std::fs::File::open(format!("/proc/{process}/mem")).ok()?.read_exact_at(&mut pairs, at).ok()?;
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    pairs.chunks_exact(16).find(|pair| word(&pair[..8]) == rip).map(|pair| word(&pair[8..]))
+}
+
 /// The state at a signal, in the structures that a signal handler would be given.
-fn crash_of(thread: i32) -> io::Result<CrashContext> {
+fn crash_of(thread: i32, origin: impl Fn(u64) -> Option<u64>) -> io::Result<CrashContext> {
     let mut siginfo = [0_u8; 128];
     request(libc::PTRACE_GETSIGINFO, thread, 0, siginfo.as_mut_ptr() as usize)?;
-    let user = registers_of(thread)?;
+    let mut user = registers_of(thread)?;
+    user.rip = origin(user.rip).unwrap_or(user.rip);
     // In the order of `gregs`, which begins 40 bytes into a `ucontext_t`.
     let general = [
         user.r8,

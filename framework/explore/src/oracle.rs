@@ -223,6 +223,7 @@ mod tests {
             diverged: None,
             cut: false,
             accesses: 0,
+            patched: (0, 0),
             races: 0,
             hung: None,
             stdout: b"one\ntwo\n".to_vec(),

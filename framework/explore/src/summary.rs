@@ -103,6 +103,10 @@ pub struct Summary {
     pub sites: u64,
     /// Plain accesses of a run: the steps there would be if all of them were.
     pub accesses: u64,
+    /// Instructions of unmodified code that were patched to be steps.
+    pub patched: u64,
+    /// Instructions that could not be patched safely.
+    pub refused: u64,
     /// What else should be known.
     pub notes: Vec<String>,
     /// The campaign's folder.

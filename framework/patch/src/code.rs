@@ -2,8 +2,8 @@
 //!
 //! A window that covers several instructions is safe only if nothing jumps into its middle. Places that can be jumped to
 //! are: targets of direct branches, starts of functions, landing pads, addresses that relocations, data or instructions
-//! name, and the entries of jump tables. A function with a jump through a register whose table was not found may be
-//! entered anywhere.
+//! name, and the entries of jump tables. A jump through a pointer leads to what relocations or data name; one through a
+//! register that was computed leads to a table, and if that is not found, the function may be entered anywhere.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
@@ -12,6 +12,8 @@ use crate::site;
 
 /// Entries of a jump table that are read at most.
 const TABLE: usize = 4096;
+/// Instructions before an indirect jump among which its target is computed.
+const COMPUTED_WITHIN: usize = 8;
 /// Bytes between two functions that may be padding.
 const PADDING: usize = 16;
 
@@ -113,9 +115,7 @@ impl Code {
                     self.targets.insert(instruction.near_branch64());
                 }
                 FlowControl::IndirectBranch => {
-                    jumps = true;
-                    // A table of addresses: its entries are words of data, which count as targets anyway.
-                    tables |= image.fixed && instruction.op0_kind() == OpKind::Memory;
+                    jumps |= self.is_computed(first, index);
                 }
                 _ => {}
             }
@@ -154,6 +154,24 @@ impl Code {
             framed,
             unresolved,
         });
+    }
+
+    /// Whether the target of an indirect jump was computed just before, and not only loaded.
+    fn is_computed(&self, first: usize, jump: usize) -> bool {
+        let instruction = &self.instructions[jump];
+        if instruction.op0_kind() != OpKind::Register {
+            return false;
+        }
+        let target = instruction.op0_register();
+        let before = &self.instructions[jump.saturating_sub(COMPUTED_WITHIN).max(first)..jump];
+        before.iter().any(|instruction| {
+            let writes = instruction.op_count() > 0
+                && instruction.op0_kind() == OpKind::Register
+                && instruction.op0_register() == target;
+            let loads = instruction.mnemonic() == Mnemonic::Mov
+                || instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand();
+            writes && !loads
+        })
     }
 
     /// A table of distances from itself, as position-independent code has them; entries end with the first that does not

@@ -55,7 +55,7 @@ impl<'a> Image<'a> {
         let mut sections = Vec::new();
         for section in file.sections().filter(|section| section.address() > 0 && section.size() > 0) {
             let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
-            let code = sh_flags.0 & u64::from(object::elf::SHF_EXECINSTR.0) != 0;
+            let code = sh_flags.0 & object::elf::SHF_EXECINSTR.0 != 0;
             let bytes = section.data().unwrap_or_default();
             if !bytes.is_empty() {
                 sections.push(Section { address: section.address(), bytes, code });

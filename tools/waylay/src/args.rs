@@ -42,7 +42,7 @@ pub(crate) enum Command {
     List(ListOptions),
     /// Make a new plugin that builds and runs as it is.
     New(NewOptions),
-    /// Say what this machine allows, and why a plugin does not load.
+    /// Say what this machine allows, why a plugin does not load, and what of a program can be a step.
     Doctor(DoctorOptions),
     /// Run a failure again and count how often it comes back.
     Replay(ReplayOptions),
@@ -170,6 +170,9 @@ pub(crate) struct ExploreOptions {
     /// What is a step: sync (library calls), atomics (and atomic instructions), memory (and accesses that threads share).
     #[arg(long, default_value = "atomics", value_parser = level)]
     pub(crate) level: Level,
+    /// What of unmodified code is patched: `none`; or `memory=LIBRARY`, every access of a library too, at the memory level.
+    #[arg(long, value_name = "WHAT", value_parser = patch)]
+    pub(crate) patch: Vec<Patch>,
     /// Folder for the results.
     #[arg(long, default_value = "waylay-out")]
     pub(crate) out: PathBuf,
@@ -234,10 +237,14 @@ pub(crate) struct NewOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorOptions {
-    /// A plugin that does not load.
-    pub(crate) plugin: Option<PathBuf>,
+    /// A plugin that does not load, or a program: which of its instructions can be steps.
+    #[arg(value_name = "PLUGIN|PROGRAM")]
+    pub(crate) subject: Option<PathBuf>,
+    /// For a program: count every access, not only atomics.
+    #[arg(long, default_value = "atomics", value_parser = level)]
+    pub(crate) level: Level,
     /// A process: can its threads be suspended and its stacks be taken, and if not, who is in the way?
-    #[arg(long, value_name = "PID", conflicts_with = "plugin")]
+    #[arg(long, value_name = "PID", conflicts_with = "subject")]
     pub(crate) pid: Option<u32>,
 }
 
@@ -351,6 +358,23 @@ pub(crate) struct RProBoundNumbers {
 
 fn duration(text: &str) -> Result<Duration, String> {
     waylay_dist::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// What `--patch` asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Patch {
+    /// Nothing.
+    None,
+    /// All accesses of a module.
+    Memory(String),
+}
+
+fn patch(text: &str) -> Result<Patch, String> {
+    match text.split_once('=') {
+        Some(("memory", module)) if !module.is_empty() => Ok(Patch::Memory(module.to_owned())),
+        _ if text == "none" => Ok(Patch::None),
+        _ => Err("say `none` or `memory=LIBRARY`".to_owned()),
+    }
 }
 
 fn level(text: &str) -> Result<Level, String> {

@@ -11,6 +11,7 @@ use waylay_randomizer::{ProcessId, Target};
 use crate::args::DoctorOptions;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
 use crate::run::installation;
+use crate::sites;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -31,7 +32,10 @@ struct Check {
 
 pub(crate) fn doctor(arguments: &DoctorOptions, json: bool) -> Result<u8, Failed> {
     let installation = installation()?;
-    let checks = match (&arguments.plugin, arguments.pid) {
+    if let Some(program) = arguments.subject.as_deref().filter(|subject| sites::is_program(subject)) {
+        return sites::report(program, arguments.level, json);
+    }
+    let checks = match (&arguments.subject, arguments.pid) {
         (Some(plugin), _) => vec![plugin_check(&installation, plugin)],
         (None, Some(pid)) => vec![process_check(pid), tracing_scope()],
         (None, None) => machine_checks(&installation),

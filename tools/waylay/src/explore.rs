@@ -15,7 +15,7 @@ use waylay_explore::server::RunError;
 use waylay_explore::summary::Found;
 use waylay_schedule::Spec;
 
-use crate::args::ExploreOptions;
+use crate::args::{ExploreOptions, Patch};
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
 use crate::run::installation;
 
@@ -97,7 +97,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
             idle_timeouts: options.idle_timeouts,
             real_time: options.real_time,
             real_random: options.real_random,
-            steps: Steps { level: options.level, ..Steps::default() },
+            steps: steps(options),
         },
         expected: Expected {
             statuses: options.good_exit.clone(),
@@ -107,6 +107,19 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
         out: options.out.clone(),
         library: library()?,
     })
+}
+
+fn steps(options: &ExploreOptions) -> Steps {
+    let modules = options.patch.iter().filter_map(|patch| match patch {
+        Patch::Memory(module) => Some(module.clone()),
+        Patch::None => None,
+    });
+    Steps {
+        level: options.level,
+        patch: !options.patch.contains(&Patch::None),
+        memory_modules: modules.collect(),
+        ..Steps::default()
+    }
 }
 
 /// A line every few seconds, and one for every new failure.

@@ -15,6 +15,7 @@ mod new;
 mod replay;
 mod replay_strict;
 mod run;
+mod sites;
 
 use std::process::ExitCode;
 

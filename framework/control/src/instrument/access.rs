@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering;
 use waylay_schedule::{Event, EventKind};
 
 use super::modules::Modules;
+use super::patch;
 use super::sharing::Sharing;
 use super::spin::Looks;
 use crate::me::{Unmanaged, me};
@@ -60,6 +61,7 @@ pub(crate) unsafe fn begin_run() {
     unsafe {
         let watch = &mut *watch();
         let region = &(*runtime()).region;
+        patch::report(region.report());
         watch.looks = Looks::default();
         watch.sharing.clear();
         watch.profiling = region.settings().profile != 0;
@@ -89,6 +91,48 @@ pub(super) fn plain(access: Access) {
     }
 }
 
+/// An access that reads and then writes, in one instruction that others can come in between on a real machine: two steps.
+/// What was read is put back before the instruction is executed as a whole, so that it writes what it would have written.
+#[inline]
+pub(super) fn read_write(access: Access) {
+    let me = me();
+    if !me.is_null() {
+        // SAFETY: a logical thread that runs program code holds the token.
+        unsafe { controlled_read_write(me, access) };
+    }
+}
+
+/// The program says that it waits for others.
+pub(super) fn pause() {
+    let me = me();
+    if !me.is_null() {
+        let _inside = Unmanaged::enter();
+        // SAFETY: a logical thread that runs program code holds the token.
+        unsafe { step(me, Event::local(EventKind::Yield)) };
+    }
+}
+
+unsafe fn controlled_read_write(me: *mut Logical, access: Access) {
+    let _inside = Unmanaged::enter();
+    // SAFETY: by the caller's promise; the program is about to access the memory itself.
+    unsafe {
+        if !is_step(me, access) {
+            return;
+        }
+        if !matches!(access.bytes, 1 | 2 | 4 | 8) {
+            return announce(me, access);
+        }
+        announce(me, Access { kind: EventKind::PlainRead, ..access });
+        let read = read_word(access.address, access.bytes);
+        let switches = (*runtime()).sched.switches;
+        announce(me, access);
+        if (*runtime()).sched.switches != switches {
+            let bytes = read.to_le_bytes();
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), access.address as *mut u8, access.bytes);
+        }
+    }
+}
+
 unsafe fn controlled_atomic(me: *mut Logical, access: Access) {
     let _inside = Unmanaged::enter();
     // SAFETY: by the caller's promise.
@@ -99,9 +143,19 @@ unsafe fn controlled_plain(me: *mut Logical, access: Access) {
     let _inside = Unmanaged::enter();
     // SAFETY: by the caller's promise.
     unsafe {
+        if is_step(me, access) {
+            announce(me, access);
+        }
+    }
+}
+
+/// Whether a plain access is worth a step.
+unsafe fn is_step(me: *mut Logical, access: Access) -> bool {
+    // SAFETY: called with the token.
+    unsafe {
         // Alone, there is nobody to share with and nothing to choose.
         if (*runtime()).sched.live() < 2 {
-            return;
+            return false;
         }
         let watch = &mut *watch();
         if watch.profiling {
@@ -109,9 +163,7 @@ unsafe fn controlled_plain(me: *mut Logical, access: Access) {
             learn(me, watch, access);
         }
         // What is learned now counts from the next run on: this one has to be repeatable from its settings.
-        if watch.chosen.as_ref().is_none_or(|chosen| chosen.contains_key(&access.code)) {
-            announce(me, access);
-        }
+        watch.chosen.as_ref().is_none_or(|chosen| chosen.contains_key(&access.code))
     }
 }
 

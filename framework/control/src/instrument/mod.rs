@@ -1,6 +1,7 @@
 //! Steps inside the program's own code: what its compiler reports, and what is patched where no compiler was asked.
 //!
 //! - [`tsan`]: the functions that `-fsanitize=thread` makes compilers call
+//! - [`patch`]: instructions that are replaced where no compiler was asked
 //! - [`access`]: an access becomes a step, or does not
 //! - [`modules`]: code addresses that mean the same in every process
 //! - [`sharing`]: which accesses are worth a step, learned from runs; pure
@@ -10,6 +11,7 @@
 
 pub(crate) mod access;
 mod modules;
+pub(crate) mod patch;
 mod sharing;
 mod spin;
 mod tsan;

@@ -1,0 +1,105 @@
+//! The modules of the process, and which of them are left alone.
+
+use core::ffi::{CStr, c_int, c_void};
+
+use waylay_control_protocol::{Instrumentation, Level};
+use waylay_patch::Wanted;
+
+/// libc and the loader are what the scheduler itself stands on; the others are tools, which watch the program as we do.
+/// Names begin like this.
+const LEFT_ALONE: [&str; 15] = [
+    "libc.so", "libc-", "ld-linux", "ld-2", "linux-vdso", "libwaylay_control", "libgcc_s", "libm.so", "libpthread",
+    "libdl.so", "librt.so", "libasan", "libubsan", "liblsan", "libtsan",
+];
+
+/// One module.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// What is added to the addresses of its file.
+    pub(super) base: usize,
+    /// Its file; the program itself has none in the loader's list.
+    pub(super) path: String,
+    /// Its code, as the loader mapped it.
+    pub(super) code: Vec<(usize, usize)>,
+    /// The end of all of it.
+    pub(super) end: usize,
+    /// The identity that the linker gave it.
+    pub(super) build_id: Option<Vec<u8>>,
+}
+
+impl Loaded {
+    /// All modules.
+    pub(super) fn all() -> Vec<Loaded> {
+        let mut all: Vec<Loaded> = Vec::new();
+        // SAFETY: the callback gets this list and nothing else touches it meanwhile.
+        unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut all).cast()) };
+        all
+    }
+
+    fn is_program(&self) -> bool {
+        self.path.is_empty()
+    }
+
+    fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// What of it is to be patched.
+    pub(super) fn wanted(&self, by: &Instrumentation) -> Option<Wanted> {
+        let name = self.name();
+        if LEFT_ALONE.iter().any(|part| name.starts_with(part)) {
+            return None;
+        }
+        let named = |wish: &str| name == wish || self.path == wish;
+        if by.level() == Level::Memory && (self.is_program() || by.memory_modules().any(named)) {
+            return Some(Wanted::Memory);
+        }
+        Some(Wanted::Atomics)
+    }
+
+    /// The file, to be read.
+    pub(super) fn file(&self) -> &str {
+        if self.is_program() { "/proc/self/exe" } else { &self.path }
+    }
+}
+
+unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, list: *mut c_void) -> c_int {
+    // SAFETY: libc passes a valid record of a module that is mapped; the list is the one given above.
+    unsafe {
+        let headers = core::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum as usize);
+        let base = (*info).dlpi_addr as usize;
+        let range = |header: &libc::Elf64_Phdr| {
+            let start = base + header.p_vaddr as usize;
+            (start, start + header.p_memsz as usize)
+        };
+        let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+        let code = loads().filter(|header| header.p_flags & libc::PF_X != 0).map(range).collect();
+        let end = loads().map(|header| range(header).1).max().unwrap_or(base);
+        let build_id = headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_NOTE)
+            .find_map(|header| build_id(range(header), header.p_align.max(4) as usize));
+        let path = CStr::from_ptr((*info).dlpi_name).to_string_lossy().into_owned();
+        (*list.cast::<Vec<Loaded>>()).push(Loaded { base, path, code, end, build_id });
+    }
+    0
+}
+
+/// The note with the identity, if these notes have it.
+unsafe fn build_id((start, end): (usize, usize), align: usize) -> Option<Vec<u8>> {
+    const GNU_BUILD_ID: u32 = 3;
+    // SAFETY: notes are mapped as long as their module.
+    let notes = unsafe { core::slice::from_raw_parts(start as *const u8, end - start) };
+    let mut rest = notes;
+    while let Some((head, after)) = rest.split_first_chunk::<12>() {
+        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (name, content, kind) = (word(0) as usize, word(4) as usize, word(8));
+        let begin = name.next_multiple_of(align.min(8));
+        let bytes = after.get(begin..begin + content)?;
+        if kind == GNU_BUILD_ID && after.starts_with(b"GNU\0") {
+            return Some(bytes.to_vec());
+        }
+        rest = after.get(begin + content.next_multiple_of(align.min(8))..)?;
+    }
+    None
+}

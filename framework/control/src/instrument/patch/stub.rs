@@ -1,0 +1,182 @@
+//! What the code in place of a site calls: saves every register that a call may change, and looks first whether there
+//! is anything to do.
+//!
+//! Two ways. The short one keeps the general registers, the flags of arithmetic and 16 vectors of 128 bits: all there is in
+//! a module that uses no wider vectors, masks, old floating-point unit or backward copies anywhere. The long one keeps
+//! everything, by the processor's own instruction for it.
+
+use core::arch::naked_asm;
+
+use super::table::at_site;
+
+/// Words that the stub pushes before it calls.
+const PUSHED: usize = 10;
+/// Where the trampoline left the site's number and the address, seen from there: above our words and a return address.
+const SITE: usize = (PUSHED + 1) * 8;
+const ADDRESS: usize = SITE + 8;
+
+/// The parts of the processor's state that are saved: old floating point, vectors of all widths, masks. Not protection
+/// keys: those belong to the kernel thread.
+const STATE: u32 = 0xe7;
+/// More than any processor needs for these: 64 + 512 + 256 + 64 + 512 + 1024 and what lies between.
+const AREA: usize = 4096;
+
+/// The short way.
+///
+/// # Safety
+/// Called by a trampoline only.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn short() {
+    naked_asm!(
+        "lahf",
+        "seto al",
+        "push rax",
+        "mov rax, qword ptr [rip + waylay_control_me@GOTTPOFF]",
+        "cmp qword ptr fs:[rax], 0",
+        "jne 2f",
+        "pop rax",
+        "add al, 0x7f",
+        "sahf",
+        "ret",
+        "2:",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "push r8",
+        "push r9",
+        "push r10",
+        "push r11",
+        "push rbp",
+        "mov edi, dword ptr [rsp + {site}]",
+        "mov rsi, qword ptr [rsp + {address}]",
+        "mov rbp, rsp",
+        "and rsp, -16",
+        "sub rsp, 256",
+        "movaps [rsp], xmm0",
+        "movaps [rsp + 16], xmm1",
+        "movaps [rsp + 32], xmm2",
+        "movaps [rsp + 48], xmm3",
+        "movaps [rsp + 64], xmm4",
+        "movaps [rsp + 80], xmm5",
+        "movaps [rsp + 96], xmm6",
+        "movaps [rsp + 112], xmm7",
+        "movaps [rsp + 128], xmm8",
+        "movaps [rsp + 144], xmm9",
+        "movaps [rsp + 160], xmm10",
+        "movaps [rsp + 176], xmm11",
+        "movaps [rsp + 192], xmm12",
+        "movaps [rsp + 208], xmm13",
+        "movaps [rsp + 224], xmm14",
+        "movaps [rsp + 240], xmm15",
+        "call {at_site}",
+        "movaps xmm0, [rsp]",
+        "movaps xmm1, [rsp + 16]",
+        "movaps xmm2, [rsp + 32]",
+        "movaps xmm3, [rsp + 48]",
+        "movaps xmm4, [rsp + 64]",
+        "movaps xmm5, [rsp + 80]",
+        "movaps xmm6, [rsp + 96]",
+        "movaps xmm7, [rsp + 112]",
+        "movaps xmm8, [rsp + 128]",
+        "movaps xmm9, [rsp + 144]",
+        "movaps xmm10, [rsp + 160]",
+        "movaps xmm11, [rsp + 176]",
+        "movaps xmm12, [rsp + 192]",
+        "movaps xmm13, [rsp + 208]",
+        "movaps xmm14, [rsp + 224]",
+        "movaps xmm15, [rsp + 240]",
+        "mov rsp, rbp",
+        "pop rbp",
+        "pop r11",
+        "pop r10",
+        "pop r9",
+        "pop r8",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "add al, 0x7f",
+        "sahf",
+        "ret",
+        site = const SITE,
+        address = const ADDRESS,
+        at_site = sym at_site,
+    )
+}
+
+/// The long way.
+///
+/// # Safety
+/// Called by a trampoline only; the processor has XSAVEC.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn long() {
+    naked_asm!(
+        "pushfq",
+        "mov rax, qword ptr [rip + waylay_control_me@GOTTPOFF]",
+        "cmp qword ptr fs:[rax], 0",
+        "jne 2f",
+        "popfq",
+        "ret",
+        "2:",
+        "cld",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "push r8",
+        "push r9",
+        "push r10",
+        "push r11",
+        "push rbp",
+        "mov edi, dword ptr [rsp + {site}]",
+        "mov rsi, qword ptr [rsp + {address}]",
+        "mov rbp, rsp",
+        "and rsp, -64",
+        "sub rsp, {area}",
+        // The instruction wants the header of what it writes to be clear.
+        "xor eax, eax",
+        "mov [rsp + 512], rax",
+        "mov [rsp + 520], rax",
+        "mov [rsp + 528], rax",
+        "mov [rsp + 536], rax",
+        "mov [rsp + 544], rax",
+        "mov [rsp + 552], rax",
+        "mov [rsp + 560], rax",
+        "mov [rsp + 568], rax",
+        "mov eax, {state}",
+        "xor edx, edx",
+        "xsavec64 [rsp]",
+        // Whoever runs next finds the old floating-point stack empty; its control word comes back below.
+        "fnstcw [rsp - 8]",
+        "fninit",
+        "fldcw [rsp - 8]",
+        "call {at_site}",
+        "mov eax, {state}",
+        "xor edx, edx",
+        "xrstor64 [rsp]",
+        "mov rsp, rbp",
+        "pop rbp",
+        "pop r11",
+        "pop r10",
+        "pop r9",
+        "pop r8",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "popfq",
+        "ret",
+        site = const SITE,
+        address = const ADDRESS,
+        area = const AREA,
+        state = const STATE,
+        at_site = sym at_site,
+    )
+}
+
+/// Whether the long way works on this processor.
+pub(super) fn can_save_all() -> bool {
+    std::arch::is_x86_feature_detected!("xsavec")
+}

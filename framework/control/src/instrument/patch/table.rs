@@ -1,0 +1,83 @@
+//! What is known about each site, by its number, and where moved instructions came from.
+
+use core::cell::UnsafeCell;
+
+use waylay_patch::What;
+use waylay_schedule::EventKind;
+
+use crate::instrument::access::{Access, atomic, pause, plain, read_write};
+
+/// A site.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// The instruction, where the program's file has it.
+    pub(super) code: usize,
+    pub(super) what: What,
+    pub(super) bytes: u16,
+    /// The address is relative to the thread's own memory.
+    pub(super) thread_local: bool,
+}
+
+#[derive(Default)]
+struct Tables {
+    entries: Vec<Entry>,
+    /// Address of a moved instruction, and its own, by the first.
+    moved: Vec<[u64; 2]>,
+}
+
+struct Slot(UnsafeCell<Option<Tables>>);
+
+// SAFETY: filled while modules are patched, by one thread at a time; read by the holder of the token otherwise.
+unsafe impl Sync for Slot {}
+
+static TABLES: Slot = Slot(UnsafeCell::new(None));
+
+fn tables() -> &'static mut Tables {
+    // SAFETY: see `Slot`; no reference is kept by those who call this.
+    unsafe { (*TABLES.0.get()).get_or_insert_default() }
+}
+
+/// Adds a site; returns its number.
+pub(super) fn add(entry: Entry) -> u32 {
+    let entries = &mut tables().entries;
+    entries.push(entry);
+    entries.len() as u32 - 1
+}
+
+/// Notes that an instruction was moved.
+pub(super) fn add_moved(to: u64, from: u64) {
+    tables().moved.push([to, from]);
+}
+
+/// Puts the list of moved instructions in order.
+pub(super) fn publish() {
+    tables().moved.sort_unstable();
+}
+
+/// The list of moved instructions: address and length.
+pub(super) fn moved() -> (usize, usize) {
+    let moved = &tables().moved;
+    (moved.as_ptr() as usize, moved.len())
+}
+
+/// The running thread is at a site. Called by the stubs, with every register saved.
+pub(super) extern "C" fn at_site(site: u32, address: usize) {
+    let Some(&entry) = tables().entries.get(site as usize) else { return };
+    let address = if entry.thread_local { address.wrapping_add(thread_pointer()) } else { address };
+    let access = |kind| Access { kind, address, bytes: usize::from(entry.bytes), code: entry.code };
+    match entry.what {
+        What::Atomic => atomic(access(EventKind::AtomicRmw)),
+        What::Fence => atomic(Access { bytes: 0, ..access(EventKind::Fence) }),
+        What::Pause => pause(),
+        What::Read => plain(access(EventKind::PlainRead)),
+        What::Write => plain(access(EventKind::PlainWrite)),
+        What::ReadWrite => read_write(access(EventKind::PlainWrite)),
+    }
+}
+
+fn thread_pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: the first words of the thread's control block hold its own address.
+    unsafe { core::arch::asm!("mov {}, fs:0x10", out(reg) pointer, options(nostack, preserves_flags, readonly)) };
+    pointer
+}

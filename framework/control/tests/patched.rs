@@ -1,0 +1,75 @@
+//! Unmodified code whose instructions are replaced in memory: it computes what it computed before, and its atomics, at the
+//! memory level also its accesses, are steps.
+//!
+//! Runs are functions of their number, so these tests count the same every time.
+
+mod harness;
+
+use harness::{BOTH, Program, parameters};
+use waylay_control_protocol::{Ending, Instrumentation, Level, Settings, Switching};
+
+#[test]
+fn what_is_patched_computes_what_it_did() {
+    for options in [&[][..], &["-DWIDE"]] {
+        let program = Program::build_with("gcc", options, "patched.c").with(&["everything"]);
+        for level in [Level::Atomics, Level::Memory] {
+            let mut server = program.serve_with(Instrumentation::new(level, true));
+            for switching in BOTH {
+                for run in 0..20 {
+                    let outcome =
+                        server.run(Settings::new(switching, 3, run), &parameters("random", 3, 500, 2));
+                    assert_eq!(
+                        outcome.code,
+                        Some(0),
+                        "{options:?} {level} {switching:?} run {run}: {outcome:#?}"
+                    );
+                    assert!(!outcome.partly_controlled, "{options:?} {level} {switching:?}: {outcome:#?}");
+                    // At least every fetch_add, exchange, increment and fence of two threads.
+                    assert!(outcome.steps > 2 * 20 * 5, "{options:?}: {} steps", outcome.steps);
+                }
+            }
+        }
+    }
+}
+
+/// How many of 60 runs lose an update, and the steps of them all.
+fn lost(program: &Program, switching: Switching, level: Level) -> (u32, u64) {
+    let mut server = program.serve_with(Instrumentation::new(level, true));
+    let (mut lost, mut steps) = (0, 0);
+    for run in 0..60 {
+        let outcome = server.run(Settings::new(switching, 7, run), &parameters("pct", 3, 12, 2));
+        assert_eq!(outcome.ending, Ending::Exited, "{outcome:#?}");
+        lost += u32::from(outcome.code == Some(7));
+        steps += outcome.steps;
+    }
+    (lost, steps)
+}
+
+/// PCT of depth 2 with n = 3 and k = 12 finds each with probability 1/36 at least per run.
+#[test]
+fn a_lost_update_is_found_in_code_that_nobody_compiled_for_it() {
+    let built = Program::build("patched.c");
+    for (mode, from) in [("plain", Some(Level::Memory)), ("exchange", Some(Level::Atomics)), ("good", None)] {
+        let program = built.with(&[mode]);
+        for level in [Level::Sync, Level::Atomics, Level::Memory] {
+            let found = lost(&program, Switching::Carrier, level);
+            let expected = from.is_some_and(|from| level >= from);
+            assert_eq!(found.0 > 0, expected, "{mode} at {level}: {found:?}");
+            assert_eq!(lost(&program, Switching::Baton, level), found, "{mode} at {level}");
+        }
+    }
+}
+
+#[test]
+fn a_library_that_is_loaded_later_is_patched_too() {
+    let library = Program::build_with("gcc", &["-shared", "-fPIC"], "later.c");
+    let program =
+        Program::build("patched.c").with(&["later", library.path().to_str().expect("a plain path")]);
+    let steps = |patch| {
+        let mut server = program.serve_with(Instrumentation::new(Level::Atomics, patch));
+        let outcome = server.run(Settings::new(Switching::Carrier, 1, 0), "");
+        assert_eq!(outcome.code, Some(0), "{outcome:#?}");
+        outcome.steps
+    };
+    assert!(steps(true) >= steps(false) + 100, "{} and {}", steps(true), steps(false));
+}

@@ -1,0 +1,92 @@
+//! `waylay doctor PROGRAM`: which instructions of an unmodified program and its libraries can be steps.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use waylay_explore::Level;
+use waylay_patch::plan::KINDS;
+use waylay_patch::{Plan, Wanted};
+
+use crate::output::{CLEAN, Failed, print_json};
+
+/// Libraries that are never patched, as their names begin: what the scheduler stands on, and other tools.
+const LEFT_ALONE: [&str; 6] =
+    ["libc.so", "ld-linux", "linux-vdso", "libgcc_s", "libm.so", "libwaylay_control"];
+
+/// Whether a file is a program for this purpose: an ELF file that can be executed and is no library.
+pub(crate) fn is_program(file: &Path) -> bool {
+    let library = file.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
+    !library && file.is_file() && std::fs::read(file).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"))
+}
+
+pub(crate) fn report(program: &Path, level: Level, json: bool) -> Result<u8, Failed> {
+    let mut rows = Vec::new();
+    for module in modules(program) {
+        let name = module.file_name().unwrap_or(module.as_os_str()).to_string_lossy().into_owned();
+        if LEFT_ALONE.iter().any(|part| name.starts_with(part)) {
+            continue;
+        }
+        let wanted =
+            if level == Level::Memory && module == program { Wanted::Memory } else { Wanted::Atomics };
+        let bytes = std::fs::read(&module)
+            .map_err(|error| Failed::Usage(format!("{}: {error}", module.display())))?;
+        let plan = Plan::of(&bytes, wanted)
+            .map_err(|error| Failed::Usage(format!("{}: {error}", module.display())))?;
+        rows.push((name, plan));
+    }
+    if json {
+        print_json(&serde_json::json!({ "modules": rows.iter().map(row).collect::<Vec<_>>() }))?;
+        return Ok(CLEAN);
+    }
+    println!(
+        "{:<32} {:>10} {:>7} {:>7} {:>7} {:>7} {:>8}",
+        "module", "sites", "found", "jump", "int3", "refused", "code"
+    );
+    for (name, plan) in &rows {
+        let share = 100.0 * plan.code.1 as f64 / plan.code.0.max(1) as f64;
+        for ((_, kind), count) in KINDS.iter().zip(&plan.counts).filter(|(_, count)| count.found > 0) {
+            println!(
+                "{name:<32} {kind:>10} {:>7} {:>7} {:>7} {:>7} {share:>7.1}%",
+                count.found,
+                count.jumps,
+                count.traps,
+                count.refused()
+            );
+        }
+        if plan.counts.iter().all(|count| count.found == 0) {
+            println!("{name:<32} {:>10} {:>7} {:>7} {:>7} {:>7} {share:>7.1}%", "-", 0, 0, 0, 0);
+        }
+    }
+    println!("code: the share that belongs to functions which are known; the rest is left alone");
+    Ok(CLEAN)
+}
+
+fn row((name, plan): &(String, Plan)) -> serde_json::Value {
+    let kinds = KINDS.iter().zip(&plan.counts).map(|((_, kind), count)| {
+        let numbers = serde_json::json!({
+            "found": count.found, "jumps": count.jumps, "traps": count.traps, "refused": count.refused(),
+        });
+        ((*kind).to_lowercase(), numbers)
+    });
+    serde_json::json!({
+        "module": name,
+        "sites": kinds.collect::<serde_json::Map<_, _>>(),
+        "code_bytes": plan.code.0,
+        "known_bytes": plan.code.1,
+    })
+}
+
+/// The program and the libraries that the loader would load for it.
+fn modules(program: &Path) -> Vec<PathBuf> {
+    let mut all = vec![program.to_owned()];
+    let output = Command::new("ldd").arg(program).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let paths: BTreeSet<PathBuf> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
+        .map(PathBuf::from)
+        .collect();
+    all.extend(paths);
+    all
+}
