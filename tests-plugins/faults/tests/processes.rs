@@ -79,5 +79,5 @@ fn leaks_are_left_behind() {
 
 #[test]
 fn every_default_is_a_distribution() {
-    assert_eq!(defaults::check(), 12);
+    assert_eq!(defaults::check(), 13);
 }
