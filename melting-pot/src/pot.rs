@@ -7,7 +7,6 @@
 //! inside a pot is called by whoever runs it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use waylay_plugin::{
     Contained, ContainedState, Container, Context, Failed, Level, Outcome, Ran, Test, Turn, Worker,
@@ -17,9 +16,7 @@ use crate::fairness::{Account, Draw, Ledger};
 use crate::settings::{Part, Settings};
 
 /// Iterations of one `TestMain` in a replay: enough that the pot costs nothing, few enough to come back often.
-const REPEATS: u64 = 64;
-/// Longest sleep of a worker that waits for a round: a wake that is lost costs no more.
-const NAP: Duration = Duration::from_millis(20);
+const REPEATS: u64 = 32;
 
 /// The pot.
 pub struct MeltingPot {
@@ -157,8 +154,7 @@ impl MeltingPot {
             if !std::mem::replace(&mut waits, true) {
                 inside.waiting(true);
             }
-            let woken = self.changed.wait_timeout(round, NAP);
-            round = woken.unwrap_or_else(PoisonError::into_inner).0;
+            round = self.changed.wait(round).unwrap_or_else(PoisonError::into_inner);
         };
         drop(round);
         if waits {
@@ -188,13 +184,16 @@ impl MeltingPot {
         }
     }
 
-    /// What this worker ran when something failed, again and again.
+    /// What this worker ran when something failed: that iteration again and again, and in turns with it the test's
+    /// iterations from the first on, because what is wrong with a shared object may come from one and show in another.
     fn replay(&self, part: Part, inside: &Container<'_>, worker: &Worker<'_>) -> Outcome {
         let Some(test) = part.test else {
             worker.done();
             return Ok(());
         };
-        let ran = inside.run(Turn { test, times: REPEATS, limit: None, repeat: Some(part.iteration) });
+        let turn = Turn { test, times: REPEATS, limit: None, repeat: Some(part.iteration) };
+        inside.run(turn);
+        let ran = inside.run(Turn { repeat: None, ..turn });
         if ran.state != ContainedState::Ready && !worker.cancelled() {
             worker.done();
         }

@@ -8,6 +8,7 @@ use waylay_dist::Seed;
 use waylay_evidence::ThreadStack;
 
 use crate::environment::Environment;
+use crate::store::TestRecord;
 
 /// Format of [`FailureEntry`]; changes when a reader of the old form would misunderstand.
 pub const FORMAT: u32 = 1;
@@ -63,7 +64,7 @@ pub struct Signature {
 }
 
 /// One time that it happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Occurrence {
     /// When.
     pub at: Timestamp,
@@ -82,6 +83,33 @@ pub struct Occurrence {
     pub randomizer: Option<RandomizerTrace>,
     /// What every worker was doing.
     pub workers: Vec<WorkerView>,
+    /// The pot that the test was in, if it was in one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pot: Option<PotView>,
+}
+
+/// The mix that something failed in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PotView {
+    /// The test of the scenario that contained the one that failed.
+    pub test: String,
+    /// Its plugin.
+    pub plugin: PathBuf,
+    /// The numbers of all tests that it contained, at that moment.
+    pub tests: Vec<TestRecord>,
+}
+
+/// A contained test on a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningView {
+    /// Its name.
+    pub test: String,
+    /// Its plugin.
+    pub plugin: PathBuf,
+    /// Number of the iteration.
+    pub iteration: u64,
+    /// Whether it had ended: it was the last to run there.
+    pub over: bool,
 }
 
 /// Which choices suspended threads. With the seed the same choices can be made again, at about the same times: what
@@ -109,6 +137,12 @@ pub struct WorkerView {
     pub iteration: u64,
     /// Milliseconds since the iteration began.
     pub for_ms: u64,
+    /// The contained test that it runs, when its own test contains others.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub running: Option<RunningView>,
+    /// Shared objects that its iteration was lent.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub holds: Vec<String>,
 }
 
 /// A failure that was just seen, with its evidence.

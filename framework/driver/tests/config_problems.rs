@@ -133,7 +133,7 @@ fn tabs_and_letters_beyond_ascii_keep_the_caret_in_place() {
                     |\n\
                     6 | \t\"größe\" = \"ü\"\n  \
                     | \t^^^^^^^ known here: plugin, name, workers, hang-timeout, start-timeout, cancel-timeout, \
-                    iterations, max-failures, leaks, params\n\n";
+                    iterations, max-failures, leaks, params, contains, objects, hooks, pot\n\n";
     assert_text(&problems(&text), expected);
 }
 

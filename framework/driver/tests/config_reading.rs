@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use waylay_dist::{Dist, Seed, Spec};
 use waylay_driver::config::{
-    At, ByteSize, Config, Evidence, Leaks, Length, Loaded, Mode, Overrides, Param, Pattern, PluginRef,
-    Scenario, Source, Span, Test, load, parse,
+    At, ByteSize, Config, Contained, Evidence, HooksRef, Leaks, Length, Loaded, Mode, Objects, Overrides,
+    Param, Pattern, PluginRef, Pot, PotRule, Scenario, Source, Span, Test, load, parse,
 };
 
 fn read(text: &str) -> Loaded {
@@ -243,7 +243,40 @@ fn param() -> impl Strategy<Value = Param> {
     })
 }
 
+/// A test that may contain others.
 fn test() -> impl Strategy<Value = Test> {
+    let contained = proptest::collection::vec((simple_test(), 1e-3..1e3_f64), 0..3);
+    let objects = proptest::collection::vec((name(), param()), 0..3);
+    let pot = (contained, objects, time(), time(), any::<bool>(), any::<bool>());
+    (simple_test(), proptest::option::of(pot)).prop_map(|(mut test, pot)| {
+        test.pot = pot.map(|(contains, objects, one, other, barrier, literal)| {
+            let contains = contains.into_iter().map(|(test, share)| Contained { test: inside(test), share });
+            let objects = objects.into_iter().enumerate().map(|(i, (plugin, param))| Objects {
+                kind: at(format!("kind{i}")),
+                plugin: (i == 0).then(|| at(PluginRef::new(&plugin))),
+                count: Some(param.spec.clone()),
+                life: (i == 1).then_some(param.spec),
+            });
+            Box::new(Pot {
+                contains: contains.collect(),
+                rule: if literal { PotRule::Literal } else { PotRule::Fair },
+                barrier,
+                shortest_turn: one.min(other),
+                longest_turn: one.max(other),
+                objects: objects.collect(),
+                hooks: vec![HooksRef { plugin: at(PluginRef::new("looker")), name: at("looks".to_owned()) }],
+            })
+        });
+        test
+    })
+}
+
+/// A contained test has no workers and no iterations of its own: it reads back with the defaults.
+fn inside(test: Test) -> Test {
+    Test { workers: 2, iterations: None, ..test }
+}
+
+fn simple_test() -> impl Strategy<Value = Test> {
     let timing = (time(), time(), time());
     let counts = (1..=1024_u32, any::<u64>(), any::<u64>());
     let params = proptest::collection::vec(param(), 0..4);
@@ -263,6 +296,7 @@ fn test() -> impl Strategy<Value = Test> {
                 max_failures: NonZeroU64::new(counts.2),
                 leaks,
                 params,
+                pot: None,
             }
         },
     )

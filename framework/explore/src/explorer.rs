@@ -457,6 +457,7 @@ impl<'a> Exploration<'a> {
                 pid: 0,
                 randomizer: None,
                 workers: Vec::new(),
+                pot: None,
             },
             stacks: evidence.stacks.clone(),
             stacks_text: evidence.text.clone(),
@@ -488,6 +489,7 @@ impl<'a> Exploration<'a> {
                 retired: None,
                 bound: None,
                 no_bound: None,
+                pot: None,
             }],
         }];
         self.campaign.save()

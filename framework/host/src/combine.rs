@@ -212,15 +212,16 @@ impl Container {
                         unsafe { call(hooks.state, &test.info(), worker) };
                     }
                 }
-                let shown = (
-                    slot.contained.load(Ordering::Relaxed),
-                    slot.contained_iteration.load(Ordering::Relaxed),
-                );
+                // In a pot inside a pot the outer one goes on afterwards.
+                let outer_test = slot.contained.load(Ordering::Relaxed);
+                let outer_iteration = slot.contained_iteration.load(Ordering::Relaxed);
                 // SAFETY: the instance lives while `running` is not zero; the context is this thread's own.
                 unsafe { self.iterate(test, context, instance.0, slot, turn, &mut ran) };
                 slot.entered_at.store(runtime.clock.now().0, Ordering::Relaxed);
-                slot.contained_iteration.store(shown.1, Ordering::Relaxed);
-                slot.contained.store(shown.0, Ordering::Release);
+                if outer_test != 0 {
+                    slot.contained_iteration.store(outer_iteration, Ordering::Relaxed);
+                }
+                slot.contained.store(outer_test, Ordering::Release);
                 ran.state = test.state.load(Ordering::Acquire);
                 for hooks in &self.hooks {
                     if let Some(call) = hooks.info.on_stop {
@@ -267,6 +268,7 @@ impl Container {
             };
             slot.entered_at.store(entered.0, Ordering::Relaxed);
             slot.contained_iteration.store(number, Ordering::Relaxed);
+            slot.last_contained.store(test.index as u32 + 1, Ordering::Relaxed);
             slot.contained.store(test.index as u32 + 1, Ordering::Release);
             // SAFETY: this is the worker's own thread and the contained `TestMain` is not running on it.
             unsafe { context.begin(repeat.unwrap_or(number)) };

@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rand::Rng;
@@ -10,7 +10,7 @@ use waylay_abi::Context;
 use waylay_dist::{Dist, Seed, WorkerRng};
 use waylay_page::clock::Source;
 use waylay_page::record::{NO_WORKER, Report, Sort};
-use waylay_page::{Command, Layout, TestPhase, TestSlot, WorkerSlot, WorkerState};
+use waylay_page::{Command, Layout, OBJECTS_SHOWN, TestPhase, TestSlot, WorkerSlot, WorkerState};
 
 use crate::combine::Container;
 use crate::shared::{Loan, SharedObjects};
@@ -65,6 +65,8 @@ enum Role {
         failed: AtomicBool,
         /// Ticks of the running iteration in which the driver looked at its failures.
         aside: AtomicU64,
+        /// How often the running iteration was lent something.
+        lent: AtomicU32,
     },
 }
 
@@ -121,7 +123,15 @@ impl CallContext {
         let (iteration, aside) = (AtomicU64::new(0), AtomicU64::new(0));
         CallContext {
             test,
-            role: Role::Worker { index, slot, own, iteration, failed: AtomicBool::new(false), aside },
+            role: Role::Worker {
+                index,
+                slot,
+                own,
+                iteration,
+                failed: AtomicBool::new(false),
+                aside,
+                lent: AtomicU32::new(0),
+            },
         }
     }
 
@@ -201,29 +211,28 @@ impl CallContext {
         if let Role::Worker { own, .. } = &self.role {
             // SAFETY: the caller is the only thread that touches `own`.
             let held = unsafe { &mut (*own.get()).held };
-            if held.is_empty() {
-                return;
-            }
             while let Some(loan) = held.pop() {
                 self.test.shared.release(loan.object);
             }
-            // SAFETY: as above.
-            unsafe { self.show_held() };
+            self.show_nothing_lent();
         }
     }
 
-    /// Shows in the page what the iteration holds.
-    ///
-    /// # Safety
-    ///
-    /// Only on the worker's own thread.
-    unsafe fn show_held(&self) {
-        if let Role::Worker { own, slot, .. } = &self.role {
-            // SAFETY: the caller is the only thread that touches `own`.
-            let held = unsafe { &(*own.get()).held };
-            for (place, word) in slot.objects.iter().enumerate() {
-                word.store(held.get(place).map_or(0, |loan| loan.number), Ordering::Relaxed);
-            }
+    /// Shows in the page what the iteration was lent, also after it was given back: a failure is often noticed when the
+    /// object is back already. The last ones, when there are many.
+    fn show_lent(&self, loan: Loan) {
+        if let Role::Worker { slot, lent, .. } = &self.role {
+            let place = lent.fetch_add(1, Ordering::Relaxed) as usize % OBJECTS_SHOWN;
+            slot.objects[place].store(loan.number, Ordering::Relaxed);
+        }
+    }
+
+    fn show_nothing_lent(&self) {
+        if let Role::Worker { slot, lent, .. } = &self.role
+            && lent.load(Ordering::Relaxed) != 0
+        {
+            lent.store(0, Ordering::Relaxed);
+            slot.objects.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         }
     }
 
@@ -254,8 +263,7 @@ impl CallContext {
             return std::ptr::null_mut();
         };
         mine.held.push(loan);
-        // SAFETY: as above.
-        unsafe { self.show_held() };
+        self.show_lent(loan);
         loan.object
     }
 
@@ -303,10 +311,7 @@ impl CallContext {
     unsafe fn unhold(&self, object: *mut c_void) -> Option<Loan> {
         let Role::Worker { own, .. } = &self.role else { return None };
         // SAFETY: the caller is the only thread that touches `own`.
-        let loan = take(unsafe { &mut (*own.get()).held }, object)?;
-        // SAFETY: as above.
-        unsafe { self.show_held() };
-        Some(loan)
+        take(unsafe { &mut (*own.get()).held }, object)
     }
 
     /// The worker's slot, if this is a worker.

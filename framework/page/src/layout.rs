@@ -259,7 +259,11 @@ pub struct WorkerSlot {
     pub longest: AtomicU64,
     /// Number of the contained test's iteration; host.
     pub contained_iteration: AtomicU64,
-    /// Shared objects that the iteration holds, as [`ObjectNumber`]s; host.
+    /// The same as `contained` for the last one that ran here, running or over; host.
+    pub last_contained: AtomicU32,
+    /// Zero; for later.
+    pub reserved: AtomicU32,
+    /// Shared objects that the iteration was lent, as [`ObjectNumber`]s; host.
     pub objects: [AtomicU32; OBJECTS_SHOWN],
 }
 
@@ -285,6 +289,17 @@ impl WorkerSlot {
             Some(test) => (test, self.contained_iteration.load(Ordering::Acquire)),
             None => (self.test.load(Ordering::Relaxed), self.iteration.load(Ordering::Acquire)),
         }
+    }
+}
+
+impl WorkerSlot {
+    /// The contained test that runs on this worker or ran on it last, its iteration, and whether it is over.
+    pub fn contained(&self) -> Option<(u32, u64, bool)> {
+        let iteration = self.contained_iteration.load(Ordering::Acquire);
+        let (now, last) =
+            (self.contained.load(Ordering::Acquire), self.last_contained.load(Ordering::Acquire));
+        let test = if now != 0 { now } else { last };
+        Some((test.checked_sub(1)?, iteration, now == 0))
     }
 }
 

@@ -3,6 +3,9 @@
 use super::*;
 use waylay_plugin::Generator;
 
+/// A thread without a barrier: when it is free again, and what it then settles (test, iterations, seconds).
+type Thread = (f64, Option<(usize, u64, f64)>);
+
 /// A pot in virtual time.
 struct Simulation {
     ledger: Ledger,
@@ -13,8 +16,7 @@ struct Simulation {
     generator: Generator,
     now: f64,
     rounds: usize,
-    /// Threads without a barrier: when each is free again, and what it then settles.
-    threads: Vec<(f64, Option<(usize, u64, f64)>)>,
+    threads: Vec<Thread>,
     busy: f64,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use waylay_driver::campaign::{self, Options, Scenario, Selection};
+use waylay_driver::campaign::{self, MixPart, Options, Scenario, Selection};
 use waylay_driver::config::{self, Overrides, Pattern};
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{count, summary_text};
@@ -56,10 +56,13 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         other => Failed::Usage(other.to_string()),
     })?;
     let installation = installation()?;
+    // A test that failed in a pot runs in the pot again, with what ran beside it.
+    let pot = occurrence.pot.as_ref();
+    let test = pot.map(|pot| pot.test.clone()).or(entry.test.clone());
     let selection = Selection {
         scenario: Some(Pattern::new(occurrence.scenario.clone())),
-        test: entry.test.as_ref().map(|test| Pattern::new(test.clone())),
-        plugin: entry.plugin.clone(),
+        test: test.map(Pattern::new),
+        plugin: pot.map(|pot| pot.plugin.clone()).or(entry.plugin.clone()),
     };
     let mix = campaign::mix(&loaded, &installation, &selection)
         .map_err(|diagnostics| Failed::Config(diagnostics.render(colour())))?;
@@ -115,8 +118,20 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     Ok(if reproduced > 0 { FAILURES } else { CLEAN })
 }
 
-/// Every worker runs the iteration that it was in when the failure was seen.
+/// Every worker runs the iteration that it was in when the failure was seen; the workers of a pot, that of the contained
+/// test that each was running.
 fn repeat(mut scenario: Scenario, entry: &FailureEntry) -> Scenario {
+    let occurrence = entry.occurrences.first();
+    let pot = occurrence.and_then(|occurrence| occurrence.pot.as_ref());
+    let mix: Vec<MixPart> = occurrence
+        .into_iter()
+        .flat_map(|occurrence| &occurrence.workers)
+        .filter(|view| pot.is_some_and(|pot| pot.test == view.test))
+        .map(|view| MixPart {
+            test: view.running.as_ref().map(|running| (running.plugin.clone(), running.test.clone())),
+            iteration: view.running.as_ref().map_or(0, |running| running.iteration),
+        })
+        .collect();
     let mut iterations: BTreeMap<&str, BTreeMap<u32, u64>> = BTreeMap::new();
     for view in entry.occurrences.iter().take(1).flat_map(|occurrence| &occurrence.workers) {
         iterations.entry(&view.test).or_default().insert(view.worker, view.iteration);
@@ -125,6 +140,10 @@ fn repeat(mut scenario: Scenario, entry: &FailureEntry) -> Scenario {
         test.iterations = None;
         test.max_failures = 0;
         test.repeat = iterations.get(test.name.as_str()).map(|workers| workers.values().copied().collect());
+        if let Some(combination) = &mut test.combination {
+            combination.mix = mix.clone();
+            test.repeat = None;
+        }
     }
     let trace = entry.occurrences.first().and_then(|occurrence| occurrence.randomizer);
     if let (Some(randomizer), Some(trace)) = (&mut scenario.randomizer, trace) {

@@ -84,9 +84,9 @@ pub(crate) fn settle(suspects: &mut Vec<Suspect>, layout: &Layout, now: Instant)
 
 pub(crate) fn came_back(late: &Overdue, layout: &Layout) -> bool {
     match late {
-        Overdue::Iteration { worker, iteration, .. } => {
+        Overdue::Iteration { worker, test, iteration, .. } => {
             let slot = &layout.workers[*worker];
-            slot.iteration.load(Ordering::Acquire) != *iteration
+            slot.running() != (*test as u32, *iteration)
                 || matches!(WorkerState::load(&slot.state), WorkerState::Done | WorkerState::Finished)
         }
         Overdue::Phase { test, phase, .. } => TestPhase::load(&layout.tests[*test].phase) != *phase,

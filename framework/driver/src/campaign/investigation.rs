@@ -14,13 +14,13 @@ use waylay_evidence::{
     StackEnd, Symbolizer, ThreadId, ThreadStack, Wait, capture, render,
 };
 use waylay_page::record::{Received, Sort};
-use waylay_page::{Clock, HostPhase, Layout, TestPhase};
+use waylay_page::{Clock, HostPhase, Layout, TestPhase, Ticks, WorkerState};
 
 use super::hang;
 use super::leaks::LeakSeen;
 use super::scenario::{Assignment, Progress};
 use super::supervisor::Session;
-use crate::failure::{Finding, Kind, Occurrence, RandomizerTrace, Signature};
+use crate::failure::{Finding, Kind, Occurrence, PotView, RandomizerTrace, Signature};
 use crate::host::{HostLog, Overdue};
 use crate::report::span;
 use crate::store::{Keep, Shelved};
@@ -28,6 +28,8 @@ use crate::sys;
 
 /// Time between the two samples of a hang: long enough for processor time to show, short enough to report in time.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
+/// In a pot, an iteration that takes this long may belong to a hang of another test.
+const STANDS: Duration = Duration::from_millis(250);
 /// A fault this near to the stack pointer is a stack overflow: no frame of real code skips more at once.
 const OVERFLOW_DISTANCE: u64 = 1 << 20;
 
@@ -97,8 +99,9 @@ impl<'a> Scene<'a> {
         Some(self.assignment.plugins[self.assignment.plans.get(test?)?.plugin].clone())
     }
 
-    fn occurrence(&self, worker: Option<u32>, iteration: u64, seed: Seed) -> Occurrence {
+    fn occurrence(&self, test: Option<usize>, worker: Option<u32>, iteration: u64, seed: Seed) -> Occurrence {
         Occurrence {
+            pot: test.and_then(|test| self.pot(test)),
             at: Timestamp::now(),
             scenario: self.progress.name.clone(),
             worker,
@@ -110,38 +113,84 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// The pot that a test is in, with the numbers of all tests in it.
+    fn pot(&self, test: usize) -> Option<PotView> {
+        self.assignment.plans.get(test)?.contained.as_ref()?;
+        let outermost = self.assignment.outermost(test);
+        let running = Some((self.assignment, self.layout));
+        let record = self.progress.record(Duration::ZERO, &self.clock, running);
+        Some(PotView {
+            test: self.test_name(Some(outermost))?,
+            plugin: self.plugin(Some(outermost))?,
+            tests: record.tests.into_iter().filter(|test| test.pot.is_some()).collect(),
+        })
+    }
+
+    /// The test that runs on a worker, contained or not, and the number of its iteration.
+    fn iteration_of_slot(&self, slot: usize) -> (usize, u64) {
+        let (test, iteration) = self.layout.workers[slot].running();
+        let contained = self.assignment.plans.get(test as usize).is_some_and(|plan| plan.contained.is_some());
+        (test as usize, if contained { iteration } else { self.assignment.iteration(slot, self.layout) })
+    }
+
     /// What happened to a worker slot, as the page shows it.
-    fn occurrence_of_slot(&self, slot: Option<usize>, seed: Seed) -> Occurrence {
+    fn occurrence_of_slot(&self, test: Option<usize>, slot: Option<usize>, seed: Seed) -> Occurrence {
         let worker = slot.and_then(|slot| self.assignment.slots.get(slot)).map(|(_, worker)| *worker);
-        let iteration = slot.map_or(0, |slot| self.assignment.iteration(slot, self.layout));
-        self.occurrence(worker, iteration, seed)
+        let iteration = slot.map_or(0, |slot| self.iteration_of_slot(slot).1);
+        self.occurrence(test, worker, iteration, seed)
     }
 
     fn of_received(&self, received: &Received) -> Occurrence {
         let slot = received.worker.map(|slot| slot as usize);
         let worker = slot.and_then(|slot| self.assignment.slots.get(slot)).map(|(_, worker)| *worker);
-        self.occurrence(worker, received.iteration, Seed::new(received.seed))
+        let test = self.test_of_received(received);
+        self.occurrence(test, worker, received.iteration, Seed::new(received.seed))
     }
 
     fn test_of_received(&self, received: &Received) -> Option<usize> {
         received.test.map(|test| test as usize).filter(|test| *test < self.assignment.plans.len())
     }
 
-    /// Threads of a test, by their kernel number.
+    /// Threads of a test, by their kernel number. Tests of one pot share its threads, and those that have been in an
+    /// iteration for a while may wait for each other; the rest get on.
     fn workers_of(&self, test: usize) -> Vec<ThreadId> {
-        let mine = self.assignment.slots.iter().enumerate().filter(|(_, (owner, _))| *owner == test);
+        let owner = self.assignment.outermost(test);
+        let now = self.clock.now();
+        let stands = |slot: usize| {
+            let words = &self.layout.workers[slot];
+            let since = now.since(Ticks(words.entered_at.load(Ordering::Relaxed)));
+            self.assignment.plans[test].contained.is_none()
+                || WorkerState::load(&words.state) == WorkerState::Running
+                    && self.clock.duration(since) > STANDS
+        };
+        let slots = self.assignment.slots.iter().enumerate();
+        let mine = slots.filter(|(slot, (other, _))| *other == owner && stands(*slot));
         mine.map(|(slot, _)| ThreadId(self.layout.workers[slot].tid.load(Ordering::Relaxed))).collect()
     }
 
+    fn is_pot_worker(&self, thread: &ThreadId) -> bool {
+        let of_pot =
+            |(_, (owner, _)): &(usize, &(usize, u32))| self.assignment.plans[*owner].combiner.is_some();
+        let slots = self.assignment.slots.iter().enumerate().filter(of_pot);
+        slots.into_iter().any(|(slot, _)| self.layout.workers[slot].tid.load(Ordering::Relaxed) == thread.0)
+    }
+
     fn finished_by_test(&self, test: usize) -> u64 {
+        if self.assignment.plans[test].contained.is_some() {
+            return self.layout.tests[test].runs.load(Ordering::Relaxed);
+        }
         let mine = self.assignment.slots.iter().enumerate().filter(|(_, (owner, _))| *owner == test);
         mine.map(|(slot, _)| self.layout.workers[slot].finished.load(Ordering::Relaxed)).sum()
     }
 
     fn seed_of_slot(&self, slot: usize, seed: Seed) -> Seed {
-        let Some((test, worker)) = self.assignment.slots.get(slot) else { return seed };
-        let mut rng = seed.worker(&self.assignment.plans[*test].name, *worker);
-        rng.begin(self.assignment.iteration(slot, self.layout));
+        let Some((_, worker)) = self.assignment.slots.get(slot) else { return seed };
+        let (test, iteration) = self.iteration_of_slot(slot);
+        let Some(plan) = self.assignment.plans.get(test) else { return seed };
+        // A contained test draws the same whichever worker runs it.
+        let stream = if plan.contained.is_some() { 0 } else { *worker };
+        let mut rng = seed.worker(&plan.name, stream);
+        rng.begin(iteration);
         rng.iteration_seed()
     }
 }
@@ -338,7 +387,7 @@ impl Investigator {
             signature,
             format!("{what}{while_loading}"),
             test,
-            scene.occurrence_of_slot(None, Seed::new(0)),
+            scene.occurrence_of_slot(test, None, Seed::new(0)),
             Vec::new(),
             gaps,
         );
@@ -413,7 +462,7 @@ impl Investigator {
             Overdue::Phase { .. } | Overdue::Loading { .. } => None,
         });
         let iteration_seed = slot.map_or(Seed::new(0), |slot| scene.seed_of_slot(slot, seed));
-        let occurrence = scene.occurrence_of_slot(slot, iteration_seed);
+        let occurrence = scene.occurrence_of_slot(Some(test), slot, iteration_seed);
         let mut draft = self.draft(scene, kind, signature, what, Some(test), occurrence, stacks, gaps);
         draft.finding.reason = Some(verdict.reason);
         (draft, Decision { certain: verdict.certainty == Certainty::Certain })
@@ -451,7 +500,7 @@ impl Investigator {
         let name = scene.test_name(test).unwrap_or_else(|| "several tests together".to_owned());
         let frames = stacks.first().map_or(&[][..], |stack| &stack.frames[..]);
         let signature = named(Kind::Leak, EvidenceSignature::of_stack(&label, &name, None, frames));
-        let occurrence = scene.occurrence_of_slot(None, Seed::new(0));
+        let occurrence = scene.occurrence_of_slot(test, None, Seed::new(0));
         let mut draft = self.draft(scene, Kind::Leak, signature, what, test, occurrence, stacks, gaps);
         draft.finding.reason = reason;
         draft
@@ -563,9 +612,13 @@ fn role(scene: &Scene<'_>, test: usize, overdue: &[ThreadId], stack: &ThreadStac
         return Role::SameTest;
     }
     if let Some(owner) = scene.layout.test_of_thread(stack.id.0) {
-        return if owner as usize == test { Role::SameTest } else { Role::Bystander };
+        let of_test = (owner as usize) < scene.assignment.plans.len()
+            && scene.assignment.outermost(owner as usize) == scene.assignment.outermost(test);
+        return if of_test { Role::SameTest } else { Role::Bystander };
     }
-    let other = (0..scene.assignment.plans.len()).filter(|other| *other != test).any(is_worker_of);
+    let mine = scene.assignment.outermost(test);
+    let others = (0..scene.assignment.plans.len()).filter(|other| scene.assignment.outermost(*other) != mine);
+    let other = others.into_iter().any(is_worker_of) || scene.is_pot_worker(&stack.id);
     let plugin = &scene.assignment.plugins[scene.assignment.plans[test].plugin];
     let in_plugin = stack
         .frames

@@ -78,6 +78,10 @@ impl LeakWatch {
             let finished = layout.workers[slot].finished.load(std::sync::atomic::Ordering::Relaxed);
             *iterations.entry(tag_of(*test)).or_default() += finished;
         }
+        for test in assignment.contained() {
+            let finished = layout.tests[test].runs.load(std::sync::atomic::Ordering::Relaxed);
+            iterations.insert(tag_of(test), finished);
+        }
         let mut seen = Vec::new();
         if let Some(region) = host.heap() {
             for finding in self.heap.observe(&region.snapshot(), &iterations) {

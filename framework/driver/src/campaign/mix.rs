@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::combination::{Plugins, check_whole, combination, is_sound};
 use super::disturbance::Randomization;
-use super::scenario::{Scenario, ScenarioTest};
+use super::scenario::{Inside, Scenario, ScenarioTest};
 use crate::catalog::{Installation, PluginDescription};
 use crate::config::{At, Config, Diagnostic, Diagnostics, Loaded, Pattern, PluginRef, Test, suggestion};
 
@@ -39,23 +40,26 @@ pub fn mix(loaded: &Loaded, installation: &Installation, selection: &Selection) 
     let extra = loaded.plugin_folders();
     let mut found: Vec<Diagnostic> = Vec::new();
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for test in config.scenarios.iter().flat_map(|scenario| &scenario.tests) {
-        let name = test.plugin.value.to_string();
+    let tests = || config.scenarios.iter().flat_map(|scenario| &scenario.tests);
+    for plugin in tests().flat_map(Test::plugins) {
+        let name = plugin.value.to_string();
         if files.contains_key(&name) {
             continue;
         }
-        match locate(&test.plugin.value, installation, &loaded.folder, &extra) {
+        match locate(&plugin.value, installation, &loaded.folder, &extra) {
             Ok(path) => {
                 files.insert(name, path);
             }
-            Err(error) => found.push(Diagnostic::error(test.plugin.span, error)),
+            Err(error) => found.push(Diagnostic::error(plugin.span, error)),
         }
     }
     let mut described = BTreeMap::new();
     for path in files.values() {
         // Tests that start slowly are in plugins that load slowly.
-        let tests = config.scenarios.iter().flat_map(|scenario| &scenario.tests);
-        let of_plugin = tests.filter(|test| files.get(&test.plugin.value.to_string()) == Some(path));
+        let names = |test: &Test| {
+            test.plugins().iter().any(|plugin| files.get(&plugin.value.to_string()) == Some(path))
+        };
+        let of_plugin = tests().filter(|test| names(test));
         let limit = of_plugin.map(|test| test.start_timeout).max().unwrap_or_default();
         described.entry(path.clone()).or_insert_with(|| installation.describe_within(path, limit));
     }
@@ -92,6 +96,7 @@ impl Builder<'_> {
             if selection.scenario.as_ref().is_some_and(|pattern| !pattern.matches(&scenario.name.value)) {
                 continue;
             }
+            let provided = self.provided(&scenario.tests);
             let mut tests: Vec<ScenarioTest> = Vec::new();
             for entry in &scenario.tests {
                 for test in self.expand(entry) {
@@ -100,20 +105,7 @@ impl Builder<'_> {
                     {
                         continue;
                     }
-                    let twice =
-                        tests.iter().any(|known| known.plugin == test.plugin && known.name == test.name);
-                    if twice {
-                        // A pattern that meets a test named before leaves it as it was written first.
-                        if entry.name.value.is_name() {
-                            let message =
-                                format!("test `{}` of this plugin is in the scenario already", test.name);
-                            self.found.push(Diagnostic::error(entry.name.span, message).help(
-                                "write the single test before the pattern that also fits it, or rename",
-                            ));
-                        }
-                        continue;
-                    }
-                    tests.push(test);
+                    self.add(&mut tests, entry, test, &provided);
                 }
             }
             if !tests.is_empty() {
@@ -127,6 +119,65 @@ impl Builder<'_> {
             }
         }
         made
+    }
+
+    /// Adds a test of an entry, and the tests that it contains, unless it is there already.
+    fn add(&mut self, tests: &mut Vec<ScenarioTest>, entry: &Test, test: ScenarioTest, provided: &[String]) {
+        let container = |test: &ScenarioTest| test.inside.as_ref().map(|inside| inside.container);
+        let same = |known: &ScenarioTest| {
+            known.plugin == test.plugin && known.name == test.name && container(known) == container(&test)
+        };
+        if tests.iter().any(same) {
+            // A pattern that meets a test named before leaves it as it was written first.
+            if entry.name.value.is_name() {
+                let place = if test.inside.is_some() { "pot" } else { "scenario" };
+                let message = format!("test `{}` of this plugin is in the {place} already", test.name);
+                let help = "write the single test before the pattern that also fits it, or rename";
+                self.found.push(Diagnostic::error(entry.name.span, message).help(help));
+            }
+            return;
+        }
+        let outer = test.inside.is_none();
+        let Some(described) = self.described_test(&test) else { return };
+        if !is_sound(entry, &described, outer, &mut self.found) {
+            return;
+        }
+        let place = tests.len();
+        tests.push(test);
+        let Some(pot) = &entry.pot else { return };
+        for contained in &pot.contains {
+            for mut test in self.expand(&contained.test) {
+                test.inside = Some(Inside { container: place, share: contained.share });
+                test.workers = 0;
+                test.iterations = None;
+                self.add(tests, &contained.test, test, provided);
+            }
+        }
+        let inside: Vec<(&ScenarioTest, Vec<String>)> = tests
+            .iter()
+            .filter(|test| container(test) == Some(place))
+            .map(|test| (test, self.described_test(test).map(|test| test.takes).unwrap_or_default()))
+            .collect();
+        let inside: Vec<(&ScenarioTest, &[String])> =
+            inside.iter().map(|(test, takes)| (*test, &takes[..])).collect();
+        check_whole(entry, outer, &inside, provided, &mut self.found);
+    }
+
+    fn described_test(&self, test: &ScenarioTest) -> Option<crate::catalog::TestDescription> {
+        let description = self.description(&test.plugin)?;
+        description.tests.iter().find(|known| known.name == test.name).cloned()
+    }
+
+    /// Kinds of shared objects that the plugins of a scenario can make.
+    fn provided(&self, tests: &[Test]) -> Vec<String> {
+        let files = tests.iter().flat_map(Test::plugins).filter_map(|plugin| self.file(&plugin.value));
+        let mut kinds: Vec<String> = files
+            .filter_map(|file| self.description(&file))
+            .flat_map(|plugin| plugin.kinds.iter().map(|kind| kind.name.clone()))
+            .collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
     }
 
     /// The tests that one entry stands for.
@@ -151,8 +202,13 @@ impl Builder<'_> {
                 self.found.push(no_param(&param.name, &entry.name.value, &names));
             }
         }
+        let names: Vec<String> = fitting.iter().map(|test| test.name.clone()).collect();
+        let combination = entry.pot.as_ref().map(|pot| {
+            let plugins = Lookup { files: &self.files, described: self.described };
+            Box::new(combination(pot, &plugins, &mut self.found))
+        });
+        let fitting = description.tests.iter().filter(|test| names.contains(&test.name));
         fitting
-            .into_iter()
             .map(|test| ScenarioTest {
                 plugin: path.clone(),
                 name: test.name.clone(),
@@ -170,8 +226,37 @@ impl Builder<'_> {
                     .map(|param| (param.name.value.clone(), param.spec.value.clone()))
                     .collect(),
                 repeat: None,
+                inside: None,
+                combination: combination.clone().filter(|_| test.combines),
+                known_average_ns: 0.0,
             })
             .collect()
+    }
+}
+
+/// What is known of plugins, apart from what was found wrong.
+struct Lookup<'a> {
+    files: &'a BTreeMap<String, PathBuf>,
+    described: &'a BTreeMap<PathBuf, Result<PluginDescription, String>>,
+}
+
+impl Plugins for Lookup<'_> {
+    fn file(&self, plugin: &PluginRef) -> Option<PathBuf> {
+        self.files.get(&plugin.to_string()).cloned()
+    }
+
+    fn description(&self, file: &Path) -> Option<&PluginDescription> {
+        self.described.get(file)?.as_ref().ok()
+    }
+}
+
+impl Plugins for Builder<'_> {
+    fn file(&self, plugin: &PluginRef) -> Option<PathBuf> {
+        self.files.get(&plugin.to_string()).cloned()
+    }
+
+    fn description(&self, file: &Path) -> Option<&PluginDescription> {
+        self.described.get(file)?.as_ref().ok()
     }
 }
 

@@ -1,5 +1,6 @@
 //! A campaign: scenarios one after the other, each supervised to its end, with everything on disk.
 
+mod combination;
 mod deadline;
 mod disturbance;
 mod hang;
@@ -16,17 +17,18 @@ use waylay_dist::Seed;
 use waylay_evidence::{Symbolizer, SymbolizerLimits};
 use waylay_page::Clock;
 
+pub use combination::{Combination, MixPart};
 pub use disturbance::Randomization;
 pub use leaks::LeakSettings;
 pub use mix::{Mix, Selection, mix};
-pub use scenario::{Scenario, ScenarioTest};
+pub use scenario::{Inside, Scenario, ScenarioTest};
 pub use waylay_leaks::LeakPolicy;
 
 use crate::catalog::Installation;
 use crate::environment::Environment;
 use crate::host::{HostLog, StartError};
 use crate::report::{FailureLine, Live, Summary};
-use crate::store::{Campaign, CampaignState, FailureStore, Retention, WriteError};
+use crate::store::{Averages, Campaign, CampaignState, FailureStore, Retention, WriteError};
 use crate::sys;
 use investigation::Investigator;
 use supervisor::Supervisor;
@@ -79,7 +81,7 @@ impl From<StartError> for CampaignError {
 ///
 /// The first Ctrl-C ends the campaign in order, the second at once.
 pub fn run(
-    scenarios: Vec<Scenario>,
+    mut scenarios: Vec<Scenario>,
     problems: Vec<String>,
     installation: &Installation,
     options: &Options,
@@ -99,6 +101,10 @@ pub fn run(
         live.note(text);
         campaign.record.problems.push(text.to_owned());
     }
+    let averages = Averages::load(&options.out);
+    for test in scenarios.iter_mut().flat_map(|scenario| &mut scenario.tests) {
+        test.known_average_ns = averages.of(&test.plugin, &test.name);
+    }
     let deadline = options.duration.map(|time| began + time);
     let kept_hosts = {
         let mut supervisor = Supervisor {
@@ -115,6 +121,7 @@ pub fn run(
             kept_hosts: Vec::new(),
             earlier_iterations: 0,
             unattributed: Vec::new(),
+            averages,
         };
         for scenario in scenarios {
             if sys::interrupted() || deadline.is_some_and(|end| Instant::now() >= end) {

@@ -1,19 +1,20 @@
 //! One scenario while it runs: which tests are still in, where each stopped, what was counted.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use waylay_dist::Spec;
-use waylay_host::plan::{TestPlan, WorkerPlan};
-use waylay_page::{Clock, Layout, Ticks, WorkerState};
+use waylay_host::plan::{CombinerPlan, ContainedPlan, HooksPlan, TestPlan, WorkerPlan};
+use waylay_page::{Clock, Layout, ObjectNumber, Ticks, WorkerSlot, WorkerState};
 
+use super::combination::Combination;
 use super::disturbance::{Disturbance, Randomization};
-use crate::failure::WorkerView;
+use crate::failure::{RunningView, WorkerView};
 use crate::host::Limits;
 use crate::randomizer::Tally;
-use crate::store::{ScenarioRecord, TestRecord};
+use crate::store::{PotShare, ScenarioRecord, TestRecord};
 
 /// A scenario with every pattern expanded and every file found.
 #[derive(Clone, Debug)]
@@ -53,6 +54,21 @@ pub struct ScenarioTest {
     pub params: BTreeMap<String, Spec>,
     /// Replay: run these iterations (one per worker) again and again.
     pub repeat: Option<Vec<u64>>,
+    /// For a test that another one contains.
+    pub inside: Option<Inside>,
+    /// For a test that contains others; these follow it.
+    pub combination: Option<Box<Combination>>,
+    /// Average duration of an iteration as an earlier campaign measured it; 0 when none did.
+    pub known_average_ns: f64,
+}
+
+/// Where a contained test is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Inside {
+    /// The place of the containing test in the scenario.
+    pub container: usize,
+    /// Share of the containing test's time.
+    pub share: f64,
 }
 
 /// Counters of one test over all hosts of the scenario.
@@ -60,6 +76,10 @@ pub struct ScenarioTest {
 pub(crate) struct Totals {
     pub(crate) iterations: u64,
     pub(crate) busy_ticks: u64,
+    /// Of a contained test: the sum of the squares of its iterations' ticks.
+    pub(crate) squares: f64,
+    /// Of a contained test: the share of the time that it is meant to get.
+    pub(crate) asked: f64,
     pub(crate) shortest: Option<u64>,
     pub(crate) longest: u64,
 }
@@ -68,6 +88,8 @@ impl Totals {
     fn add(&mut self, other: Totals) {
         self.iterations += other.iterations;
         self.busy_ticks += other.busy_ticks;
+        self.squares += other.squares;
+        self.asked = if other.iterations > 0 || self.iterations == 0 { other.asked } else { self.asked };
         self.shortest = self.shortest.into_iter().chain(other.shortest).min();
         self.longest = self.longest.max(other.longest);
     }
@@ -78,6 +100,8 @@ pub(crate) struct TestProgress {
     pub(crate) test: ScenarioTest,
     /// Number of the next iteration, by worker.
     next: Vec<u64>,
+    /// The same of a contained test, whichever worker runs it.
+    next_contained: u64,
     /// Workers that have nothing more to do.
     finished: Vec<bool>,
     /// Of hosts that are gone.
@@ -95,6 +119,8 @@ pub(crate) struct Assignment {
     pub(crate) tests: Vec<usize>,
     /// (host test index, worker number), by slot.
     pub(crate) slots: Vec<(usize, u32)>,
+    /// Names of the kinds of shared objects, as the host announced them.
+    pub(crate) kinds: Vec<String>,
 }
 
 /// The tests of a scenario and their progress.
@@ -105,6 +131,8 @@ pub(crate) struct Progress {
     /// The randomizers, if the scenario asks for them.
     pub(crate) disturbance: Option<Disturbance>,
     pub(crate) tests: Vec<TestProgress>,
+    /// Nanoseconds of one tick.
+    tick_ns: f64,
 }
 
 impl TestProgress {
@@ -116,7 +144,8 @@ impl TestProgress {
             None => vec![0; test.workers as usize],
         };
         let finished = vec![false; test.workers as usize];
-        TestProgress { test, next, finished, past: Totals::default(), failures: 0, retired: None }
+        let past = Totals::default();
+        TestProgress { test, next, next_contained: 0, finished, past, failures: 0, retired: None }
     }
 
     /// Iterations that are left, or none when there is no limit.
@@ -125,7 +154,23 @@ impl TestProgress {
     }
 
     pub(crate) fn active(&self) -> bool {
-        self.retired.is_none() && self.left() != Some(0) && !self.finished.iter().all(|finished| *finished)
+        let at_work = self.test.inside.is_some() || !self.finished.iter().all(|finished| *finished);
+        self.retired.is_none() && self.left() != Some(0) && at_work
+    }
+
+    /// What a contained test is told.
+    fn contained(&self, container: usize, tick_ns: f64) -> Option<ContainedPlan> {
+        let average_ns = match self.past.iterations {
+            0 => self.test.known_average_ns,
+            runs => self.past.busy_ticks as f64 * tick_ns / runs as f64,
+        };
+        Some(ContainedPlan {
+            container,
+            share: self.test.inside?.share,
+            average_ns,
+            given_ns: self.past.busy_ticks as f64 * tick_ns,
+            first_iteration: self.next_contained,
+        })
     }
 
     fn plan(&self, plugin: usize, first_slot: usize) -> TestPlan {
@@ -165,16 +210,29 @@ impl Progress {
             alone: false,
             disturbance: scenario.randomizer.map(Disturbance::new),
             tests: scenario.tests.into_iter().map(TestProgress::new).collect(),
+            tick_ns: 1.0,
         }
     }
 
-    /// The same scenario with that test only, from its beginning.
+    /// The same with what a tick is.
+    pub(crate) fn with_clock(mut self, clock: &Clock) -> Progress {
+        self.tick_ns = clock.nanos(1.0);
+        self
+    }
+
+    /// The same scenario with that test only, from its beginning: out of its pot, if it is in one.
     pub(crate) fn alone(&self, test: &TestProgress) -> Progress {
+        let workers = match test.test.inside {
+            Some(inside) => self.tests[inside.container].test.workers.max(1),
+            None => test.test.workers,
+        };
+        let test = ScenarioTest { inside: None, workers, ..test.test.clone() };
         Progress {
             name: self.name.clone(),
             alone: true,
             disturbance: self.disturbance.as_ref().map(Disturbance::anew),
-            tests: vec![TestProgress::new(test.test.clone())],
+            tests: vec![TestProgress::new(test)],
+            tick_ns: self.tick_ns,
         }
     }
 
@@ -194,7 +252,21 @@ impl Progress {
     }
 
     pub(crate) fn any_active(&self) -> bool {
-        self.tests.iter().any(TestProgress::active)
+        (0..self.tests.len()).any(|test| self.runs(test))
+    }
+
+    /// Whether a test runs in the next host: a contained one with its container, a container with what it contains.
+    fn runs(&self, test: usize) -> bool {
+        let progress = &self.tests[test];
+        let container_runs = progress.test.inside.is_none_or(|inside| {
+            self.tests[inside.container].active()
+                && self.tests[inside.container].test.inside.is_none_or(|_| self.runs(inside.container))
+        });
+        let has_content = progress.test.combination.is_none()
+            || self.tests.iter().any(|other| {
+                other.active() && other.test.inside.is_some_and(|inside| inside.container == test)
+            });
+        progress.active() && container_runs && has_content
     }
 
     /// What the next host is to run.
@@ -205,19 +277,21 @@ impl Progress {
             limits: Vec::new(),
             tests: Vec::new(),
             slots: Vec::new(),
+            kinds: Vec::new(),
         };
-        for (index, progress) in self.tests.iter().enumerate().filter(|(_, progress)| progress.active()) {
+        for (index, progress) in self.tests.iter().enumerate().filter(|(index, _)| self.runs(*index)) {
             let test = &progress.test;
-            let plugin = made.plugins.iter().position(|known| *known == test.plugin).unwrap_or_else(|| {
-                made.plugins.push(test.plugin.clone());
-                made.plugins.len() - 1
-            });
-            made.plans.push(progress.plan(plugin, made.slots.len()));
-            made.limits.push(Limits {
-                hang: test.hang_timeout,
-                start: test.start_timeout,
-                cancel: test.cancel_timeout,
-            });
+            let plugin = made.plugin(&test.plugin);
+            let mut plan = progress.plan(plugin, made.slots.len());
+            if let Some(inside) = test.inside {
+                let container = made.tests.iter().position(|known| *known == inside.container);
+                plan.contained = container.and_then(|container| progress.contained(container, self.tick_ns));
+            }
+            if let Some(combination) = &test.combination {
+                plan.combiner = Some(self.combiner(index, combination, &mut made));
+            }
+            made.plans.push(plan);
+            made.limits.push(self.limits(index));
             let host_test = made.tests.len();
             made.slots.extend((0..test.workers).map(|worker| (host_test, worker)));
             made.tests.push(index);
@@ -225,8 +299,54 @@ impl Progress {
         made
     }
 
+    fn combiner(&self, pot: usize, combination: &Combination, made: &mut Assignment) -> CombinerPlan {
+        for provider in &combination.providers {
+            made.plugin(provider);
+        }
+        let contained: Vec<&ScenarioTest> = (0..self.tests.len())
+            .filter(|test| self.tests[*test].test.inside.is_some_and(|inside| inside.container == pot))
+            .filter(|test| self.runs(*test))
+            .map(|test| &self.tests[test].test)
+            .collect();
+        CombinerPlan {
+            settings: combination.settings_text(|plugin, name| {
+                contained.iter().position(|test| test.plugin == plugin && test.name == name)
+            }),
+            pools: combination.pools.clone(),
+            hooks: combination
+                .hooks
+                .iter()
+                .map(|(plugin, name)| HooksPlan { plugin: made.plugin(plugin), name: name.clone() })
+                .collect(),
+        }
+    }
+
+    /// How long the parts of a test may take. A test that contains others does for each what these may take.
+    fn limits(&self, test: usize) -> Limits {
+        let own = &self.tests[test].test;
+        let mut limits =
+            Limits { hang: own.hang_timeout, start: own.start_timeout, cancel: own.cancel_timeout };
+        for (inside, other) in self.tests.iter().enumerate() {
+            if other.test.inside.is_some_and(|inside| inside.container == test) {
+                let contained = self.limits(inside);
+                limits.hang = limits.hang.max(contained.hang);
+                limits.start += contained.start;
+                limits.cancel += contained.cancel;
+            }
+        }
+        limits
+    }
+
     /// Takes over what a host counted, when the host is gone.
     pub(crate) fn account(&mut self, assignment: &Assignment, layout: &Layout) {
+        for host_test in assignment.contained() {
+            let progress = &mut self.tests[assignment.tests[host_test]];
+            progress.past.add(read_contained(layout, host_test));
+            let next = layout.tests[host_test].next_iteration.load(Ordering::Relaxed);
+            // Iterations that were running when the host died are not run again.
+            let running = assignment.slots.len() as u64;
+            progress.next_contained = progress.next_contained.max(next + running);
+        }
         for (slot, (host_test, worker)) in assignment.slots.iter().enumerate() {
             let progress = &mut self.tests[assignment.tests[*host_test]];
             let words = &layout.workers[slot];
@@ -246,8 +366,33 @@ impl Progress {
             for (slot, (host_test, _)) in assignment.slots.iter().enumerate() {
                 all[assignment.tests[*host_test]].add(read(layout, slot));
             }
+            for host_test in assignment.contained() {
+                all[assignment.tests[host_test]].add(read_contained(layout, host_test));
+            }
         }
         all
+    }
+
+    /// The part of a pot's time that a contained test got.
+    fn share_of(&self, test: usize, totals: &[Totals], clock: &Clock) -> Option<PotShare> {
+        let container = self.tests[test].test.inside?.container;
+        let siblings = self
+            .tests
+            .iter()
+            .enumerate()
+            .filter(|(_, other)| other.test.inside.is_some_and(|inside| inside.container == container));
+        let whole: u64 = siblings.map(|(other, _)| totals[other].busy_ticks).sum();
+        let mine = &totals[test];
+        let runs = mine.iterations.max(1) as f64;
+        let average = mine.busy_ticks as f64 / runs;
+        let variance = (mine.squares / runs - average * average).max(0.0);
+        Some(PotShare {
+            container: self.tests[container].test.name.clone(),
+            total_ns: clock.nanos(mine.busy_ticks as f64),
+            deviation_ns: clock.nanos(variance.sqrt()),
+            asked: mine.asked,
+            achieved: mine.busy_ticks as f64 / whole.max(1) as f64,
+        })
     }
 
     /// The scenario's part of `campaign.json`.
@@ -264,8 +409,9 @@ impl Progress {
             let shortest = Duration::from_nanos(nanos(totals.shortest? as f64) as u64);
             Some(Tally::bound(record, disturbance.settings(), shortest, totals.iterations))
         };
-        let tests = self.tests.iter().zip(self.totals(running)).map(|(progress, totals)| {
-            let (bound, no_bound) = match bound_of(&totals) {
+        let all = self.totals(running);
+        let tests = self.tests.iter().zip(&all).enumerate().map(|(index, (progress, totals))| {
+            let (bound, no_bound) = match bound_of(totals) {
                 Some(Ok(bound)) => (Some(bound), None),
                 Some(Err(reason)) => (None, Some(reason)),
                 None => (None, None),
@@ -282,6 +428,7 @@ impl Progress {
                 retired: progress.retired.clone(),
                 bound,
                 no_bound,
+                pot: self.share_of(index, &all, clock),
             }
         });
         let tests = tests.collect();
@@ -308,6 +455,27 @@ impl Assignment {
         )
     }
 
+    /// The place of a plugin among those that the host loads.
+    fn plugin(&mut self, file: &Path) -> usize {
+        self.plugins.iter().position(|known| known == file).unwrap_or_else(|| {
+            self.plugins.push(file.to_owned());
+            self.plugins.len() - 1
+        })
+    }
+
+    /// Tests that run inside others, by the host's index.
+    pub(crate) fn contained(&self) -> impl Iterator<Item = usize> {
+        (0..self.plans.len()).filter(|test| self.plans[*test].contained.is_some())
+    }
+
+    /// The test of the scenario that a test belongs to: itself, or the outermost that contains it.
+    pub(crate) fn outermost(&self, test: usize) -> usize {
+        match &self.plans[test].contained {
+            Some(inside) => self.outermost(inside.container),
+            None => test,
+        }
+    }
+
     /// What every worker is doing.
     pub(crate) fn views(&self, layout: &Layout, clock: &Clock) -> Vec<WorkerView> {
         let now = clock.now();
@@ -322,9 +490,43 @@ impl Assignment {
                 state: format!("{state:?}").to_lowercase(),
                 iteration: self.iteration(slot, layout),
                 for_ms: clock.duration(now.since(entered)).as_millis() as u64,
+                running: self.running(words),
+                holds: self.holds(words),
             }
         };
         self.slots.iter().enumerate().map(view).collect()
+    }
+}
+
+impl Assignment {
+    fn running(&self, words: &WorkerSlot) -> Option<RunningView> {
+        let (test, iteration, over) = words.contained()?;
+        let plan = self.plans.get(test as usize).filter(|plan| plan.contained.is_some())?;
+        let plugin = self.plugins[plan.plugin].clone();
+        Some(RunningView { test: plan.name.clone(), plugin, iteration, over })
+    }
+
+    fn holds(&self, words: &WorkerSlot) -> Vec<String> {
+        let name = |object: ObjectNumber| {
+            let kind = self.kinds.get(usize::from(object.kind)).map_or("object", String::as_str);
+            format!("{kind}#{}", object.number)
+        };
+        let held =
+            words.objects.iter().filter_map(|word| ObjectNumber::from_word(word.load(Ordering::Relaxed)));
+        held.map(name).collect()
+    }
+}
+
+fn read_contained(layout: &Layout, test: usize) -> Totals {
+    let words = &layout.tests[test];
+    let iterations = words.runs.load(Ordering::Relaxed);
+    Totals {
+        iterations,
+        busy_ticks: words.busy.load(Ordering::Relaxed),
+        squares: f64::from_bits(words.squares.load(Ordering::Relaxed)),
+        asked: f64::from_bits(words.asked.load(Ordering::Relaxed)),
+        shortest: (iterations > 0).then(|| !words.shortest_inverted.load(Ordering::Relaxed)),
+        longest: words.longest.load(Ordering::Relaxed),
     }
 }
 
@@ -334,6 +536,8 @@ fn read(layout: &Layout, slot: usize) -> Totals {
     Totals {
         iterations,
         busy_ticks: words.busy.load(Ordering::Relaxed),
+        squares: 0.0,
+        asked: 0.0,
         shortest: (iterations > 0).then(|| words.shortest.load(Ordering::Relaxed)),
         longest: words.longest.load(Ordering::Relaxed),
     }
@@ -357,6 +561,9 @@ mod tests {
             leaks: true,
             params: BTreeMap::new(),
             repeat: None,
+            inside: None,
+            combination: None,
+            known_average_ns: 0.0,
         }
     }
 

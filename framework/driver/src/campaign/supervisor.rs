@@ -22,7 +22,7 @@ use crate::failure::{Finding, Kind};
 use crate::host::{HostCommand, HostLog, HostProcess, HostTask, Overdue, find_overdue};
 use crate::randomizer::{RandomizerCommand, RandomizerProcess};
 use crate::report::{Live, Tick, plural};
-use crate::store::{Campaign, FailureStore, Shelved};
+use crate::store::{Averages, Campaign, FailureStore, Shelved};
 use crate::sys;
 
 /// Longest time between two looks at a host. A hang is seen at most this much after its limit.
@@ -59,6 +59,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) earlier_iterations: u64,
     /// What the tests of a scenario left behind together.
     pub(crate) unattributed: Vec<Unattributed>,
+    /// How long the tests of pots take.
+    pub(crate) averages: Averages,
 }
 
 /// Something that one of several tests left behind, and nothing tells which.
@@ -101,7 +103,7 @@ impl Supervisor<'_> {
     pub(crate) fn run(&mut self, scenario: Scenario, deadline: Option<Instant>) -> Result<(), CampaignError> {
         let began = Instant::now();
         let mut deadline = Deadline::new(deadline, scenario.duration);
-        let mut progress = Progress::new(scenario);
+        let mut progress = Progress::new(scenario).with_clock(&self.clock);
         self.run_to_the_end(&mut progress, began, &mut deadline)?;
         self.attribute_leftovers(&progress)
     }
@@ -148,6 +150,8 @@ impl Supervisor<'_> {
         let iterations: u64 = progress.totals(None).iter().map(|totals| totals.iterations).sum();
         self.earlier_iterations += iterations;
         self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None);
+        self.averages.learn(&self.campaign.record.scenarios[place]);
+        self.averages.save()?;
         self.failures.flush()?;
         self.campaign.save()?;
         Ok(())
@@ -166,7 +170,8 @@ impl Supervisor<'_> {
             if sys::interrupted() || Instant::now() >= until {
                 break;
             }
-            if test.retired.is_none() && test.test.leaks {
+            // What a pot leaves is left by one of its tests, and these have their turn.
+            if test.retired.is_none() && test.test.leaks && test.test.combination.is_none() {
                 let began = Instant::now();
                 let mut deadline = Deadline::new(Some(until), Some(ALONE));
                 self.run_to_the_end(&mut progress.alone(test), began, &mut deadline)?;
@@ -298,11 +303,11 @@ impl Supervisor<'_> {
                         }
                     }
                 }
+                Event::Kinds { names } => session.assignment.kinds = names,
                 Event::TestStarted { .. }
                 | Event::LeftBehind { .. }
                 | Event::Exhausted { .. }
-                | Event::Described { .. }
-                | Event::Kinds { .. } => {}
+                | Event::Described { .. } => {}
             }
         }
     }
@@ -331,6 +336,18 @@ impl Supervisor<'_> {
                     TestPhase::load(&layout.tests[host_test].phase),
                     TestPhase::Creating | TestPhase::Starting
                 );
+            // A container is starting while one of its tests is, and can do without it.
+            let inside = |other: usize| {
+                session.assignment.plans[other]
+                    .contained
+                    .as_ref()
+                    .is_some_and(|inside| inside.container == host_test)
+                    && matches!(
+                        TestPhase::load(&layout.tests[other].phase),
+                        TestPhase::Creating | TestPhase::Starting
+                    )
+            };
+            let starting = starting && !session.assignment.contained().any(inside);
             if loading || starting {
                 let what = if loading { "loading the plugin" } else { "starting the test" };
                 let what = format!("the host {how} while {what}");
@@ -550,6 +567,9 @@ impl Supervisor<'_> {
         self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, running);
         self.campaign.record.failures = self.failures.total();
         self.campaign.record.signatures = self.failures.signatures() as u64;
+        self.live.tests(&self.campaign.record.scenarios[place].tests);
+        self.averages.learn(&self.campaign.record.scenarios[place]);
+        self.averages.save()?;
         self.failures.flush()?;
         self.campaign.save()?;
         if let Some(problem) = self.log.take_problem() {

@@ -14,6 +14,7 @@ use super::bytes::ByteSize;
 use super::distribution::PlacedSpec;
 use super::mode::Mode;
 use super::pattern::Pattern;
+use super::pot::PotTables;
 use super::randomizer::RandomizerKeys;
 use super::reader::{Findings, TableReader};
 use super::source::{At, Span};
@@ -51,6 +52,9 @@ pub(super) struct TestTable {
     pub(super) name: Optional<Pattern>,
     pub(super) keys: TestKeys,
     pub(super) params: Vec<(At<String>, PlacedSpec)>,
+    /// Of a contained test.
+    pub(super) share: Optional<f64>,
+    pub(super) pot: PotTables,
 }
 
 /// The keys that a test and `[defaults]` have in common.
@@ -129,19 +133,30 @@ impl ScenarioTable {
 }
 
 impl TestTable {
-    fn read(mut reader: TableReader<'_, '_>) -> Self {
+    fn read(reader: TableReader<'_, '_>) -> Self {
+        Self::read_as(reader, false)
+    }
+
+    /// A test inside another one: it has a share, and no workers or iterations of its own.
+    pub(super) fn read_contained(reader: TableReader<'_, '_>) -> Self {
+        Self::read_as(reader, true)
+    }
+
+    fn read_as(mut reader: TableReader<'_, '_>, contained: bool) -> Self {
         let findings = reader.findings();
         let test = Self {
             span: reader.span(),
             plugin: reader.required("plugin"),
             name: reader.optional("name"),
-            keys: TestKeys::read(&mut reader),
+            keys: TestKeys::read(&mut reader, contained),
             params: reader
                 .table("params", "params")
                 .into_iter()
                 .flat_map(TableReader::entries)
                 .filter_map(|(name, value)| Some((name, PlacedSpec::read(value, findings)?)))
                 .collect(),
+            share: if contained { reader.optional("share") } else { None },
+            pot: PotTables::read(&mut reader),
         };
         reader.finish();
         test
@@ -149,20 +164,20 @@ impl TestTable {
 }
 
 impl TestKeys {
-    fn read(reader: &mut TableReader<'_, '_>) -> Self {
+    fn read(reader: &mut TableReader<'_, '_>, contained: bool) -> Self {
         Self {
-            workers: reader.optional("workers"),
+            workers: if contained { None } else { reader.optional("workers") },
             hang_timeout: reader.optional("hang-timeout"),
             start_timeout: reader.optional("start-timeout"),
             cancel_timeout: reader.optional("cancel-timeout"),
-            iterations: reader.optional("iterations"),
+            iterations: if contained { None } else { reader.optional("iterations") },
             max_failures: reader.optional("max-failures"),
             leaks: reader.optional("leaks"),
         }
     }
 
     fn read_alone(mut reader: TableReader<'_, '_>) -> Self {
-        let keys = Self::read(&mut reader);
+        let keys = Self::read(&mut reader, false);
         reader.finish();
         keys
     }

@@ -17,6 +17,7 @@ mod distribution;
 mod file;
 mod mode;
 mod pattern;
+mod pot;
 mod print;
 mod randomizer;
 mod reader;
@@ -36,6 +37,7 @@ pub use bytes::{ByteSize, ByteSizeError};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use mode::Mode;
 pub use pattern::Pattern;
+pub use pot::{Contained, HooksRef, Objects, Pot, PotRule};
 pub use settings::{Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test};
 pub use source::{At, Position, Source, Span};
 
@@ -72,11 +74,14 @@ impl Loaded {
         }
         // Plugins that are only named are looked for beside the config, too.
         config.plugin_path.push(At::new(absolute(Path::new(".")), Span::default()));
-        for test in config.scenarios.iter_mut().flat_map(|scenario| &mut scenario.tests) {
-            if let PluginRef::Path(path) = &mut test.plugin.value {
+        let write_out = |plugin: &mut At<PluginRef>| {
+            if let PluginRef::Path(path) = &mut plugin.value {
                 let here = absolute(path);
                 *path = if here.exists() { here } else { std::path::absolute(&*path).unwrap_or(here) };
             }
+        };
+        for test in config.scenarios.iter_mut().flat_map(|scenario| &mut scenario.tests) {
+            test.each_plugin_mut(&write_out);
         }
         config
     }

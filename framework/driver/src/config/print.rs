@@ -7,6 +7,7 @@ use std::fmt;
 use waylay_dist::{Spec, format_duration};
 use waylay_randomizer::RawSettings;
 
+use super::pot::write_pot;
 use super::settings::{Config, Length, Scenario, Test};
 
 impl fmt::Display for Config {
@@ -53,7 +54,7 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
     if let Some(settings) = &scenario.randomizer {
         write_randomizer(f, settings)?;
     }
-    scenario.tests.iter().try_for_each(|test| write_test(f, test))
+    scenario.tests.iter().try_for_each(|test| write_test(f, test, "scenario.test", None))
 }
 
 fn write_randomizer(f: &mut fmt::Formatter<'_>, settings: &RawSettings) -> fmt::Result {
@@ -75,26 +76,35 @@ fn write_randomizer(f: &mut fmt::Formatter<'_>, settings: &RawSettings) -> fmt::
     Ok(())
 }
 
-fn write_test(f: &mut fmt::Formatter<'_>, test: &Test) -> fmt::Result {
-    writeln!(f, "\n  [[scenario.test]]")?;
+/// Writes a test at that path; one with a share is contained in another.
+fn write_test(f: &mut fmt::Formatter<'_>, test: &Test, path: &str, share: Option<f64>) -> fmt::Result {
+    writeln!(f, "\n  [[{path}]]")?;
     writeln!(f, "  plugin = {}", quoted(&test.plugin.value))?;
     writeln!(f, "  name = {}", quoted(&test.name.value))?;
-    writeln!(f, "  workers = {}", test.workers)?;
+    match share {
+        Some(share) => writeln!(f, "  share = {}", toml::Value::from(share))?,
+        None => writeln!(f, "  workers = {}", test.workers)?,
+    }
     writeln!(f, "  hang-timeout = \"{}\"", format_duration(test.hang_timeout))?;
     writeln!(f, "  start-timeout = \"{}\"", format_duration(test.start_timeout))?;
     writeln!(f, "  cancel-timeout = \"{}\"", format_duration(test.cancel_timeout))?;
-    if let Some(iterations) = test.iterations {
+    if let Some(iterations) = test.iterations.filter(|_| share.is_none()) {
         writeln!(f, "  iterations = {iterations}")?;
     }
     writeln!(f, "  max-failures = {}", test.max_failures.map_or(0, u64::from))?;
     writeln!(f, "  leaks = {}", test.leaks)?;
     if !test.params.is_empty() {
-        writeln!(f, "    [scenario.test.params]")?;
+        writeln!(f, "    [{path}.params]")?;
     }
     for param in &test.params {
         writeln!(f, "    {} = {}", key(&param.name.value), param.spec.value)?;
     }
-    Ok(())
+    match &test.pot {
+        Some(pot) => write_pot(f, pot, path, &|f, contained, path| {
+            write_test(f, &contained.test, path, Some(contained.share))
+        }),
+        None => Ok(()),
+    }
 }
 
 /// A key: bare where TOML allows it.
@@ -104,7 +114,7 @@ fn key(name: &str) -> String {
 }
 
 /// A basic string on one line, which can stand for a value and for a key.
-fn quoted(text: impl fmt::Display) -> String {
+pub(super) fn quoted(text: impl fmt::Display) -> String {
     let mut quoted = String::from("\"");
     for c in text.to_string().chars() {
         match c {

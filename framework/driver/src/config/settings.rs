@@ -11,6 +11,7 @@ use super::allotment;
 use super::bytes::ByteSize;
 use super::mode::Mode;
 use super::pattern::Pattern;
+use super::pot::Pot;
 use super::source::At;
 
 /// A whole campaign.
@@ -79,6 +80,8 @@ pub struct Test {
     pub leaks: bool,
     /// Its random choices, by name.
     pub params: Vec<Param>,
+    /// The tests that it contains, when it is one that runs others.
+    pub pot: Option<Box<Pot>>,
 }
 
 /// A named random choice of a test, and how it is distributed.
@@ -175,6 +178,28 @@ impl Config {
     pub fn allotments(&self) -> Vec<Option<Duration>> {
         let lengths: Vec<_> = self.scenarios.iter().map(|scenario| scenario.length).collect();
         allotment::allot(self.duration, &lengths)
+    }
+}
+
+impl Test {
+    /// Every plugin that it names: its own, its contained tests', those of its objects and hooks.
+    pub fn plugins(&self) -> Vec<&At<PluginRef>> {
+        let mut all = vec![&self.plugin];
+        if let Some(pot) = &self.pot {
+            all.extend(pot.contains.iter().flat_map(|contained| contained.test.plugins()));
+            all.extend(pot.objects.iter().filter_map(|objects| objects.plugin.as_ref()));
+            all.extend(pot.hooks.iter().map(|hooks| &hooks.plugin));
+        }
+        all
+    }
+
+    pub(super) fn each_plugin_mut(&mut self, change: &dyn Fn(&mut At<PluginRef>)) {
+        change(&mut self.plugin);
+        if let Some(pot) = &mut self.pot {
+            pot.contains.iter_mut().for_each(|contained| contained.test.each_plugin_mut(change));
+            pot.objects.iter_mut().filter_map(|objects| objects.plugin.as_mut()).for_each(change);
+            pot.hooks.iter_mut().for_each(|hooks| change(&mut hooks.plugin));
+        }
     }
 }
 

@@ -167,7 +167,7 @@ fn scenario(
 }
 
 fn test(table: TestTable, defaults: &TestKeys, leaks: &Leaks, findings: &Findings) -> Test {
-    let TestTable { span, plugin, name, keys, params } = table;
+    let TestTable { span, plugin, name, keys, params, share: _, pot } = table;
     if let Some(plugin) = plugin.as_ref().filter(|plugin| plugin.value.is_empty()) {
         findings.add(Diagnostic::error(plugin.span, "a plugin's name cannot be empty"));
     }
@@ -192,6 +192,7 @@ fn test(table: TestTable, defaults: &TestKeys, leaks: &Leaks, findings: &Finding
                 Some(Param { name, spec: placed.spec, dist })
             })
             .collect(),
+        pot: pot.check(&mut |table| test(table, defaults, leaks, findings), findings),
     }
 }
 

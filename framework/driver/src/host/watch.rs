@@ -72,13 +72,13 @@ pub(crate) fn find_overdue(
             continue;
         }
         // Read the iteration on both sides of the time: an iteration that ended in between is not late.
-        let iteration = slot.iteration.load(Ordering::Acquire);
+        let running = slot.running();
+        let (test, iteration) = (running.0 as usize, running.1);
         let entered = slot.entered_at.load(Ordering::Acquire);
-        let test = slot.test.load(Ordering::Relaxed) as usize;
         let late = since(entered);
         if let Some(limit) = limits.get(test)
             && late > limit.hang
-            && slot.iteration.load(Ordering::Acquire) == iteration
+            && slot.running() == running
             && slot.entered_at.load(Ordering::Acquire) == entered
         {
             found.push(Overdue::Iteration { worker, test, iteration, since: late });
@@ -140,6 +140,30 @@ mod tests {
 
         WorkerState::Held.store(&slot.state);
         assert_eq!(find_overdue(page.layout(), &[LIMITS], 8, &clock), []);
+    }
+
+    #[test]
+    fn a_contained_test_is_late_by_its_own_limit_and_a_waiting_worker_never_is() {
+        let clock = Clock::calibrate();
+        let page = Page::create(&clock).unwrap();
+        let slot = &page.layout().workers[0];
+        let patient = Limits { hang: Duration::from_secs(60), ..LIMITS };
+        slot.test.store(0, Ordering::SeqCst);
+        slot.entered_at.store(ago(&clock, Duration::from_secs(3)), Ordering::SeqCst);
+        WorkerState::Running.store(&slot.state);
+        assert_eq!(find_overdue(page.layout(), &[patient, LIMITS], 1, &clock), []);
+
+        slot.contained.store(2, Ordering::SeqCst);
+        slot.contained_iteration.store(7, Ordering::SeqCst);
+        let found = find_overdue(page.layout(), &[patient, LIMITS], 1, &clock);
+        assert!(
+            matches!(found[..], [Overdue::Iteration { worker: 0, test: 1, iteration: 7, .. }]),
+            "{found:?}"
+        );
+
+        slot.contained.store(0, Ordering::SeqCst);
+        WorkerState::Waiting.store(&slot.state);
+        assert_eq!(find_overdue(page.layout(), &[LIMITS, LIMITS], 1, &clock), []);
     }
 
     #[test]

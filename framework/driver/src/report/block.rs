@@ -6,6 +6,7 @@ use std::path::Path;
 use waylay_evidence::{Frame, Origin, ThreadStack, origin};
 
 use super::numbers::{count, plural};
+use super::pot::mix_lines;
 use crate::failure::{FailureEntry, Kind};
 
 /// Frames of a stack that a block shows; `stacks.txt` has the rest.
@@ -31,6 +32,9 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
         }
     }
     row(&mut text, "often", &how_often(entry));
+    for line in entry.occurrences.first().map(mix_lines).unwrap_or_default() {
+        row(&mut text, "mix", &line);
+    }
     if let Some(trace) = entry.occurrences.first().and_then(|first| first.randomizer) {
         let (windows, seed) = (plural(trace.windows, "window"), trace.seed);
         row(

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::block::failure_block;
 use super::numbers::{count, plural, span};
+use super::pot::share_line;
 use super::suspensions::suspension_text;
 use crate::failure::FailureEntry;
 use crate::store::RandomizerRecord;
+use crate::store::TestRecord;
 
 /// How things stand.
 #[derive(Clone, Debug)]
@@ -37,6 +39,10 @@ pub trait Live {
     fn failure(&mut self, entry: &FailureEntry, folder: &Path);
     /// How things stand; called often, shown every few seconds.
     fn tick(&mut self, tick: &Tick);
+    /// The numbers of a scenario's tests; called about once a second, those of pots are shown now and then.
+    fn tests(&mut self, tests: &[TestRecord]) {
+        let _ = tests;
+    }
 }
 
 /// Tells nobody.
@@ -54,7 +60,11 @@ impl Live for Silent {
 pub struct Terminal {
     every: Duration,
     last: Option<Last>,
+    pots_shown: Instant,
 }
+
+/// How often the tests of a pot are listed: they are many lines.
+const POTS_EVERY: Duration = Duration::from_secs(10);
 
 /// What the last line was about.
 #[derive(Clone, Debug)]
@@ -68,7 +78,7 @@ struct Last {
 impl Terminal {
     /// A line about progress every so often.
     pub fn new(every: Duration) -> Terminal {
-        Terminal { every, last: None }
+        Terminal { every, last: None, pots_shown: Instant::now() }
     }
 
     fn write(&self, text: &str) {
@@ -102,6 +112,15 @@ impl Live for Terminal {
         let before = if last.scenario == tick.scenario { last.suspensions } else { 0 };
         let suspended = suspensions.saturating_sub(before) as f64 / seconds;
         self.write(&format!("{}\n", tick_line(tick, rate, suspended)));
+    }
+
+    fn tests(&mut self, tests: &[TestRecord]) {
+        if self.pots_shown.elapsed() >= POTS_EVERY.max(self.every) {
+            self.pots_shown = Instant::now();
+            let lines: String =
+                tests.iter().filter_map(share_line).map(|line| format!("      {line}\n")).collect();
+            self.write(&lines);
+        }
     }
 }
 

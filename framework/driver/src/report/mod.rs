@@ -3,6 +3,7 @@
 mod block;
 mod live;
 mod numbers;
+mod pot;
 mod summary;
 mod suspensions;
 

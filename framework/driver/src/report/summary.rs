@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::numbers::{count, plural, span};
+use super::pot::share_line;
 use super::suspensions::{bound_line, suspension_lines};
 use crate::failure::FailureEntry;
 use crate::store::CampaignRecord;
@@ -68,6 +69,11 @@ pub fn summary_text(summary: &Summary) -> String {
         let ran = Duration::from_secs_f64(scenario.seconds);
         let _ = writeln!(text, "scenario {} ({}, {})", scenario.name, scenario.mode, span(ran));
         for test in &scenario.tests {
+            if let Some(line) = share_line(test) {
+                let retired = test.retired.as_ref().map_or_else(String::new, |reason| format!(" [{reason}]"));
+                let _ = writeln!(text, "    {line}{retired}");
+                continue;
+            }
             let average = match test.iterations {
                 0 => String::new(),
                 _ => format!(" × {}", span(Duration::from_nanos(test.average_ns as u64))),

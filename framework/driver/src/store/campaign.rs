@@ -75,8 +75,23 @@ pub struct ScenarioRecord {
     pub tests: Vec<TestRecord>,
 }
 
+/// What a test got of the time of the pot that it ran in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PotShare {
+    /// The pot.
+    pub container: String,
+    /// Time inside the test, in nanoseconds.
+    pub total_ns: f64,
+    /// Standard deviation of an iteration's duration, in nanoseconds.
+    pub deviation_ns: f64,
+    /// The part of the pot's time that it was meant to get.
+    pub asked: f64,
+    /// The part that it got.
+    pub achieved: f64,
+}
+
 /// One test's numbers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TestRecord {
     /// Its name.
     pub name: String,
@@ -102,6 +117,9 @@ pub struct TestRecord {
     /// Why there is no bound although the scenario was randomized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub no_bound: Option<String>,
+    /// Of a test that ran inside a pot.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pot: Option<PotShare>,
 }
 
 /// A campaign whose driver died.

@@ -14,14 +14,16 @@
 //! ```
 
 mod atomic;
+mod averages;
 mod campaign;
 mod failures;
 mod randomizer;
 mod retention;
 
 pub use atomic::WriteError;
+pub(crate) use averages::Averages;
 pub use campaign::{
-    Campaign, CampaignRecord, CampaignState, InterruptedCampaign, ScenarioRecord, TestRecord,
+    Campaign, CampaignRecord, CampaignState, InterruptedCampaign, PotShare, ScenarioRecord, TestRecord,
 };
 pub use failures::{FailureStore, Recorded, Shelved, load_failure};
 pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};
