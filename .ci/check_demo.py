@@ -4,7 +4,7 @@ import json
 import sys
 
 SEEDED = {"deadlock": "deadlock", "assert": "assert", "panic": "assert", "crash": "crash", "exception": "assert",
-          "lease": "assert"}
+          "lease": "assert", "read": "assert"}
 
 summary = json.load(open(sys.argv[1], encoding="utf-8"))
 code = int(sys.argv[2])
@@ -12,7 +12,7 @@ found = {failure["test"]: failure["kind"] for failure in summary["failures"]}
 iterations = {
     test["name"]: test["iterations"]
     for scenario in summary["campaign"]["scenarios"]
-    if scenario["name"] == "libraries"
+    if scenario["name"] in ("libraries", "melting-pot")
     for test in scenario["tests"]
 }
 problems = []
@@ -23,6 +23,9 @@ if found != SEEDED:
 if summary["campaign"]["problems"]:
     problems.append(f"did not run: {summary['campaign']['problems']}")
 problems += [f"{name} ran no iteration" for name, count in iterations.items() if count == 0]
+pots = [test for scenario in summary["campaign"]["scenarios"] for test in scenario["tests"] if test.get("pot")]
+if len({test["name"] for test in pots}) < 14:
+    problems.append(f"only {len(pots)} tests ran in pots")
 for scenario in summary["campaign"]["scenarios"]:
     if scenario["mode"] == "randomized":
         if not scenario["randomizer"]["suspensions"]:

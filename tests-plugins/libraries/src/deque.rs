@@ -53,7 +53,7 @@ impl Test for WorkStealing {
                 scope.spawn(move |thread| {
                     let mut mine = Vec::new();
                     // Looked at before the last attempt: what was pushed before the end is then seen.
-                    while !over.load(Ordering::Acquire) || !(stealer.is_empty() && injector.is_empty()) {
+                    while !(over.load(Ordering::Acquire) && stealer.is_empty() && injector.is_empty()) {
                         mine.extend(steal(&stealer, injector, thread.generator().chance(0.5)));
                     }
                     had.lock()?.extend(mine);
