@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Instead of `end`, any thread of the run may call `stop`: it keeps the processor for good, and no other thread of
-//! the run goes on. That is how a failure is held still to be looked at; the process is thrown away afterwards.
+//! the run goes on. That is how a failure is held still to be looked at; the process is thrown away afterwards. Between
+//! two runs, `stop` ends the series.
 //!
 //! What a run leaves running: threads that are there at `end` go on under the schedule until they have ended, wait for
 //! something that nobody will bring, or have taken [`LEFT_STEPS`] steps. Those that have not ended then are *left

@@ -101,3 +101,22 @@ fn a_search_goes_on_in_the_next_process() {
         assert!(runs > failing.len() as u64 && runs < 20_000, "{strategy}: {runs}");
     }
 }
+
+/// The kernel thread of a thread that has ended waits for another routine: it is not outside the schedule.
+#[test]
+fn a_deadlock_that_an_ending_thread_finds_is_reported_at_once() {
+    for switching in BOTH {
+        for seed in 0..8 {
+            let mut settings = settings(switching);
+            settings.seed = seed;
+            let program = Program::build("host.c").with(&["last", "1"]);
+            let outcome = program.run_with(settings, &parameters("random", 0, 0, 0));
+            assert_eq!((outcome.code, outcome.ending), (Some(86), Ending::Deadlock), "{outcome:#?}");
+            assert!(
+                !outcome.partly_controlled && outcome.text.starts_with("deadlock: 2 threads"),
+                "{outcome:#?}"
+            );
+            assert!(!outcome.text.contains("thread 1 "), "{}", outcome.text);
+        }
+    }
+}

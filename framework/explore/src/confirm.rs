@@ -14,7 +14,7 @@ use waylay_evidence::{
 use waylay_schedule::Schedule;
 
 use crate::held::{Held, Stop, hold};
-use crate::observed::{Observed, to_stretches};
+use crate::observed::{Hang, Observed, to_stretches};
 use crate::oracle::{Expected, Failure, Verdict, judge};
 use crate::program::Program;
 use crate::recording::Conditions;
@@ -29,59 +29,59 @@ pub struct Evidence {
     pub instead: Option<String>,
     /// What makes the failure the same as others.
     pub signature: Signature,
+    /// The run itself.
+    pub seen: Rerun,
+}
+
+/// A schedule that was run again.
+#[derive(Debug)]
+pub struct Rerun {
+    /// What became of the run.
+    pub observed: Observed,
+    /// Whether that is a failure.
+    pub verdict: Verdict,
     /// Every thread's stack, the one to blame first.
     pub stacks: Vec<ThreadStack>,
     /// The same for people, with what the library said.
     pub text: String,
     /// What could not be collected, and why.
     pub gaps: Vec<String>,
-    held: Option<Held>,
+    held: Held,
 }
 
-impl Evidence {
+impl Rerun {
     /// Writes a dump while the process is still held; returns its number of threads.
     pub fn dump(&self, path: &Path) -> Result<usize, String> {
-        let held = self.held.as_ref().ok_or("the process was gone")?;
-        let crash = match &held.stop {
+        let crash = match &self.held.stop {
             Stop::Signal(crash) => Some(&**crash),
             Stop::Exit { .. } | Stop::Late => None,
             Stop::Gone(_) => return Err("the process was gone".to_owned()),
         };
-        minidump(held.process(), path, crash, &DumpLimits::default())
+        minidump(self.held.process(), path, crash, &DumpLimits::default())
             .map(|info| info.threads)
             .map_err(|error| error.to_string())
     }
 }
 
-/// Runs a failing schedule again and takes evidence.
-pub fn confirm(
+/// Runs a schedule again in a fresh process and holds it where it ends.
+pub fn rerun(
     program: &Program,
     library: &Path,
     conditions: &Conditions,
     expected: &Expected,
     (seed, run): (u64, u64),
     schedule: &Schedule,
-    failure: &Failure,
-) -> Result<Evidence, RunError> {
+) -> Result<Rerun, RunError> {
     let mut region = conditions.region()?;
     let mut settings = conditions.settings_in(&mut region, seed, run);
     settings.switching = waylay_control_protocol::Switching::Baton as u32;
     Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
     let held = hold(program, library, &region, conditions.patience())?;
-    let observed = Observed::new(&region, held.status(), held.output.clone(), None);
-    let (confirmed, instead) = match judge(&observed, expected) {
-        Verdict::Failed(again) if again.key == failure.key => (true, None),
-        // The schedule ends where the recorded run was killed; whatever holds it up there holds it up here.
-        _ if matches!(held.stop, Stop::Late) && failure.cause == "hang" => (true, None),
-        Verdict::Failed(other) => (false, Some(other.what)),
-        Verdict::Passed => (false, Some("it ended without a failure".to_owned())),
-    };
+    let late = matches!(held.stop, Stop::Late)
+        .then(|| Hang { limit: conditions.patience(), cpu: std::time::Duration::ZERO });
+    let observed = Observed::new(&region, held.status(), held.output.clone(), late);
+    let verdict = judge(&observed, expected);
     let mut gaps = Vec::new();
-    if let Some(instead) = &instead {
-        gaps.push(format!(
-            "a fresh process that followed the schedule did not fail in the same way: {instead}"
-        ));
-    }
     if let Some(step) = observed.diverged {
         gaps.push(format!("the fresh process left the schedule at step {step}"));
     }
@@ -96,8 +96,29 @@ pub fn confirm(
     if !stacks.is_empty() {
         text = format!("{}\n{text}", render::stacks(&stacks, RenderOptions::default()));
     }
-    let signature = signature(&program.title(), failure, &stacks);
-    Ok(Evidence { confirmed, instead, signature, stacks, text, gaps, held: Some(held) })
+    Ok(Rerun { observed, verdict, stacks, text, gaps, held })
+}
+
+/// Runs a failing schedule again and takes evidence.
+pub fn confirm(
+    program: &Program,
+    library: &Path,
+    conditions: &Conditions,
+    expected: &Expected,
+    run: (u64, u64),
+    schedule: &Schedule,
+    failure: &Failure,
+) -> Result<Evidence, RunError> {
+    let seen = rerun(program, library, conditions, expected, run, schedule)?;
+    let instead = match &seen.verdict {
+        Verdict::Failed(again) if again.key == failure.key => None,
+        // The schedule ends where the recorded run was killed; whatever holds it up there holds it up here.
+        _ if matches!(seen.held.stop, Stop::Late) && failure.cause == "hang" => None,
+        Verdict::Failed(other) => Some(other.what.clone()),
+        Verdict::Passed => Some("it ended without a failure".to_owned()),
+    };
+    let signature = signature(&program.title(), failure, &seen.stacks);
+    Ok(Evidence { confirmed: instead.is_none(), instead, signature, seen })
 }
 
 /// The stacks of a held process, the thread at which it is held first.

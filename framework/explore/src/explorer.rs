@@ -14,6 +14,7 @@ use waylay_driver::failure::{Finding, Occurrence, Signature};
 use waylay_driver::store::{
     Campaign, CampaignState, FailureStore, Retention, ScenarioRecord, TestRecord, WriteError,
 };
+use waylay_schedule::promise::{headline, promises};
 use waylay_schedule::{Outcome, RunParameters, Schedule, Seed, Spec};
 
 use crate::confirm::{Evidence, confirm};
@@ -24,7 +25,7 @@ use crate::program::Program;
 use crate::recording::{self, Conditions, RecordError, StrictRecord};
 use crate::server::{Guide, RunError, Server};
 use crate::sites::Sites;
-use crate::summary::{Found, Summary, headline, promises};
+use crate::summary::{Found, Summary};
 
 /// Failing runs with one key that are confirmed and looked at; there may be several signatures behind one key.
 const EXAMINED_PER_KEY: u64 = 5;
@@ -360,7 +361,7 @@ impl<'a> Exploration<'a> {
             return Ok(false);
         }
         let finding = self.finding(planned, observed, failure, &evidence);
-        let recorded = self.store.record(finding, |path| evidence.dump(path))?;
+        let recorded = self.store.record(finding, |path| evidence.seen.dump(path))?;
         let folder = recorded.folder.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
         if let Some(folder) = &folder {
             self.keep(folder, planned, observed, failure, &schedule, evidence.confirmed)?;
@@ -426,7 +427,13 @@ impl<'a> Exploration<'a> {
         failure: &Failure,
         evidence: &Evidence,
     ) -> Finding {
-        let mut gaps = evidence.gaps.clone();
+        let mut gaps = Vec::new();
+        if let Some(instead) = &evidence.instead {
+            gaps.push(format!(
+                "a fresh process that followed the schedule did not fail in the same way: {instead}"
+            ));
+        }
+        gaps.extend(evidence.seen.gaps.iter().cloned());
         if observed.partly_controlled {
             gaps.push(
                 "the run was only partly controlled: something outside the schedule took part".to_owned(),
@@ -459,8 +466,8 @@ impl<'a> Exploration<'a> {
                 workers: Vec::new(),
                 pot: None,
             },
-            stacks: evidence.stacks.clone(),
-            stacks_text: evidence.text.clone(),
+            stacks: evidence.seen.stacks.clone(),
+            stacks_text: evidence.seen.text.clone(),
             log_tail: format!("{}{}", String::from_utf8_lossy(&observed.stdout), observed.stderr_text()),
             gaps,
         }
@@ -487,6 +494,7 @@ impl<'a> Exploration<'a> {
                 shortest_ns: 0.0,
                 longest_ns: 0.0,
                 retired: None,
+                strict: None,
                 bound: None,
                 no_bound: None,
                 pot: None,

@@ -16,6 +16,7 @@
 //! - [`held`]: a run of its own, held at the instruction where it fails, so that stacks can be taken
 //! - [`confirm`]: the same schedule again in a fresh process, with evidence
 //! - [`recording`]: what is kept of a failure, and read back
+//! - [`plugin_test`]: the same for schedules of plugin tests, which a campaign found
 //! - [`replay`] and [`minimize`]: what can be done with it
 //! - [`summary`]: what people and machines are told
 
@@ -29,6 +30,7 @@ pub mod learner;
 pub mod minimize;
 pub mod observed;
 pub mod oracle;
+pub mod plugin_test;
 pub mod program;
 pub mod recording;
 pub mod replay;

@@ -25,6 +25,9 @@ pub struct Program {
     pub folder: PathBuf,
     /// File that it reads as its input; nothing when absent.
     pub stdin: Option<PathBuf>,
+    /// What failures are named after, if not the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 /// Why strict mode cannot work for a program.
@@ -84,6 +87,7 @@ impl Program {
             environment: Vec::new(),
             folder,
             stdin: None,
+            title: None,
         })
     }
 
@@ -95,8 +99,11 @@ impl Program {
         Ok(self)
     }
 
-    /// The file's own name: what failures are named after.
+    /// What failures are named after: the file's own name, if nothing else was said.
     pub fn title(&self) -> String {
+        if let Some(title) = &self.title {
+            return title.clone();
+        }
         self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned()
     }
 

@@ -39,6 +39,9 @@ pub struct Conditions {
     pub real_time: bool,
     /// The program's random bytes come from the kernel.
     pub real_random: bool,
+    /// The program begins the run itself: it is the host of a plugin test.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_process: bool,
     /// What is a step.
     #[serde(default)]
     pub steps: Steps,
@@ -90,6 +93,7 @@ impl Default for Conditions {
             real_time: false,
             real_random: false,
             steps: Steps::default(),
+            in_process: false,
         }
     }
 }
@@ -100,6 +104,7 @@ impl Conditions {
         let switching = if self.baton { Switching::Baton } else { Switching::Carrier };
         let mut settings = Settings::new(switching, seed, run);
         settings.max_steps = self.max_steps;
+        settings.in_process = u32::from(self.in_process);
         settings.timeouts = if self.idle_timeouts { Timeouts::Idle } else { Timeouts::Choice } as u32;
         settings.clock = if self.real_time { ClockSource::Real } else { ClockSource::Virtual } as u32;
         settings.random = if self.real_random { RandomSource::Real } else { RandomSource::Seeded } as u32;

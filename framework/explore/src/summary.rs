@@ -4,24 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use waylay_driver::report::count;
-use waylay_schedule::Guarantee;
-use waylay_schedule::RunParameters;
-use waylay_schedule::bound::Chance;
-
-/// What the runs promise about bugs that were not seen.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Promise {
-    /// For bugs of this depth.
-    pub depth: u32,
-    /// The least probability of finding one in a run that aims at this depth.
-    pub per_run: f64,
-    /// The least probability that all runs together would have found one.
-    pub after_runs: f64,
-    /// Runs that aimed at this depth.
-    pub runs: u64,
-    /// What else must hold of the bug.
-    pub conditions: Vec<&'static str>,
-}
+use waylay_schedule::promise::Promise;
 
 /// One signature.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -113,27 +96,6 @@ pub struct Summary {
     pub folder: PathBuf,
 }
 
-/// How probable is well promised.
-const WELL: f64 = 0.95;
-
-/// The promises of runs by depth: `aimed` says how many runs aimed at each depth, from 1.
-pub fn promises(parameters: &RunParameters, threads: u32, steps: u64, aimed: &[u64]) -> Vec<Promise> {
-    let mut promises = Vec::new();
-    for (index, &runs) in aimed.iter().enumerate().filter(|&(_, &runs)| runs > 0) {
-        let given =
-            RunParameters { threads, steps, depth: index as u32, profiling: false, ..parameters.clone() };
-        let Some(Guarantee { per_run, depth, conditions }) = Guarantee::of(&given) else { continue };
-        let after_runs = Chance::within(per_run, runs as f64);
-        promises.push(Promise { depth, per_run: per_run.value(), after_runs, runs, conditions });
-    }
-    promises
-}
-
-/// The promise to be named first.
-pub fn headline(promises: &[Promise]) -> Option<Promise> {
-    promises.iter().rev().find(|promise| promise.after_runs >= WELL).or(promises.first()).cloned()
-}
-
 impl Summary {
     /// A few lines for people.
     pub fn text(&self) -> String {
@@ -168,12 +130,7 @@ impl Summary {
             lines.push("every schedule within the bound was tried".to_owned());
         }
         if let Some(promise) = &self.guarantee {
-            lines.push(format!(
-                "a bug of depth {} would have been found with probability {} at least ({} per run)",
-                promise.depth,
-                rounded(promise.after_runs),
-                rounded(promise.per_run)
-            ));
+            lines.push(promise.to_string());
         }
         if self.accesses > 0 {
             lines.push(format!(
@@ -191,29 +148,5 @@ impl Summary {
         }
         lines.extend(self.notes.iter().cloned());
         lines.join("\n") + "\n"
-    }
-}
-
-fn rounded(probability: f64) -> String {
-    match probability {
-        p if p > 0.999_999 => "0.999999".to_owned(),
-        p if p < 0.001 => format!("{p:.1e}"),
-        p => format!("{p:.4}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn promises_are_made_per_depth_and_the_deepest_good_one_is_named() {
-        let parameters = RunParameters::of("pct:depth=auto");
-        let promises = promises(&parameters, 2, 10, &[0, 100, 1000, 10]);
-        let depths: Vec<u32> = promises.iter().map(|promise| promise.depth).collect();
-        assert_eq!(depths, [1, 2, 3]);
-        assert!((promises[1].per_run - 0.05).abs() < 1e-12);
-        assert_eq!(headline(&promises).unwrap().depth, 2);
-        assert!(super::promises(&RunParameters::of("random"), 2, 10, &[5]).is_empty());
     }
 }

@@ -43,11 +43,11 @@ use plan::Plan;
 /// Exit code of a host that could not do what it was told; the reason is on its standard error.
 const HOST_FAILED: u8 = 3;
 
-/// Runs one schedule of one test, given as the JSON of a [`plan::SchedulePlan`], under the control library that was
+/// Runs one schedule of one test, given as the argument of a [`plan::SchedulePlan`], under the control library that was
 /// loaded first.
 pub fn run_schedule(plan: &str) -> ExitCode {
-    let result = serde_json::from_str(plan)
-        .map_err(|error| format!("the argument holds no schedule of a test: {error}"))
+    let result = plan::SchedulePlan::from_argument(plan)
+        .map_err(|error| error.to_string())
         .and_then(|plan| alone::run(&plan));
     let Err(error) = result;
     eprintln!("waylay host: {error}");

@@ -148,6 +148,36 @@ pub struct WorkerPlan {
     pub repeat: bool,
 }
 
+impl SchedulePlan {
+    /// The plan as one argument of a command: JSON in which every byte that a shell or a debugger could take for something
+    /// else is written as `%` and two hexadecimal digits.
+    pub fn to_argument(&self) -> String {
+        let json = serde_json::to_string(self).expect("a plan is plain data");
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:,=-".contains(&byte);
+        let mut text = String::with_capacity(json.len() * 2);
+        for byte in json.bytes() {
+            match plain(byte) {
+                true => text.push(char::from(byte)),
+                false => text.push_str(&format!("%{byte:02x}")),
+            }
+        }
+        text
+    }
+
+    /// The plan behind such an argument.
+    pub fn from_argument(text: &str) -> Result<SchedulePlan, PlanError> {
+        let mut json = Vec::with_capacity(text.len());
+        let mut parts = text.split('%');
+        json.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
+        for part in parts {
+            let code = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            json.push(code.unwrap_or(b'%'));
+            json.extend_from_slice(part.get(2..).unwrap_or_default().as_bytes());
+        }
+        Ok(serde_json::from_slice(&json)?)
+    }
+}
+
 /// Reads the plan and makes standard input empty, so that a test that reads it does not read ours.
 pub fn read_from_stdin() -> Result<Plan, PlanError> {
     let mut text = String::new();
@@ -163,6 +193,30 @@ pub enum PlanError {
     #[error("cannot read the plan from standard input: {0}")]
     Read(#[from] std::io::Error),
     /// It was not a plan.
-    #[error("standard input holds no plan: {0}")]
+    #[error("what was given is no plan: {0}")]
     Parse(#[from] serde_json::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_survives_the_command_line() {
+        let plan = SchedulePlan {
+            plugin: "/some folder/lib'x%.so".into(),
+            test: "\"quoted\" é".to_owned(),
+            params: BTreeMap::from([(
+                "size".to_owned(),
+                "{ uniform = { min = 1, max = 3 } }".parse().unwrap(),
+            )]),
+            workers: 3,
+            seed: Seed::new(7),
+            run: 41,
+        };
+        let text = plan.to_argument();
+        assert!(!text.contains(['"', '\'', '{', ' ', '\\']), "{text}");
+        assert_eq!(SchedulePlan::from_argument(&text).unwrap(), plan);
+        assert!(SchedulePlan::from_argument("nonsense").is_err());
+    }
 }

@@ -83,6 +83,8 @@ pub(crate) fn run(
         }
         run += 1;
     }
+    // Leaves what the strategy knows for a host that goes on later.
+    crate::sys::stop_run();
     for plan in plans {
         done.store(&layout.workers[plan.slot].state);
     }

@@ -27,6 +27,7 @@ pub mod pct;
 pub mod portfolio;
 pub mod pos;
 pub mod priority;
+pub mod promise;
 pub mod random_walk;
 pub mod ready;
 pub mod replay;

@@ -67,7 +67,11 @@ pub(crate) enum Command {
     },
     /// The process that runs tests; started by the other commands.
     #[command(hide = true)]
-    Host,
+    Host {
+        /// Run one schedule of one test, alone; this is its description.
+        #[arg(long, value_name = "PLAN")]
+        schedule: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -98,6 +98,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
             real_time: options.real_time,
             real_random: options.real_random,
             steps: steps(options),
+            in_process: false,
         },
         expected: Expected {
             statuses: options.good_exit.clone(),

@@ -54,7 +54,8 @@ fn main() -> ExitCode {
             let name = std::iter::once("waylay randomizer".into());
             return waylay_randomizer::main(name.chain(arguments));
         }
-        Command::Host => return waylay_host::main(),
+        Command::Host { schedule: Some(schedule) } => return waylay_host::run_schedule(&schedule),
+        Command::Host { schedule: None } => return waylay_host::main(),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -11,11 +11,12 @@ use crate::output::{CLEAN, Failed, print_json};
 pub(crate) fn minimize(options: &MinimizeOptions, json: bool) -> Result<u8, Failed> {
     let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
     if !recording::is_strict(&options.failure) {
-        let why =
-            "only a failure of strict mode has a schedule: give the folder of one that `waylay explore` kept";
+        let why = "only a failure of strict mode has a schedule: give the folder of one that `waylay explore`, or a \
+                   strict scenario of `waylay run`, kept";
         return Err(Failed::Usage(format!("{}: {why}", options.failure.display())));
     }
-    let (record, schedule) = recording::load(&options.failure).map_err(|error| usage(&error))?;
+    let (mut record, schedule) = recording::load(&options.failure).map_err(|error| usage(&error))?;
+    crate::replay_strict::use_this_command(&mut record);
     record.program.check().map_err(|error| usage(&error))?;
     let minimized = reduce(&record, &schedule, &library()?, options.budget)
         .map_err(|error| Failed::Own(error.to_string()))?;

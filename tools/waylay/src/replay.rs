@@ -85,7 +85,7 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         occurrence.seed
     );
     let mut live = live(false);
-    let summary = campaign::run(scenarios, mix.problems, &installation, &options, live.as_mut())
+    let summary = campaign::run(scenarios, mix.problems, &installation, &options, live.as_mut(), None)
         .map_err(|error| Failed::Own(error.to_string()))?;
     eprint!("\n{}", summary_text(&summary));
     let same = summary.failures.iter().filter(|failure| failure.signature.id == entry.signature.id);

@@ -6,6 +6,8 @@ use serde::Serialize;
 use waylay_driver::report::count;
 use waylay_driver::store::load_failure;
 use waylay_explore::minimize::load_minimized;
+use waylay_explore::plugin_test::is_host;
+use waylay_explore::recording::StrictRecord;
 use waylay_explore::replay::{Replayed, replay as run_again, under_gdb};
 use waylay_explore::{interrupt, recording};
 
@@ -15,6 +17,13 @@ use crate::output::{CLEAN, FAILURES, Failed, WAYLAY_FAILED, print_json};
 
 /// Replays when nobody says how many.
 const TIMES: u64 = 10;
+
+/// A test is run by this command, wherever the one is that found the failure.
+pub(crate) fn use_this_command(record: &mut StrictRecord) {
+    if let (true, Ok(executable)) = (is_host(&record.program), std::env::current_exe()) {
+        record.program.file = executable;
+    }
+}
 
 /// What a replay prints with `--json`.
 #[derive(Serialize)]
@@ -30,7 +39,8 @@ struct Outcome {
 pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed> {
     let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
     let own = |error: &dyn std::fmt::Display| Failed::Own(error.to_string());
-    let (record, mut schedule) = recording::load(&arguments.failure).map_err(|error| usage(&error))?;
+    let (mut record, mut schedule) = recording::load(&arguments.failure).map_err(|error| usage(&error))?;
+    use_this_command(&mut record);
     record.program.check().map_err(|error| usage(&error))?;
     if arguments.minimized {
         schedule = load_minimized(&arguments.failure).map_err(|error| usage(&error))?;

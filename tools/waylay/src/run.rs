@@ -4,11 +4,12 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use waylay_dist::Seed;
-use waylay_driver::campaign::{self, LeakPolicy, LeakSettings, Options, Selection};
+use waylay_driver::campaign::{self, Examiner, LeakPolicy, LeakSettings, Options, Selection};
 use waylay_driver::catalog::Installation;
 use waylay_driver::config::{self, Loaded, Overrides, Pattern, Source};
 use waylay_driver::report::{Live, Silent, Terminal, count, plural, summary_text};
 use waylay_driver::store::{Campaign, Retention};
+use waylay_explore::plugin_test::Confirmer;
 
 use crate::args::RunOptions;
 use crate::output::{Failed, print_json};
@@ -80,6 +81,13 @@ fn leak_settings(leaks: &config::Leaks) -> LeakSettings {
     }
 }
 
+/// Who runs failing schedules again.
+pub(crate) fn examiner(installation: &Installation) -> Option<Box<dyn Examiner>> {
+    let library = installation.control_library()?;
+    let executable = std::env::current_exe().ok()?;
+    Some(Box::new(Confirmer { executable, library }))
+}
+
 /// A line every few seconds, or nothing.
 pub(crate) fn live(quiet: bool) -> Box<dyn Live> {
     if quiet {
@@ -126,8 +134,15 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         eprintln!("waylay: {scenarios}, {}, seed {}", plural(tests as u64, "test"), options.seed);
     }
     let mut live = live(arguments.quiet);
-    let summary = campaign::run(mix.scenarios, mix.problems, &installation, &options, live.as_mut())
-        .map_err(|error| Failed::Own(error.to_string()))?;
+    let summary = campaign::run(
+        mix.scenarios,
+        mix.problems,
+        &installation,
+        &options,
+        live.as_mut(),
+        examiner(&installation),
+    )
+    .map_err(|error| Failed::Own(error.to_string()))?;
     eprint!("\n{}", summary_text(&summary));
     if json {
         print_json(&summary)?;

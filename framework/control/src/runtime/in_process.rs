@@ -159,6 +159,11 @@ pub(super) unsafe fn conclude(ending: Ending) {
     unsafe {
         let runtime = runtime();
         if !(*runtime).series.going {
+            // Between two runs: the host ends in order, and another may go on.
+            let begun = (*runtime).region.report().tally.runs.load(Ordering::Relaxed) > 0;
+            if begun && !(*runtime).series.over {
+                hand_over(&mut *runtime);
+            }
             return;
         }
         (*runtime).series.going = false;

@@ -30,7 +30,8 @@ pub(super) unsafe fn describe_all(inspector: *mut Logical) {
         for index in 0..(*runtime()).logicals.len() {
             let thread = (&(*runtime()).logicals)[index];
             let state = (*runtime()).sched.thread((*thread).id).state;
-            if thread == inspector {
+            // The inspector may be a thread that found out at its very end: it waits for nothing.
+            if thread == inspector && state != State::Finished {
                 describe(thread);
             } else if matches!(state, State::Blocked | State::Ready) {
                 pass(inspector, thread);

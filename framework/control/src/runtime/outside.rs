@@ -157,9 +157,10 @@ unsafe fn count_outsiders() -> usize {
         unsafe {
             let runtime = runtime();
             let logicals = &(*runtime).logicals;
-            let unfinished = logicals
-                .iter()
-                .filter(|&&thread| (*runtime).sched.thread((*thread).id).state != State::Finished);
+            // A finished thread whose kernel thread waits for the next routine is no outsider, joined or not.
+            let unfinished = logicals.iter().filter(|&&thread| {
+                (*thread).recyclable || (*runtime).sched.thread((*thread).id).state != State::Finished
+            });
             let known = unfinished.chain(&(*runtime).pool).any(|&thread| (*thread).kernel_id == task);
             outsiders += usize::from(!known && !ours.contains(&task));
         }

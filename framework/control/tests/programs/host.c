@@ -176,6 +176,23 @@ static int stopping(void) {
     return 1;
 }
 
+// A thread that ends last, not joined yet, finds out that nobody can run.
+static void *ends(void *unused) {
+    sched_yield();
+    return unused;
+}
+
+static int last_one(void) {
+    pthread_t a, b;
+    pthread_mutex_init(&guard, 0);
+    pthread_mutex_lock(&guard);
+    CHECK(begin_run(0) == 0);
+    CHECK(pthread_create(&a, 0, ends, 0) == 0);
+    CHECK(pthread_create(&b, 0, takes_and_ends, 0) == 0);
+    pthread_join(b, 0);
+    return 1;
+}
+
 // Two locks in opposite orders, until it happens.
 static pthread_mutex_t left_lock, right_lock;
 
@@ -226,6 +243,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "ticker")) return leftovers(ticker);
     if (!strcmp(argv[1], "stuck")) return leftovers(stuck);
     if (!strcmp(argv[1], "stopping")) return stopping();
+    if (!strcmp(argv[1], "last")) return last_one();
     if (!strcmp(argv[1], "deadlock")) return until_deadlock(runs);
     pthread_key_create(&key, destroy);
     pthread_key_create(&plain_key, 0);

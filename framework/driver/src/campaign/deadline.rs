@@ -27,6 +27,11 @@ impl Deadline {
         }
     }
 
+    /// The end, as far as it is known.
+    pub(crate) fn end(&self) -> Option<Instant> {
+        self.end
+    }
+
     /// Whether it is over.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.end.is_some_and(|end| now >= end)

@@ -19,10 +19,11 @@ use waylay_page::{Clock, HostPhase, Layout, TestPhase, Ticks, WorkerState};
 use super::hang;
 use super::leaks::LeakSeen;
 use super::scenario::{Assignment, Progress};
+use super::strict::Verdict;
 use super::supervisor::Session;
 use crate::failure::{Finding, Kind, Occurrence, PotView, RandomizerTrace, Signature};
 use crate::host::{HostLog, Overdue};
-use crate::report::span;
+use crate::report::{count, span};
 use crate::store::{Keep, Shelved};
 use crate::sys;
 
@@ -118,7 +119,7 @@ impl<'a> Scene<'a> {
         self.assignment.plans.get(test)?.contained.as_ref()?;
         let outermost = self.assignment.outermost(test);
         let running = Some((self.assignment, self.layout));
-        let record = self.progress.record(Duration::ZERO, &self.clock, running);
+        let record = self.progress.record(Duration::ZERO, &self.clock, running, None);
         Some(PotView {
             test: self.test_name(Some(outermost))?,
             plugin: self.plugin(Some(outermost))?,
@@ -395,6 +396,39 @@ impl Investigator {
         draft
     }
 
+    /// The control library stopped a schedule: no thread can run, or it does not come to its end.
+    pub(crate) fn stopped(
+        &mut self,
+        scene: &Scene<'_>,
+        verdict: Verdict,
+        text: &str,
+        steps: u64,
+        seed: Seed,
+    ) -> Draft {
+        let name = scene.test_name(Some(0)).unwrap_or_default();
+        // The library indents stacks; what is not indented says who waits for what.
+        let mut places: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+        places.sort_unstable();
+        let mut waits: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
+        let (kind, what, known_by) = match verdict {
+            Verdict::Deadlock => {
+                let said = waits.iter().find(|line| line.starts_with("deadlock")).unwrap_or(&"deadlock");
+                (Kind::Deadlock, (*said).to_owned(), places.join(" "))
+            }
+            _ => (Kind::Livelock, format!("no end after {} steps", count(steps)), String::new()),
+        };
+        let signature = EvidenceSignature::from_text(format!("{kind} in {name} {known_by}"));
+        let occurrence = scene.occurrence_of_slot(Some(0), Some(0), scene.seed_of_slot(0, seed));
+        let signature = named(kind, signature);
+        let mut draft = self.draft(scene, kind, signature, what, Some(0), occurrence, Vec::new(), Vec::new());
+        if verdict == Verdict::Deadlock {
+            waits.retain(|line| !line.starts_with("deadlock"));
+            draft.finding.reason = Some(waits.join("\n"));
+            draft.finding.stacks_text = text.to_owned();
+        }
+        draft
+    }
+
     /// Something is late. Two samples decide what it is.
     pub(crate) fn hang(
         &mut self,
@@ -572,7 +606,7 @@ fn return_addresses(frames: &[u64]) -> Vec<CodeAddress> {
     frames.iter().filter(|pc| **pc != 0).map(|pc| CodeAddress::Return(*pc)).collect()
 }
 
-fn named(kind: Kind, signature: EvidenceSignature) -> Signature {
+pub(super) fn named(kind: Kind, signature: EvidenceSignature) -> Signature {
     Signature { id: format!("{kind}-{}", signature.hash), text: signature.text }
 }
 

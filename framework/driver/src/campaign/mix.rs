@@ -114,6 +114,7 @@ impl Builder<'_> {
                     name: scenario.name.value.clone(),
                     duration,
                     randomizer: randomizer.map(|settings| Randomization { settings, seed: None }),
+                    strict: scenario.strict.clone(),
                     tests,
                 });
             }

@@ -8,7 +8,9 @@ mod investigation;
 mod leaks;
 mod mix;
 mod scenario;
+pub mod strict;
 mod supervisor;
+mod verdict;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,6 +24,7 @@ pub use disturbance::Randomization;
 pub use leaks::LeakSettings;
 pub use mix::{Mix, Selection, mix};
 pub use scenario::{Inside, Scenario, ScenarioTest};
+pub use strict::{Examination, Examiner, FailedSchedule};
 pub use waylay_leaks::LeakPolicy;
 
 use crate::catalog::Installation;
@@ -79,13 +82,14 @@ impl From<StartError> for CampaignError {
 
 /// Runs scenarios one after the other and returns what came of it.
 ///
-/// The first Ctrl-C ends the campaign in order, the second at once.
+/// `examiner` runs failing schedules of strict scenarios again. The first Ctrl-C ends the campaign in order, the second at once.
 pub fn run(
     mut scenarios: Vec<Scenario>,
     problems: Vec<String>,
     installation: &Installation,
     options: &Options,
     live: &mut dyn Live,
+    examiner: Option<Box<dyn Examiner>>,
 ) -> Result<Summary, CampaignError> {
     sys::watch_for_interrupts();
     let began = Instant::now();
@@ -122,6 +126,8 @@ pub fn run(
             earlier_iterations: 0,
             unattributed: Vec::new(),
             averages,
+            examiner,
+            examined: Default::default(),
         };
         for scenario in scenarios {
             if sys::interrupted() || deadline.is_some_and(|end| Instant::now() >= end) {

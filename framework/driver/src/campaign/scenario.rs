@@ -5,16 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use waylay_dist::Spec;
+use waylay_dist::{Seed, Spec};
 use waylay_host::plan::{CombinerPlan, ContainedPlan, HooksPlan, TestPlan, WorkerPlan};
 use waylay_page::{Clock, Layout, ObjectNumber, Ticks, WorkerSlot, WorkerState};
 
 use super::combination::Combination;
 use super::disturbance::{Disturbance, Randomization};
+use super::strict::StrictTest;
+use crate::config::Strict;
 use crate::failure::{RunningView, WorkerView};
 use crate::host::Limits;
 use crate::randomizer::Tally;
 use crate::store::{PotShare, ScenarioRecord, TestRecord};
+use crate::sys::ControlRegion;
 
 /// A scenario with every pattern expanded and every file found.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub struct Scenario {
     pub duration: Option<Duration>,
     /// How its threads are suspended, if they are.
     pub randomizer: Option<Randomization>,
+    /// How its schedules are made, in strict mode.
+    pub strict: Option<Strict>,
     /// Its tests.
     pub tests: Vec<ScenarioTest>,
 }
@@ -108,6 +113,7 @@ pub(crate) struct TestProgress {
     past: Totals,
     pub(crate) failures: u64,
     pub(crate) retired: Option<String>,
+    pub(crate) strict: Option<StrictTest>,
 }
 
 /// What one host of a scenario runs: which slot belongs to which test and worker.
@@ -130,13 +136,15 @@ pub(crate) struct Progress {
     alone: bool,
     /// The randomizers, if the scenario asks for them.
     pub(crate) disturbance: Option<Disturbance>,
+    /// Strict tests run one after the other: the one whose turn it is.
+    pub(crate) turn: Option<usize>,
     pub(crate) tests: Vec<TestProgress>,
     /// Nanoseconds of one tick.
     tick_ns: f64,
 }
 
 impl TestProgress {
-    fn new(test: ScenarioTest) -> TestProgress {
+    fn new(test: ScenarioTest, strict: Option<StrictTest>) -> TestProgress {
         let next = match &test.repeat {
             Some(iterations) => (0..test.workers as usize)
                 .map(|worker| iterations.get(worker).or(iterations.first()).copied().unwrap_or(0))
@@ -145,17 +153,20 @@ impl TestProgress {
         };
         let finished = vec![false; test.workers as usize];
         let past = Totals::default();
-        TestProgress { test, next, next_contained: 0, finished, past, failures: 0, retired: None }
+        TestProgress { test, next, next_contained: 0, finished, past, failures: 0, retired: None, strict }
     }
 
     /// Iterations that are left, or none when there is no limit.
     fn left(&self) -> Option<u64> {
-        self.test.iterations.map(|limit| limit.saturating_sub(self.past.iterations))
+        // Schedules are numbered from 0, and one that failed was run, too.
+        let done = if self.strict.is_some() { self.next[0] } else { self.past.iterations };
+        self.test.iterations.map(|limit| limit.saturating_sub(done))
     }
 
     pub(crate) fn active(&self) -> bool {
         let at_work = self.test.inside.is_some() || !self.finished.iter().all(|finished| *finished);
-        self.retired.is_none() && self.left() != Some(0) && at_work
+        let exhausted = self.strict.as_ref().is_some_and(|strict| strict.exhausted);
+        self.retired.is_none() && self.left() != Some(0) && at_work && !exhausted
     }
 
     /// What a contained test is told.
@@ -177,6 +188,8 @@ impl TestProgress {
         let at_work = self.finished.iter().filter(|finished| !**finished).count() as u64;
         let mut place = 0..at_work;
         let mut share = |finished: bool| match (finished, self.left()) {
+            // All workers take part in every schedule.
+            (_, left) if self.strict.is_some() => left,
             (true, _) => Some(0),
             (false, None) => None,
             // The remainder goes to the first workers, so that the sum is exact.
@@ -204,12 +217,18 @@ impl TestProgress {
 }
 
 impl Progress {
-    pub(crate) fn new(scenario: Scenario) -> Progress {
+    pub(crate) fn new(scenario: Scenario, seed: Seed) -> Progress {
+        let strict = scenario.strict;
+        let test = |test: ScenarioTest| {
+            let strict = strict.clone().map(|strict| StrictTest::new(strict, &test, seed));
+            TestProgress::new(test, strict)
+        };
         Progress {
             name: scenario.name,
             alone: false,
             disturbance: scenario.randomizer.map(Disturbance::new),
-            tests: scenario.tests.into_iter().map(TestProgress::new).collect(),
+            turn: None,
+            tests: scenario.tests.into_iter().map(test).collect(),
             tick_ns: 1.0,
         }
     }
@@ -231,14 +250,37 @@ impl Progress {
             name: self.name.clone(),
             alone: true,
             disturbance: self.disturbance.as_ref().map(Disturbance::anew),
-            tests: vec![TestProgress::new(test)],
+            turn: None,
+            tests: vec![TestProgress::new(test, None)],
             tick_ns: self.tick_ns,
         }
     }
 
     /// The word for how it is disturbed.
     fn mode(&self) -> &'static str {
-        if self.disturbance.is_some() { "randomized" } else { "free" }
+        match &self.disturbance {
+            _ if self.is_strict() => "strict",
+            Some(_) => "randomized",
+            None => "free",
+        }
+    }
+
+    /// Whether its tests run schedule after schedule.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.tests.iter().any(|test| test.strict.is_some())
+    }
+
+    /// The strict test whose turn it is.
+    pub(crate) fn current_strict(&mut self) -> Option<&mut StrictTest> {
+        self.tests.get_mut(self.turn?)?.strict.as_mut()
+    }
+
+    /// Iterations so far, or schedules including those that failed: what grows when something is achieved.
+    pub(crate) fn reached(&self) -> u64 {
+        match self.is_strict() {
+            true => self.tests.iter().map(|test| test.next[0]).sum(),
+            false => self.tests.iter().map(|test| test.past.iterations).sum(),
+        }
     }
 
     /// In words: threads were to be suspended and none was, although the tests ran.
@@ -266,7 +308,8 @@ impl Progress {
             || self.tests.iter().any(|other| {
                 other.active() && other.test.inside.is_some_and(|inside| inside.container == test)
             });
-        progress.active() && container_runs && has_content
+        let has_turn = self.turn.is_none_or(|turn| turn == test);
+        progress.active() && container_runs && has_content && has_turn
     }
 
     /// What the next host is to run.
@@ -401,6 +444,7 @@ impl Progress {
         elapsed: Duration,
         clock: &Clock,
         running: Option<(&Assignment, &Layout)>,
+        region: Option<(&ControlRegion, Duration)>,
     ) -> ScenarioRecord {
         let nanos = |ticks: f64| clock.nanos(ticks);
         let randomizer = self.disturbance.as_ref().map(Disturbance::record);
@@ -411,6 +455,8 @@ impl Progress {
         };
         let all = self.totals(running);
         let tests = self.tests.iter().zip(&all).enumerate().map(|(index, (progress, totals))| {
+            let region = region.filter(|_| self.turn == Some(index));
+            let (running, since) = (region.map(|(region, _)| region), region.map(|(_, since)| since));
             let (bound, no_bound) = match bound_of(totals) {
                 Some(Ok(bound)) => (Some(bound), None),
                 Some(Err(reason)) => (None, Some(reason)),
@@ -429,6 +475,10 @@ impl Progress {
                 bound,
                 no_bound,
                 pot: self.share_of(index, &all, clock),
+                strict: progress
+                    .strict
+                    .as_ref()
+                    .map(|strict| strict.numbers(running, since.unwrap_or_default())),
             }
         });
         let tests = tests.collect();
@@ -568,7 +618,8 @@ mod tests {
     }
 
     fn progress(tests: Vec<ScenarioTest>) -> Progress {
-        Progress::new(Scenario { name: "s".into(), duration: None, randomizer: None, tests })
+        let scenario = Scenario { name: "s".into(), duration: None, randomizer: None, strict: None, tests };
+        Progress::new(scenario, Seed::new(1))
     }
 
     #[test]

@@ -17,13 +17,15 @@ use super::hang::{self, Suspect, Verdict};
 use super::investigation::{Draft, Investigator, Scene};
 use super::leaks::{LeakSeen, LeakWatch};
 use super::scenario::{Assignment, Progress, Scenario};
+use super::strict::Examiner;
+use super::verdict::Examined;
 use super::{CampaignError, Options};
 use crate::failure::{Finding, Kind};
 use crate::host::{HostCommand, HostLog, HostProcess, HostTask, Overdue, find_overdue};
 use crate::randomizer::{RandomizerCommand, RandomizerProcess};
 use crate::report::{Live, Tick, plural};
 use crate::store::{Averages, Campaign, FailureStore, Shelved};
-use crate::sys;
+use crate::sys::{self, ControlRegion};
 
 /// Longest time between two looks at a host. A hang is seen at most this much after its limit.
 const LOOK: Duration = Duration::from_millis(20);
@@ -39,6 +41,8 @@ const LEAST_TIME_TO_END: Duration = Duration::from_secs(10);
 /// How long a test runs alone to see whether it leaves something behind, and all such tests of a scenario together.
 const ALONE: Duration = Duration::from_secs(1);
 const ALONE_TOGETHER: Duration = Duration::from_secs(30);
+/// A strict test that would go on for ever lets the next one run after this time.
+const TURN: Duration = Duration::from_secs(10);
 /// Why there is no dump.
 const GONE: &str = "the process was gone";
 
@@ -61,6 +65,10 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) unattributed: Vec<Unattributed>,
     /// How long the tests of pots take.
     pub(crate) averages: Averages,
+    /// Runs failing schedules again; none where that is impossible.
+    pub(crate) examiner: Option<Box<dyn Examiner>>,
+    /// What was examined already.
+    pub(crate) examined: Examined,
 }
 
 /// Something that one of several tests left behind, and nothing tells which.
@@ -92,6 +100,9 @@ pub(crate) struct Session {
     housekept: Instant,
     /// The plugin that is being loaded, and since when.
     loading: (u32, Instant),
+    /// What the control library shares, in strict mode.
+    pub(crate) region: Option<ControlRegion>,
+    pub(crate) started: Instant,
     /// Since when every test is over and only the host itself is not.
     tests_over: Option<Instant>,
     /// When a randomizer that did not let go of threads was killed: what was late until then may be so because of it.
@@ -103,7 +114,7 @@ impl Supervisor<'_> {
     pub(crate) fn run(&mut self, scenario: Scenario, deadline: Option<Instant>) -> Result<(), CampaignError> {
         let began = Instant::now();
         let mut deadline = Deadline::new(deadline, scenario.duration);
-        let mut progress = Progress::new(scenario).with_clock(&self.clock);
+        let mut progress = Progress::new(scenario, self.campaign.record.seed).with_clock(&self.clock);
         self.run_to_the_end(&mut progress, began, &mut deadline)?;
         self.attribute_leftovers(&progress)
     }
@@ -116,20 +127,94 @@ impl Supervisor<'_> {
         deadline: &mut Deadline,
     ) -> Result<(), CampaignError> {
         let place = self.campaign.record.scenarios.len();
-        self.campaign.record.scenarios.push(progress.record(Duration::ZERO, &self.clock, None));
+        self.campaign.record.scenarios.push(progress.record(Duration::ZERO, &self.clock, None, None));
+        if progress.is_strict() {
+            self.take_turns(progress, place, began, deadline)?;
+        } else {
+            self.run_hosts(progress, place, began, deadline)?;
+        }
+        if let Some(problem) = progress.lacks_randomization() {
+            self.problem(problem);
+        }
+        let iterations: u64 = progress.totals(None).iter().map(|totals| totals.iterations).sum();
+        self.earlier_iterations += iterations;
+        self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None, None);
+        self.averages.learn(&self.campaign.record.scenarios[place]);
+        self.averages.save()?;
+        self.failures.flush()?;
+        self.campaign.save()?;
+        Ok(())
+    }
+
+    /// Strict tests, one after the other: each gets an equal part of the time that is left, until it is done.
+    fn take_turns(
+        &mut self,
+        progress: &mut Progress,
+        place: usize,
+        began: Instant,
+        deadline: &mut Deadline,
+    ) -> Result<(), CampaignError> {
+        if self.command.control.is_none() {
+            self.problem(format!(
+                "scenario {}: strict mode needs the control library, which is not beside the command",
+                progress.name
+            ));
+            return Ok(());
+        }
+        // Its parts are measured from here: the first host of a strict test is up at once.
+        deadline.tests_run(Instant::now());
+        while !deadline.is_over(Instant::now()) && !sys::interrupted() && !self.enough() {
+            let round: Vec<usize> =
+                (0..progress.tests.len()).filter(|index| progress.tests[*index].active()).collect();
+            if round.is_empty() {
+                break;
+            }
+            for (done, turn) in round.iter().enumerate() {
+                let others = (round.len() - done) as u32;
+                let until = match deadline.end() {
+                    Some(end) => {
+                        Some(Instant::now() + end.saturating_duration_since(Instant::now()) / others)
+                    }
+                    None if progress.tests[*turn].test.iterations.is_some() || round.len() == 1 => None,
+                    None => Some(Instant::now() + TURN),
+                };
+                progress.turn = Some(*turn);
+                let gone_on = self.run_hosts(progress, place, began, &mut Deadline::new(until, None))?;
+                progress.turn = None;
+                if !gone_on {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hosts one after the other; false when they come to nothing.
+    fn run_hosts(
+        &mut self,
+        progress: &mut Progress,
+        place: usize,
+        began: Instant,
+        deadline: &mut Deadline,
+    ) -> Result<bool, CampaignError> {
         let mut fruitless = 0;
         while progress.any_active() && !sys::interrupted() && !deadline.is_over(Instant::now()) {
             if self.enough() {
                 break;
             }
-            let before: u64 = progress.totals(None).iter().map(|totals| totals.iterations).sum();
+            let before = progress.reached();
+            let started = Instant::now();
             let mut session = self.start(progress)?;
             let end = self.attend(&mut session, progress, place, began, deadline)?;
             self.end_randomizer(&mut session, progress);
             progress.account(&session.assignment, session.host.layout());
-            self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None);
+            if let Some((region, test)) = session.region.as_ref().zip(progress.current_strict()) {
+                test.account(region);
+                test.spent += started.elapsed();
+            }
+            self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None, None);
             drop(session);
-            let after: u64 = progress.totals(None).iter().map(|totals| totals.iterations).sum();
+            let after = progress.reached();
             fruitless = if after > before { 0 } else { fruitless + 1 };
             let (most, how) = match end {
                 HostEnd::Lost => (FRUITLESS_HOSTS, "died"),
@@ -141,20 +226,10 @@ impl Supervisor<'_> {
                 self.problem(format!(
                     "scenario {name}: given up, {fruitless} hosts in a row {how} before one iteration"
                 ));
-                break;
+                return Ok(false);
             }
         }
-        if let Some(problem) = progress.lacks_randomization() {
-            self.problem(problem);
-        }
-        let iterations: u64 = progress.totals(None).iter().map(|totals| totals.iterations).sum();
-        self.earlier_iterations += iterations;
-        self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None);
-        self.averages.learn(&self.campaign.record.scenarios[place]);
-        self.averages.save()?;
-        self.failures.flush()?;
-        self.campaign.save()?;
-        Ok(())
+        Ok(true)
     }
 
     /// Runs each test alone for a moment that may have left something behind: what it leaves then is its own. What no
@@ -188,17 +263,24 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn start(&mut self, progress: &Progress) -> Result<Session, CampaignError> {
+    fn start(&mut self, progress: &mut Progress) -> Result<Session, CampaignError> {
         let assignment = progress.assign();
         let task = HostTask {
             seed: self.campaign.record.seed,
             plugins: assignment.plugins.clone(),
             tests: assignment.plans.clone(),
             keep_when_orphaned: self.options.keep_hung,
+            strict: progress.is_strict(),
+        };
+        let region = match progress.current_strict() {
+            Some(test) => Some(test.prepare().map_err(|error| {
+                CampaignError::Start(format!("cannot make the memory that a strict host shares: {error}"))
+            })?),
+            None => None,
         };
         let watched = assignment.tests.iter().any(|index| progress.tests[*index].test.leaks);
         let sampling = self.options.heap_sampling.filter(|_| watched);
-        let host = self.command.start(task, &self.clock, &self.log, sampling)?;
+        let host = self.command.start(task, &self.clock, &self.log, sampling, region.as_ref())?;
         self.campaign.record.hosts += 1;
         let of_test = assignment.tests.iter().map(|index| progress.tests[*index].test.leaks).collect();
         let leaks = watched.then(|| LeakWatch::new(&self.options.leaks, of_test));
@@ -211,6 +293,8 @@ impl Supervisor<'_> {
             cancelled_at: None,
             housekept: Instant::now(),
             loading: (0, Instant::now()),
+            region,
+            started: Instant::now(),
             tests_over: None,
             released: None,
         })
@@ -235,6 +319,10 @@ impl Supervisor<'_> {
             self.take_events(session, progress);
             if self.take_failures(session, progress)? {
                 self.record_undecided(session, progress)?;
+                self.kill(session, progress);
+                return Ok(HostEnd::Lost);
+            }
+            if self.take_verdict(session, progress)? {
                 self.kill(session, progress);
                 return Ok(HostEnd::Lost);
             }
@@ -304,10 +392,17 @@ impl Supervisor<'_> {
                     }
                 }
                 Event::Kinds { names } => session.assignment.kinds = names,
-                Event::TestStarted { .. }
-                | Event::LeftBehind { .. }
-                | Event::Exhausted { .. }
-                | Event::Described { .. } => {}
+                Event::LeftBehind { .. } => {
+                    if let Some(test) = progress.current_strict() {
+                        test.left_behind += 1;
+                    }
+                }
+                Event::Exhausted { .. } => {
+                    if let Some(test) = progress.current_strict() {
+                        test.exhausted = true;
+                    }
+                }
+                Event::TestStarted { .. } | Event::Described { .. } => {}
             }
         }
     }
@@ -317,7 +412,7 @@ impl Supervisor<'_> {
         self.problem(format!("{}: test {}: {reason}", test.test.plugin.display(), test.test.name));
     }
 
-    fn problem(&mut self, text: String) {
+    pub(super) fn problem(&mut self, text: String) {
         self.live.note(&text);
         if !self.campaign.record.problems.contains(&text) {
             self.campaign.record.problems.push(text);
@@ -369,8 +464,8 @@ impl Supervisor<'_> {
         for pending in session.host.layout().pending() {
             let received = &pending.failure;
             let scene = Scene::of(session, progress, self.clock, &self.log);
-            let ends = received.sort.ends_the_host();
-            let draft = if ends {
+            let ends = received.sort.ends_the_host() || session.region.is_some();
+            let draft = if received.sort.ends_the_host() {
                 self.investigator.fatal(&scene, received)
             } else {
                 self.investigator.reported(&scene, received, |signature| self.failures.keep(signature))
@@ -389,12 +484,15 @@ impl Supervisor<'_> {
     }
 
     /// Records a finding and, when it is the test's last permitted one, retires the test.
-    fn record(
+    pub(super) fn record(
         &mut self,
         session: &Session,
         progress: &mut Progress,
         draft: Draft,
     ) -> Result<(), CampaignError> {
+        if session.region.is_some() {
+            return self.record_strict(session, progress, draft);
+        }
         let Draft { finding, crash, test, alive, shelved } = draft;
         let mut lost_log = Ok(());
         self.keep(finding, shelved, |path| {
@@ -404,6 +502,12 @@ impl Supervisor<'_> {
         if let Err(reason) = lost_log {
             self.problem(reason);
         }
+        self.count_failure(session, progress, test);
+        Ok(())
+    }
+
+    /// Counts a failure of a test and retires the test when it is its last permitted one.
+    pub(super) fn count_failure(&mut self, session: &Session, progress: &mut Progress, test: Option<usize>) {
         if let Some(host_test) = test {
             let test = &mut progress.tests[session.assignment.tests[host_test]];
             test.failures += 1;
@@ -415,21 +519,32 @@ impl Supervisor<'_> {
                 session.host.cancel_test(host_test);
             }
         }
-        Ok(())
     }
 
     /// Puts a finding on disk and tells about it when it is new.
-    fn keep(
+    pub(super) fn keep(
         &mut self,
         finding: Finding,
         shelved: Option<Shelved>,
         dump: impl FnOnce(&Path) -> Result<usize, String>,
+    ) -> Result<(), CampaignError> {
+        self.keep_with(finding, shelved, dump, || {})
+    }
+
+    /// The same, with something to do before anybody is told.
+    pub(super) fn keep_with(
+        &mut self,
+        finding: Finding,
+        shelved: Option<Shelved>,
+        dump: impl FnOnce(&Path) -> Result<usize, String>,
+        before: impl FnOnce(),
     ) -> Result<(), CampaignError> {
         let signature = finding.signature.id.clone();
         let recorded = match shelved {
             Some(shelved) => self.failures.record_shelved(finding, shelved)?,
             None => self.failures.record(finding, dump)?,
         };
+        before();
         if recorded.new
             && let Some(entry) =
                 self.failures.entries().into_iter().find(|entry| entry.signature.id == signature)
@@ -564,7 +679,9 @@ impl Supervisor<'_> {
         began: Instant,
     ) -> Result<(), CampaignError> {
         let running = Some((&session.assignment, session.host.layout()));
-        self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, running);
+        let region = session.region.as_ref().map(|region| (region, session.started.elapsed()));
+        self.campaign.record.scenarios[place] =
+            progress.record(began.elapsed(), &self.clock, running, region);
         self.campaign.record.failures = self.failures.total();
         self.campaign.record.signatures = self.failures.signatures() as u64;
         self.live.tests(&self.campaign.record.scenarios[place].tests);
@@ -663,6 +780,7 @@ impl Supervisor<'_> {
             elapsed: self.began.elapsed(),
             randomizer: progress.disturbance.as_ref().map(Disturbance::record),
             scenario: progress.name.clone(),
+            strict: progress.is_strict(),
             iterations: self.earlier_iterations + running,
             failures: self.failures.total(),
             signatures: self.failures.signatures(),

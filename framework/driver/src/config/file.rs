@@ -18,6 +18,7 @@ use super::pot::PotTables;
 use super::randomizer::RandomizerKeys;
 use super::reader::{Findings, TableReader};
 use super::source::{At, Span};
+use super::strict::StrictKeys;
 
 type Optional<T> = Option<At<T>>;
 
@@ -42,6 +43,7 @@ pub(super) struct ScenarioTable {
     pub(super) duration: Optional<Duration>,
     pub(super) share: Optional<f64>,
     pub(super) randomizer: Option<RandomizerKeys>,
+    pub(super) strict: StrictKeys,
     pub(super) tests: Vec<TestTable>,
 }
 
@@ -121,6 +123,13 @@ impl ScenarioTable {
             duration: reader.optional("duration"),
             share: reader.optional("share"),
             randomizer: reader.table("randomizer", "randomizer").map(RandomizerKeys::read),
+            strict: StrictKeys {
+                strategy: reader.optional("strategy"),
+                depth: reader.optional("depth"),
+                runs: reader.optional("runs"),
+                max_steps: reader.optional("max-steps"),
+                timeouts: reader.optional("timeouts"),
+            },
             tests: reader
                 .required_tables("test", "a test", "add a [[scenario.test]]")
                 .into_iter()

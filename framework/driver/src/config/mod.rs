@@ -24,6 +24,7 @@ mod reader;
 mod render;
 mod settings;
 mod source;
+mod strict;
 pub(crate) mod suggestion;
 mod validate;
 mod value;
@@ -40,6 +41,7 @@ pub use pattern::Pattern;
 pub use pot::{Contained, HooksRef, Objects, Pot, PotRule};
 pub use settings::{Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test};
 pub use source::{At, Position, Source, Span};
+pub use strict::{Strict, TimeoutRule};
 
 use file::ConfigFile;
 use reader::Findings;

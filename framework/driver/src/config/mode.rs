@@ -32,7 +32,10 @@ impl Mode {
     pub fn available(self) -> Result<(), &'static str> {
         match self {
             Self::Free | Self::Randomized => Ok(()),
-            Self::Strict => Err("this build has no control library"),
+            Self::Strict if cfg!(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")) => {
+                Ok(())
+            }
+            Self::Strict => Err("strict mode knows Linux with glibc on x86-64 only"),
         }
     }
 }

@@ -51,6 +51,14 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
         Length::Fixed(duration) => writeln!(f, "duration = \"{}\"", format_duration(duration))?,
         Length::Share(share) => writeln!(f, "share = {}", toml::Value::from(share))?,
     }
+    if let Some(strict) = &scenario.strict {
+        writeln!(f, "strategy = {}", quoted(&strict.strategy))?;
+        if let Some(runs) = strict.runs {
+            writeln!(f, "runs = {runs}")?;
+        }
+        writeln!(f, "max-steps = {}", strict.max_steps)?;
+        writeln!(f, "timeouts = \"{}\"", strict.timeouts.name())?;
+    }
     if let Some(settings) = &scenario.randomizer {
         write_randomizer(f, settings)?;
     }

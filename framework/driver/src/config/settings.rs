@@ -13,6 +13,7 @@ use super::mode::Mode;
 use super::pattern::Pattern;
 use super::pot::Pot;
 use super::source::At;
+use super::strict::Strict;
 
 /// A whole campaign.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +45,8 @@ pub struct Scenario {
     pub randomizer: Option<RawSettings>,
     /// How long it lasts.
     pub length: Length,
+    /// How its schedules are made, in strict mode.
+    pub strict: Option<Strict>,
     /// Its tests; at least one.
     pub tests: Vec<Test>,
 }

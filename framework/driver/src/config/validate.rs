@@ -95,7 +95,9 @@ fn times_fit(file: &ConfigFile, findings: &Findings) {
         Some(_) => {}
         None => {
             let endless = |scenario: &&ScenarioTable| {
-                let counted = |test: &TestTable| test.keys.iterations.or(file.defaults.iterations).is_some();
+                let counted = |test: &TestTable| {
+                    test.keys.iterations.or(scenario.strict.runs).or(file.defaults.iterations).is_some()
+                };
                 scenario.duration.is_none() && !scenario.tests.iter().all(counted)
             };
             let last = file.scenarios.len().saturating_sub(1);
@@ -139,8 +141,39 @@ fn scenario(
             );
         }
     }
-    let tests: Vec<Test> =
-        table.tests.into_iter().map(|test| self::test(test, defaults, leaks, findings)).collect();
+    let strict = match mode.value {
+        Mode::Strict => Some(table.strict.check(findings)),
+        other => {
+            table.strict.refuse(other, findings);
+            None
+        }
+    };
+    let tests: Vec<Test> = table
+        .tests
+        .into_iter()
+        .map(|test| {
+            if let (Some(leaks), Some(_)) = (test.keys.leaks.filter(|leaks| leaks.value), &strict) {
+                findings.add(
+                    Diagnostic::error(leaks.span, "leaks are not looked for in strict mode")
+                        .help("run the test in a `free` scenario, too"),
+                );
+            }
+            let own = test.keys.iterations.is_some();
+            let mut test = self::test(test, defaults, leaks, findings);
+            if strict.is_some() && test.pot.is_some() {
+                findings.add(
+                    Diagnostic::error(test.name.span, "a melting pot cannot run in strict mode").help(
+                        "its turns are measured by the real clock; put its tests into a strict scenario each",
+                    ),
+                );
+            }
+            if let Some(strict) = &strict {
+                test.leaks = false;
+                test.iterations = if own { test.iterations } else { strict.runs.or(test.iterations) };
+            }
+            test
+        })
+        .collect();
     for (i, test) in tests.iter().enumerate() {
         if let Some(first) =
             tests[..i].iter().find(|other| other.plugin == test.plugin && other.name == test.name)
@@ -162,6 +195,7 @@ fn scenario(
             Some(duration) => Length::Fixed(duration.value),
             None => Length::Share(value(table.share).unwrap_or(default::SHARE)),
         },
+        strict,
         tests,
     }
 }

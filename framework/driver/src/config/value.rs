@@ -13,6 +13,7 @@ use super::mode::Mode;
 use super::pattern::Pattern;
 use super::reader::Findings;
 use super::source::{At, Span};
+use super::strict::TimeoutRule;
 use super::suggestion;
 
 /// Why a value was refused.
@@ -196,6 +197,18 @@ impl FromToml for Mode {
         Self::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
             Refusal::Help(format!("unknown mode `{text}`"), suggestion::help(text, &names))
+        })
+    }
+}
+
+impl FromToml for TimeoutRule {
+    const EXPECTED: &'static str = "when timeouts end: \"choice\" or \"idle\"";
+
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
+        let text = text(value)?;
+        Self::ALL.into_iter().find(|rule| rule.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            Refusal::Help(format!("unknown rule `{text}`"), suggestion::help(text, &names))
         })
     }
 }

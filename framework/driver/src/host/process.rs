@@ -19,7 +19,7 @@ use waylay_leaks::region::{Sampling, preload};
 use waylay_page::{Clock, Command as HostOrder, Layout, Page, wait_until_changed, wake_all};
 
 use super::log::HostLog;
-use crate::sys;
+use crate::sys::{self, ControlRegion};
 
 /// Longest wait for what a host printed before its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -40,6 +40,8 @@ pub(crate) struct HostTask {
     pub(crate) tests: Vec<TestPlan>,
     /// Let the process outlive the driver when it is kept for a debugger.
     pub(crate) keep_when_orphaned: bool,
+    /// Schedule after schedule of the one test.
+    pub(crate) strict: bool,
 }
 
 /// Why there is no host.
@@ -151,6 +153,7 @@ impl HostCommand {
         clock: &Clock,
         log: &HostLog,
         heap: Option<u64>,
+        control: Option<&ControlRegion>,
     ) -> Result<HostProcess, StartError> {
         let start = || -> io::Result<HostProcess> {
             let page = Page::create(clock)?;
@@ -168,12 +171,17 @@ impl HostCommand {
                     // Without accounting it still tells whose a thread is.
                     preload(command, control);
                 }
+                if let Some(region) = control {
+                    region.announce(command);
+                }
             };
             let page_handle = page.handle().raw();
-            let (mut child, events) = self.launch(vec![page_handle], attach, |events| {
-                let HostTask { seed, plugins, tests, keep_when_orphaned } = task;
+            let mut inherited = vec![page_handle];
+            inherited.extend(control.map(ControlRegion::descriptor));
+            let (mut child, events) = self.launch(inherited, attach, |events| {
+                let HostTask { seed, plugins, tests, keep_when_orphaned, strict } = task;
                 let page = i64::from(page_handle);
-                Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests, strict: false })
+                Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests, strict })
             })?;
             log.begin_host(child.id());
             let stdout = log.follow(child.stdout.take().expect("stdout is piped"));
@@ -329,8 +337,9 @@ mod tests {
             plugins: Vec::new(),
             tests: (0..500).map(test).collect(),
             keep_when_orphaned: false,
+            strict: false,
         };
-        let mut host = command.start(task, &Clock::calibrate(), &log, None).unwrap();
+        let mut host = command.start(task, &Clock::calibrate(), &log, None, None).unwrap();
         let began = Instant::now();
         while host.ended().is_none() {
             assert!(began.elapsed() < Duration::from_secs(60), "it is not seen to have ended");

@@ -19,6 +19,8 @@ pub struct Tick {
     pub elapsed: Duration,
     /// Name of the scenario that runs.
     pub scenario: String,
+    /// Its iterations are schedules.
+    pub strict: bool,
     /// Finished iterations of the whole campaign.
     pub iterations: u64,
     /// Failures of the whole campaign.
@@ -132,7 +134,7 @@ fn tick_line(tick: &Tick, rate: f64, suspended: f64) -> String {
         elapsed / 60 % 60,
         elapsed % 60,
         tick.scenario,
-        plural(tick.iterations, "iteration"),
+        plural(tick.iterations, if tick.strict { "schedule" } else { "iteration" }),
         count(rate as u64),
         plural(tick.failures, "failure")
     );
@@ -157,6 +159,7 @@ mod tests {
         let tick = Tick {
             elapsed: Duration::from_secs(3725),
             scenario: "libraries".into(),
+            strict: false,
             iterations: 1_234_567,
             failures: 12,
             signatures: 2,

@@ -62,6 +62,7 @@ mod tests {
             shortest_ns: 0.0,
             longest_ns: 0.0,
             retired: None,
+            strict: None,
             bound: None,
             no_bound: None,
             pot: Some(PotShare {

@@ -10,7 +10,7 @@ use super::numbers::{count, plural, span};
 use super::pot::share_line;
 use super::suspensions::{bound_line, suspension_lines};
 use crate::failure::FailureEntry;
-use crate::store::CampaignRecord;
+use crate::store::{CampaignRecord, StrictNumbers};
 
 /// A campaign that is over; printed for people by [`summary_text`] and as it is with `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -90,6 +90,9 @@ pub fn summary_text(summary: &Summary) -> String {
                 test.name,
                 count(test.iterations)
             );
+            if let Some(strict) = &test.strict {
+                strict_lines(&mut text, strict);
+            }
             if let Some(line) = bound_line(test) {
                 let _ = writeln!(text, "      {line}");
             }
@@ -124,6 +127,39 @@ pub fn summary_text(summary: &Summary) -> String {
     }
     let _ = writeln!(text, "\n{}", verdict(summary));
     text
+}
+
+/// What the schedules of a strict test amount to.
+fn strict_lines(text: &mut String, strict: &StrictNumbers) {
+    let _ = writeln!(
+        text,
+        "    {} with {} ({} per second), n = {} threads, k = {} steps",
+        plural(strict.runs, "schedule"),
+        strict.strategy,
+        count(strict.schedules_per_second as u64),
+        strict.threads,
+        count(strict.steps)
+    );
+    match &strict.guarantee {
+        Some(promise) => {
+            let _ = writeln!(text, "    guarantee: {promise}");
+        }
+        None if strict.exhausted => {}
+        None => {
+            let _ = writeln!(text, "    no guarantee: this strategy promises nothing by depth");
+        }
+    }
+    let mut note = |number: u64, words: &str| {
+        if number > 0 {
+            let _ = writeln!(text, "    {} {words}", plural(number, "schedule"));
+        }
+    };
+    note(strict.partly_controlled, "only partly controlled: something outside the schedule took part");
+    note(strict.left_behind, "left threads behind: the host was replaced after each");
+    note(strict.unconfirmed, "failed and did not fail again in a fresh process");
+    if strict.exhausted {
+        let _ = writeln!(text, "    every schedule within the bound was run");
+    }
 }
 
 fn verdict(summary: &Summary) -> String {

@@ -82,6 +82,7 @@ mod tests {
             shortest_ns: 0.0,
             longest_ns: 0.0,
             retired: None,
+            strict: None,
             bound: None,
             no_bound: None,
             pot,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use waylay_dist::Seed;
+use waylay_schedule::promise::Promise;
 
 use super::atomic::{self, At, WriteError};
 use super::randomizer::{BoundRecord, RandomizerRecord};
@@ -111,6 +112,9 @@ pub struct TestRecord {
     pub longest_ns: f64,
     /// Why it is no longer run, if so.
     pub retired: Option<String>,
+    /// What its schedules amount to, in strict mode.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub strict: Option<StrictNumbers>,
     /// What random suspension guarantees for it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bound: Option<BoundRecord>,
@@ -120,6 +124,39 @@ pub struct TestRecord {
     /// Of a test that ran inside a pot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pot: Option<PotShare>,
+}
+
+/// What the schedules of a strict test amount to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StrictNumbers {
+    /// Who decided which thread runs.
+    pub strategy: String,
+    /// The seed of its schedules.
+    pub seed: String,
+    /// Schedules that began.
+    pub runs: u64,
+    /// n: the most threads of a schedule.
+    pub threads: u32,
+    /// k: the greatest number of steps that a schedule was planned with.
+    pub steps: u64,
+    /// d: the depth that the guarantee is about.
+    pub depth: u32,
+    /// What the schedules promise, for the greatest depth that is promised well, or else the least.
+    pub guarantee: Option<Promise>,
+    /// The same for every depth.
+    pub guarantees: Vec<Promise>,
+    /// Of wall time, starts of hosts and examinations of failures included.
+    pub schedules_per_second: f64,
+    /// The same for steps.
+    pub steps_per_second: f64,
+    /// A systematic search has run every schedule within its bound.
+    pub exhausted: bool,
+    /// Schedules in which something outside the library's control took part.
+    pub partly_controlled: u64,
+    /// Schedules that left threads behind, so that the host had to be replaced.
+    pub left_behind: u64,
+    /// Failures that a fresh process which followed the schedule did not show.
+    pub unconfirmed: u64,
 }
 
 /// A campaign whose driver died.

@@ -23,7 +23,8 @@ mod retention;
 pub use atomic::WriteError;
 pub(crate) use averages::Averages;
 pub use campaign::{
-    Campaign, CampaignRecord, CampaignState, InterruptedCampaign, PotShare, ScenarioRecord, TestRecord,
+    Campaign, CampaignRecord, CampaignState, InterruptedCampaign, PotShare, ScenarioRecord, StrictNumbers,
+    TestRecord,
 };
 pub use failures::{FailureStore, Recorded, Shelved, load_failure};
 pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};

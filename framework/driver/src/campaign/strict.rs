@@ -1,0 +1,206 @@
+//! Strict tests in a campaign: what their hosts are given, what is summed up over all of them, and what a failing
+//! schedule is made of.
+//!
+//! A host runs schedules of one test and is thrown away after a failure. What the strategy had learned, or where a search
+//! stands, goes from one host to the next. How a failing schedule is run again in a fresh process is not known here: an
+//! [`Examiner`] does that.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use waylay_dist::Seed;
+use waylay_evidence::ThreadStack;
+use waylay_host::plan::SchedulePlan;
+use waylay_schedule::promise::{headline, promises};
+use waylay_schedule::{RunParameters, Schedule};
+
+use super::scenario::ScenarioTest;
+use crate::config::Strict;
+use crate::failure::Kind;
+use crate::store::StrictNumbers;
+use crate::sys::ControlRegion;
+
+/// What the library found out about a schedule by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// No thread could ever run again.
+    Deadlock,
+    /// The step limit was reached.
+    StepLimit,
+    /// The settings could not be carried out.
+    Refused,
+}
+
+/// Sums over schedules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunTotals {
+    pub(crate) runs: u64,
+    pub(crate) steps: u64,
+    pub(crate) longest: u64,
+    pub(crate) reach: u64,
+    pub(crate) threads: u32,
+    pub(crate) partly_controlled: u64,
+    pub(crate) aimed: Vec<u64>,
+}
+
+impl RunTotals {
+    fn add(&mut self, other: &RunTotals) {
+        self.runs += other.runs;
+        self.steps += other.steps;
+        self.longest = self.longest.max(other.longest);
+        self.reach = self.reach.max(other.reach);
+        self.threads = self.threads.max(other.threads);
+        self.partly_controlled += other.partly_controlled;
+        if self.aimed.len() < other.aimed.len() {
+            self.aimed.resize(other.aimed.len(), 0);
+        }
+        for (sum, more) in self.aimed.iter_mut().zip(&other.aimed) {
+            *sum += more;
+        }
+    }
+}
+
+/// One strict test over all of its hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct StrictTest {
+    strict: Strict,
+    seed: u64,
+    past: RunTotals,
+    /// What the next host begins with.
+    next: Option<RunParameters>,
+    pub(crate) exhausted: bool,
+    /// Schedules after which threads were left, and the host had to be replaced.
+    pub(crate) left_behind: u64,
+    pub(crate) unconfirmed: u64,
+    pub(crate) spent: Duration,
+}
+
+impl StrictTest {
+    /// The seed of a test's schedules comes from the campaign's and the test's name.
+    pub(crate) fn new(strict: Strict, test: &ScenarioTest, seed: Seed) -> StrictTest {
+        StrictTest {
+            strict,
+            seed: seed.derive(&format!("schedules of {}", test.name), 0).get(),
+            past: RunTotals::default(),
+            next: None,
+            exhausted: false,
+            left_behind: 0,
+            unconfirmed: 0,
+            spent: Duration::ZERO,
+        }
+    }
+
+    /// A region for the next host.
+    pub(crate) fn prepare(&self) -> io::Result<ControlRegion> {
+        let fresh = || RunParameters::of(self.strict.strategy.to_string());
+        // The members of a portfolio have parameters of their own, which do not say where the portfolio stands.
+        let known = self.next.clone().filter(|next| next.strategy == fresh().strategy);
+        ControlRegion::prepare(&self.strict, self.seed, &known.unwrap_or_else(fresh))
+    }
+
+    /// Takes over what a host that is gone did and left.
+    pub(crate) fn account(&mut self, region: &ControlRegion) {
+        self.past.add(&region.totals());
+        if let Some(handover) = region.handover() {
+            self.exhausted |= handover.next.is_none();
+            self.next = handover.next;
+        }
+    }
+
+    /// The failing schedule that stands in the region.
+    pub(crate) fn failed(
+        &self,
+        region: &ControlRegion,
+        plan: SchedulePlan,
+        kind: Kind,
+        patience: Duration,
+    ) -> FailedSchedule {
+        let fallback = || RunParameters::of(self.strict.strategy.to_string());
+        FailedSchedule {
+            plan,
+            strict: self.strict.clone(),
+            seed: self.seed,
+            parameters: region.handover().map_or_else(fallback, |handover| handover.run),
+            kind,
+            schedule: region.schedule(),
+            cut: region.is_cut(),
+            partly_controlled: region.is_partly_controlled(),
+            patience,
+        }
+    }
+
+    /// The numbers for the report.
+    pub(crate) fn numbers(&self, running: Option<&ControlRegion>, running_for: Duration) -> StrictNumbers {
+        let mut sum = self.past.clone();
+        if let Some(region) = running {
+            sum.add(&region.totals());
+        }
+        let steps = if sum.reach > 0 { sum.reach } else { sum.longest };
+        let parameters = RunParameters::of(self.strict.strategy.to_string());
+        let guarantees = promises(&parameters, sum.threads, steps, &sum.aimed);
+        let guarantee = headline(&guarantees);
+        let seconds = (self.spent + running_for).as_secs_f64().max(1e-9);
+        StrictNumbers {
+            strategy: parameters.strategy,
+            seed: Seed::new(self.seed).to_string(),
+            runs: sum.runs,
+            threads: sum.threads,
+            steps,
+            depth: guarantee.as_ref().map_or(0, |promise| promise.depth),
+            guarantee,
+            guarantees,
+            schedules_per_second: sum.runs as f64 / seconds,
+            steps_per_second: sum.steps as f64 / seconds,
+            exhausted: self.exhausted,
+            partly_controlled: sum.partly_controlled,
+            left_behind: self.left_behind,
+            unconfirmed: self.unconfirmed,
+        }
+    }
+}
+
+/// A schedule that failed, with everything that is needed to run it again.
+#[derive(Clone, Debug)]
+pub struct FailedSchedule {
+    /// Which schedule of which test.
+    pub plan: SchedulePlan,
+    /// How schedules are made.
+    pub strict: Strict,
+    /// The seed of the test's schedules.
+    pub seed: u64,
+    /// What the strategy was given.
+    pub parameters: RunParameters,
+    /// What broke.
+    pub kind: Kind,
+    /// Who ran when, until it broke.
+    pub schedule: Schedule,
+    /// The schedule was too long to be recorded.
+    pub cut: bool,
+    /// Something outside the library's control took part.
+    pub partly_controlled: bool,
+    /// How long the schedule may take.
+    pub patience: Duration,
+}
+
+/// Runs failing schedules again, each in a fresh process.
+pub trait Examiner {
+    /// Runs the schedule again and holds it where it fails, or says why that is impossible.
+    fn examine(&mut self, failed: &FailedSchedule) -> Result<Box<dyn Examination>, String>;
+}
+
+/// What a fresh process showed that followed a failing schedule. It is held until this is dropped.
+pub trait Examination {
+    /// What it showed instead of the failure; none when it failed in the same way.
+    fn instead(&self) -> Option<&str>;
+    /// Every thread's stack, the one to blame first.
+    fn stacks(&self) -> &[ThreadStack];
+    /// The same for people.
+    fn text(&self) -> &str;
+    /// What could not be collected.
+    fn gaps(&self) -> &[String];
+    /// Writes a dump; returns its number of threads.
+    fn dump(&self, path: &Path) -> Result<usize, String>;
+    /// Writes into the failure's folder what is needed to run the schedule again.
+    fn keep(&self, folder: &Path) -> Result<(), String>;
+}

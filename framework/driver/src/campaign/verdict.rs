@@ -1,0 +1,199 @@
+//! Failures of strict tests: what the control library found out itself, and every failure run again before it is told.
+//!
+//! In the host that failed, threads are fibers on one kernel thread, so a look from outside shows the failing thread at
+//! best. The evidence comes from a fresh process that follows the schedule with a kernel thread for each thread.
+
+use std::collections::BTreeMap;
+
+use waylay_evidence::ThreadStack;
+use waylay_evidence::signature::{Signature as EvidenceSignature, normal_message};
+use waylay_host::plan::SchedulePlan;
+
+use super::CampaignError;
+use super::investigation::{Draft, Scene, named};
+use super::scenario::Progress;
+use super::strict::{Examination, FailedSchedule, Verdict};
+use super::supervisor::{Session, Supervisor};
+use crate::failure::{Kind, Signature};
+use crate::report::{count, plural};
+
+/// Failures that look alike and are examined; the rest are counted.
+const EXAMINED_ALIKE: u64 = 3;
+
+/// How often failures that look alike were examined, and what they turned out to be.
+#[derive(Debug, Default)]
+pub(crate) struct Examined(BTreeMap<String, (u64, Option<Signature>)>);
+
+impl Supervisor<'_> {
+    /// Looks whether the library stopped the schedule. True when the host cannot go on.
+    pub(super) fn take_verdict(
+        &mut self,
+        session: &mut Session,
+        progress: &mut Progress,
+    ) -> Result<bool, CampaignError> {
+        let Some(region) = &session.region else { return Ok(false) };
+        let (verdict, text) = match region.verdict() {
+            None => return Ok(false),
+            Some(verdict) => (verdict, region.text()),
+        };
+        if verdict == Verdict::Refused {
+            self.problem(format!("scenario {}: the control library refuses: {}", progress.name, text.trim()));
+            if let Some(test) = progress.turn.and_then(|turn| progress.tests.get_mut(turn)) {
+                test.retired = Some(format!("cannot run: {}", text.trim()));
+            }
+            return Ok(true);
+        }
+        let steps = region.schedule().steps();
+        let scene = Scene::of(session, progress, self.clock, &self.log);
+        let draft = self.investigator.stopped(&scene, verdict, &text, steps, self.campaign.record.seed);
+        self.record(session, progress, draft)?;
+        Ok(true)
+    }
+
+    /// Runs the schedule again, puts the failure on disk with what is needed to repeat it, and tells about it.
+    pub(super) fn record_strict(
+        &mut self,
+        session: &Session,
+        progress: &mut Progress,
+        mut draft: Draft,
+    ) -> Result<(), CampaignError> {
+        let test = draft.test;
+        let examination = match self.wanted(session, progress, &mut draft) {
+            Some((key, failed)) => {
+                let (examination, gap) = match &mut self.examiner {
+                    Some(examiner) => match examiner.examine(&failed) {
+                        Ok(examination) => (Some(examination), None),
+                        Err(reason) => (None, Some(format!("the schedule could not be run again: {reason}"))),
+                    },
+                    None => (None, Some("schedules cannot be run again here".to_owned())),
+                };
+                draft.finding.gaps.extend(gap);
+                describe(&mut draft, &failed, examination.as_deref());
+                if examination.as_ref().is_none_or(|examination| examination.instead().is_some())
+                    && let Some(test) = progress.current_strict()
+                {
+                    test.unconfirmed += 1;
+                }
+                let entry = self.examined.0.entry(key).or_default();
+                *entry = (entry.0 + 1, Some(draft.finding.signature.clone()));
+                examination
+            }
+            None => None,
+        };
+        let signature = draft.finding.signature.id.clone();
+        let is_new = !self.failures.entries().iter().any(|entry| entry.signature.id == signature);
+        let Draft { finding, shelved, .. } = draft;
+        let folder = self.failures.folder_of(&signature);
+        let mut lost = Ok(());
+        self.keep_with(
+            finding,
+            shelved,
+            |path| match &examination {
+                Some(examination) => examination.dump(path),
+                None => Err("it was not run again".to_owned()),
+            },
+            || {
+                if let (true, Some(examination)) = (is_new, &examination) {
+                    lost = examination.keep(&folder);
+                }
+            },
+        )?;
+        if let Err(reason) = lost {
+            self.problem(reason);
+        }
+        self.count_failure(session, progress, test);
+        Ok(())
+    }
+
+    /// The failing schedule, unless enough that look alike were examined, or there is none to be repeated.
+    fn wanted(
+        &self,
+        session: &Session,
+        progress: &mut Progress,
+        draft: &mut Draft,
+    ) -> Option<(String, FailedSchedule)> {
+        let region = session.region.as_ref()?;
+        let finding = &mut draft.finding;
+        if finding.kind == Kind::Slow || !draft.alive {
+            return None;
+        }
+        let plan = session.assignment.plans.get(draft.test?)?;
+        let schedule_plan = SchedulePlan {
+            plugin: session.assignment.plugins[plan.plugin].clone(),
+            test: plan.name.clone(),
+            params: plan.params.clone(),
+            workers: plan.workers.len() as u32,
+            seed: self.campaign.record.seed,
+            run: session.host.layout().workers[0].iteration.load(std::sync::atomic::Ordering::Relaxed),
+        };
+        let patience = progress.tests[session.assignment.tests[draft.test?]].test.hang_timeout;
+        let failed = progress.current_strict()?.failed(region, schedule_plan, finding.kind, patience);
+        let key = format!("{} {}", finding.signature.id, normal_message(&finding.what));
+        match self.examined.0.get(&key) {
+            Some((seen, Some(signature))) if *seen >= EXAMINED_ALIKE => {
+                finding.signature = signature.clone();
+                None
+            }
+            _ => Some((key, failed)),
+        }
+    }
+}
+
+/// Adds to a finding what is known about its schedule.
+fn describe(draft: &mut Draft, failed: &FailedSchedule, examination: Option<&dyn Examination>) {
+    let finding = &mut draft.finding;
+    let mut reason = format!(
+        "in schedule {} ({}), after {} and {}",
+        count(failed.plan.run),
+        failed.parameters.strategy,
+        plural(failed.schedule.steps(), "step"),
+        plural(failed.schedule.segments().len().saturating_sub(1) as u64, "switch")
+            .replace("switchs", "switches"),
+    );
+    if failed.partly_controlled {
+        finding.gaps.push(
+            "the schedule was only partly controlled: something outside of it took part, so it may not repeat"
+                .to_owned(),
+        );
+    }
+    if failed.cut {
+        finding.gaps.push("the schedule is longer than what can be recorded".to_owned());
+    }
+    if let Some(examination) = examination {
+        match examination.instead() {
+            None => reason += "; a fresh process that followed it failed in the same way",
+            Some(instead) => finding.gaps.push(format!(
+                "not confirmed: a fresh process that followed the schedule did not fail in the same way ({instead}). \
+                 What earlier schedules left in global variables, real time, or something outside the schedule may \
+                 take part"
+            )),
+        }
+        finding.gaps.extend(examination.gaps().iter().cloned());
+        let seen = examination.stacks();
+        if examination.instead().is_none() && !seen.is_empty() {
+            let reported = finding.stacks.first().map(|stack| stack.frames.clone()).unwrap_or_default();
+            finding.stacks = seen.to_vec();
+            // A test that noticed a failure says where better than the place at which its process ended.
+            if let (true, Some(first)) = (!reported.is_empty(), finding.stacks.first_mut()) {
+                first.frames = reported;
+            }
+            if finding.kind == Kind::Deadlock {
+                let name = finding.test.clone().unwrap_or_default();
+                let plugin = failed.plan.plugin.as_os_str();
+                let is_in_plugin = |stack: &ThreadStack| {
+                    stack.frames.iter().any(|frame| frame.module.as_deref().is_some_and(|m| plugin == m))
+                };
+                // The host's own thread only waits for the others.
+                finding.stacks.sort_by_key(|stack| !is_in_plugin(stack));
+                let involved = finding.stacks.iter().filter(|stack| is_in_plugin(stack));
+                let signature = EvidenceSignature::of_hang("deadlock", &name, involved);
+                finding.signature = named(Kind::Deadlock, signature);
+            }
+            finding.stacks_text = examination.text().to_owned();
+        }
+    }
+    finding.reason = Some(match finding.reason.take() {
+        Some(before) => format!("{before}\n{reason}"),
+        None => reason,
+    });
+}

@@ -1,0 +1,119 @@
+//! How a strict scenario makes its schedules: the keys of a `[[scenario]]` with `mode = "strict"`.
+
+use std::num::NonZeroU64;
+
+use waylay_schedule::Spec;
+use waylay_schedule::spec::PLANNED_RUNS;
+
+use super::diagnostic::Diagnostic;
+use super::reader::Findings;
+use super::source::At;
+
+/// How schedules are made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Strict {
+    /// Who decides which thread runs.
+    pub strategy: Spec,
+    /// Schedules of each test that does not say itself; none means until the time is over.
+    pub runs: Option<NonZeroU64>,
+    /// After so many steps a schedule is a livelock.
+    pub max_steps: NonZeroU64,
+    /// When a wait with a deadline, or a sleep, may end by itself.
+    pub timeouts: TimeoutRule,
+}
+
+/// When a wait with a deadline, or a sleep, may end by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeoutRule {
+    /// Whenever the strategy chooses so.
+    Choice,
+    /// Only when nothing else can run.
+    Idle,
+}
+
+impl TimeoutRule {
+    /// Every rule.
+    pub const ALL: [Self; 2] = [Self::Choice, Self::Idle];
+
+    /// The rule's name in TOML.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Choice => "choice",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+/// The keys as they were written.
+#[derive(Default)]
+pub(super) struct StrictKeys {
+    pub(super) strategy: Option<At<String>>,
+    pub(super) depth: Option<At<u32>>,
+    pub(super) runs: Option<At<u64>>,
+    pub(super) max_steps: Option<At<u64>>,
+    pub(super) timeouts: Option<At<TimeoutRule>>,
+}
+
+/// Far beyond any schedule of a test that makes progress, and reached within a second.
+const MAX_STEPS: u64 = 1_000_000;
+
+impl StrictKeys {
+    /// What they say together; wrong ones are reported and replaced.
+    pub(super) fn check(self, findings: &Findings) -> Strict {
+        for (number, what) in [(self.runs, "schedules"), (self.max_steps, "steps")] {
+            if let Some(zero) = number.filter(|number| number.value == 0) {
+                findings.add(Diagnostic::error(zero.span, format!("0 {what} run nothing")));
+            }
+        }
+        let runs = self.runs.and_then(|runs| NonZeroU64::new(runs.value));
+        Strict {
+            strategy: self.strategy_with_depth(runs, findings),
+            runs,
+            max_steps: self
+                .max_steps
+                .and_then(|steps| NonZeroU64::new(steps.value))
+                .or(NonZeroU64::new(MAX_STEPS))
+                .unwrap_or(NonZeroU64::MIN),
+            timeouts: self.timeouts.map_or(TimeoutRule::Choice, |rule| rule.value),
+        }
+    }
+
+    fn strategy_with_depth(&self, runs: Option<NonZeroU64>, findings: &Findings) -> Spec {
+        let mut text = self.strategy.as_ref().map_or("pct", |text| text.value.as_str()).to_owned();
+        if let Some(depth) = self.depth {
+            text += if text.contains(':') { "," } else { ":" };
+            text += &format!("depth={}", depth.value);
+        }
+        let planned = runs.map_or(PLANNED_RUNS, NonZeroU64::get);
+        Spec::parse(&text, planned).unwrap_or_else(|error| {
+            let alone = self.strategy.as_ref().is_some_and(|text| Spec::parse(&text.value, planned).is_err());
+            let span = match (&self.strategy, self.depth) {
+                (Some(strategy), _) if alone => strategy.span,
+                (_, Some(depth)) => depth.span,
+                (Some(strategy), None) => strategy.span,
+                (None, None) => unreachable!("the default is a strategy"),
+            };
+            findings.add(Diagnostic::error(span, error.to_string()).help("see docs/strategies.md"));
+            Spec::Random
+        })
+    }
+
+    /// The keys make no sense in another mode.
+    pub(super) fn refuse(self, mode: super::Mode, findings: &Findings) {
+        let written = [
+            ("strategy", self.strategy.map(|at| at.span)),
+            ("depth", self.depth.map(|at| at.span)),
+            ("runs", self.runs.map(|at| at.span)),
+            ("max-steps", self.max_steps.map(|at| at.span)),
+            ("timeouts", self.timeouts.map(|at| at.span)),
+        ];
+        for (key, span) in written {
+            if let Some(span) = span {
+                findings.add(
+                    Diagnostic::error(span, format!("`{key}` has no meaning in mode `{mode}`"))
+                        .help("set mode = \"strict\", or leave it out"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Linux: the memory that a strict host shares with us, read as plain data.
+
+use std::io;
+use std::process::Command;
+use std::sync::atomic::Ordering;
+
+use waylay_control_protocol::{
+    Ending, Instrumentation, Level, REGION_VARIABLE, RegionMap, Settings, Switching, Timeouts,
+};
+use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
+
+use crate::campaign::strict::{RunTotals, Verdict};
+use crate::config::{Strict, TimeoutRule};
+
+/// The region of one host.
+#[derive(Debug)]
+pub(crate) struct ControlRegion(RegionMap);
+
+impl ControlRegion {
+    /// A region for a host that repeats schedules; the first is given `parameters`.
+    pub(crate) fn prepare(
+        strict: &Strict,
+        seed: u64,
+        parameters: &RunParameters,
+    ) -> io::Result<ControlRegion> {
+        let mut region = RegionMap::create().map_err(io::Error::other)?;
+        // Plugins that were compiled for it have steps at their atomic accesses; nothing is patched.
+        region.set_instrumentation(Instrumentation::new(Level::Atomics, false));
+        let mut settings = Settings::new(Switching::Carrier, seed, 0);
+        settings.in_process = 1;
+        settings.hold = 1;
+        settings.max_steps = strict.max_steps.get();
+        settings.timeouts = match strict.timeouts {
+            TimeoutRule::Choice => Timeouts::Choice,
+            TimeoutRule::Idle => Timeouts::Idle,
+        } as u32;
+        let text = serde_json::to_string(parameters)?;
+        region.prepare(settings, &text).map_err(io::Error::other)?;
+        Ok(ControlRegion(region))
+    }
+
+    /// The descriptor that the host inherits.
+    pub(crate) fn descriptor(&self) -> i32 {
+        self.0.descriptor().unwrap_or(-1)
+    }
+
+    /// Tells the host where the region is.
+    pub(crate) fn announce(&self, command: &mut Command) {
+        command.env(REGION_VARIABLE, self.descriptor().to_string());
+    }
+
+    /// What the library found out itself.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        match self.0.ending() {
+            Ending::Deadlock => Some(Verdict::Deadlock),
+            Ending::StepLimit => Some(Verdict::StepLimit),
+            Ending::Refused => Some(Verdict::Refused),
+            Ending::Unfinished | Ending::Exited => None,
+        }
+    }
+
+    /// What the library said in words.
+    pub(crate) fn text(&self) -> String {
+        self.0.text()
+    }
+
+    /// The schedule of the last run, as far as it came.
+    pub(crate) fn schedule(&self) -> Schedule {
+        let segment = |stretch: &waylay_control_protocol::Stretch| {
+            let first = u8::try_from(stretch.first).ok().and_then(EventKind::from_code)?;
+            Some(Segment { thread: ThreadId(stretch.thread), first, steps: stretch.steps })
+        };
+        Schedule::new(self.0.schedule().iter().map_while(segment))
+    }
+
+    /// Whether the schedule is incomplete.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.0.report().cut.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether something outside the library's control took part in the last run.
+    pub(crate) fn is_partly_controlled(&self) -> bool {
+        self.0.report().partly_controlled.load(Ordering::Relaxed) != 0
+    }
+
+    /// What the process left for the next one.
+    pub(crate) fn handover(&self) -> Option<Handover> {
+        serde_json::from_str(&self.0.handed()).ok()
+    }
+
+    /// The sums over all runs of the process.
+    pub(crate) fn totals(&self) -> RunTotals {
+        let tally = &self.0.report().tally;
+        RunTotals {
+            runs: tally.runs.load(Ordering::Relaxed),
+            steps: tally.steps.load(Ordering::Relaxed),
+            longest: tally.longest.load(Ordering::Relaxed),
+            reach: tally.reach.load(Ordering::Relaxed),
+            threads: tally.threads.load(Ordering::Relaxed),
+            partly_controlled: tally.partly_controlled.load(Ordering::Relaxed),
+            aimed: tally.aimed.iter().map(|runs| runs.load(Ordering::Relaxed)).collect(),
+        }
+    }
+}

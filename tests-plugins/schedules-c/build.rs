@@ -1,0 +1,22 @@
+//! Compiles the C side. A cdylib exports only what Rust marks as exported: rustc hands the linker a version script in
+//! which every other symbol is local, and a second script cannot be combined with it. So the C entry points are
+//! compiled under other names, and `src/lib.rs` exports functions of the right names that call them.
+
+fn main() {
+    println!("cargo::rerun-if-changed=src/schedules.c");
+    println!("cargo::rerun-if-changed=../../framework/abi/include");
+    cc::Build::new()
+        .file("src/schedules.c")
+        .include("../../framework/abi/include")
+        .define("WaylayPlugin", "schedules_c_plugin")
+        .define("CreateInstance", "schedules_c_create")
+        .define("DestroyInstance", "schedules_c_destroy")
+        .std("c11")
+        // What fails here must fail: assert is not to be compiled out, and stacks are to be readable.
+        .flag("-UNDEBUG")
+        .flag("-g")
+        .flag("-fno-omit-frame-pointer")
+        .warnings_into_errors(true)
+        .extra_warnings(true)
+        .compile("schedules_c");
+}

@@ -1,0 +1,42 @@
+//! Tests in C++ that fail in few schedules, and their correct twins; all of them are in `schedules.cpp`. This file only
+//! exports them from the dynamic library; `build.rs` says why that is needed.
+
+use waylay_abi as abi;
+
+unsafe extern "C" {
+    fn schedules_cpp_plugin() -> *const abi::PluginInfo;
+    fn schedules_cpp_create(args: *const abi::CreateArgs) -> *mut abi::Instance;
+    fn schedules_cpp_destroy(instance: *mut abi::Instance);
+}
+
+/// Describes the plugin.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub extern "C" fn WaylayPlugin() -> *const abi::PluginInfo {
+    // SAFETY: the function of the C++ side has no conditions.
+    unsafe { schedules_cpp_plugin() }
+}
+
+/// Makes an instance.
+///
+/// # Safety
+///
+/// As [`abi::CreateEntry`]: `args` is what the contract says.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn CreateInstance(args: *const abi::CreateArgs) -> *mut abi::Instance {
+    // SAFETY: passed on as it came.
+    unsafe { schedules_cpp_create(args) }
+}
+
+/// Destroys an instance.
+///
+/// # Safety
+///
+/// As [`abi::DestroyEntry`]: made by [`CreateInstance`], and used no more.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn DestroyInstance(instance: *mut abi::Instance) {
+    // SAFETY: passed on as it came.
+    unsafe { schedules_cpp_destroy(instance) }
+}

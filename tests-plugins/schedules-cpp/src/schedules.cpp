@@ -1,0 +1,79 @@
+// Tests in C++ that fail in few schedules, and their correct twins. Every instance is fresh.
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "waylay.hpp"
+
+namespace {
+
+// stock, d = 2: several threads see the last piece, and each sells it.
+class Stock : public waylay::TestBase {
+ public:
+  void TestMain(waylay::Worker&) override {
+    if (available()) sell();
+  }
+
+ protected:
+  bool available() {
+    std::shared_lock<std::shared_mutex> lock(guard_);
+    return pieces_ > 0;
+  }
+  void sell() {
+    std::unique_lock<std::shared_mutex> lock(guard_);
+    if (pieces_ == 0) throw std::logic_error("the last piece was sold twice");
+    --pieces_;
+  }
+  std::shared_mutex guard_;
+  int pieces_ = 1;
+};
+
+class StockFixed : public Stock {
+ public:
+  void TestMain(waylay::Worker&) override {
+    std::unique_lock<std::shared_mutex> lock(guard_);
+    if (pieces_ > 0) --pieces_;
+  }
+};
+
+// turnstile, d = 2: one notification for two waiting threads, so that one of them may wait for ever.
+class Turnstile : public waylay::TestBase {
+ public:
+  void TestMain(waylay::Worker&) override {
+    std::thread opener([this] {
+      std::lock_guard<std::mutex> lock(guard_);
+      ++open_;
+      notify();
+    });
+    {
+      std::unique_lock<std::mutex> lock(guard_);
+      // Both wait for all to have opened, but only one is told.
+      changed_.wait(lock, [this] { return open_ >= 2; });
+    }
+    opener.join();
+  }
+
+ protected:
+  virtual void notify() { changed_.notify_one(); }
+  std::mutex guard_;
+  std::condition_variable changed_;
+  int open_ = 0;
+};
+
+class TurnstileFixed : public Turnstile {
+ protected:
+  void notify() override { changed_.notify_all(); }
+};
+
+}  // namespace
+
+WAYLAY_PLUGIN("schedules-cpp",                                                    //
+              waylay::test<Stock>("stock", "the last piece is sold twice"),       //
+              waylay::test<StockFixed>("stock-fixed", "the last piece is sold once"),
+              waylay::test<Turnstile>("turnstile", "two wait and one is told"),
+              waylay::test<TurnstileFixed>("turnstile-fixed", "two wait and both are told"))

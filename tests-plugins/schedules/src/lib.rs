@@ -1,0 +1,151 @@
+//! Tests in Rust that fail in few schedules, and their correct twins.
+//!
+//! A lock of the standard library that nobody else holds is taken without a call, so it is no step of strict mode: a
+//! thread can be preempted only where it calls something. What is here needs a switch at a yield, at the start of a
+//! thread or at a wait. `schedules-c` and `schedules-cpp` have locks that are calls.
+
+use std::sync::mpsc;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use waylay_plugin::{Context, Failed, Outcome, Test, Worker, ensure_eq};
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Draws numbers and notes which were drawn.
+#[derive(Default)]
+struct Tickets {
+    next: Mutex<u64>,
+    drawn: Mutex<Vec<u64>>,
+}
+
+impl Tickets {
+    fn note(&self, number: u64) -> Outcome {
+        let mut drawn = lock(&self.drawn);
+        let twice = drawn.contains(&number);
+        drawn.push(number);
+        drop(drawn);
+        ensure_eq!(twice, false, "ticket {number} was drawn twice");
+        Ok(())
+    }
+}
+
+/// Reads the next number, yields, and writes it back: depth 2.
+#[derive(Default)]
+pub struct Ticket(Tickets);
+
+impl Test for Ticket {
+    const NAME: &'static str = "ticket";
+    const ABOUT: &'static str = "two threads draw the same number";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self::default())
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        let number = *lock(&self.0.next);
+        thread::yield_now();
+        *lock(&self.0.next) = number + 1;
+        self.0.note(number)
+    }
+}
+
+/// The same with the lock held.
+#[derive(Default)]
+pub struct TicketFixed(Tickets);
+
+impl Test for TicketFixed {
+    const NAME: &'static str = "ticket-fixed";
+    const ABOUT: &'static str = "no two threads draw the same number";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self::default())
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        let mut next = lock(&self.0.next);
+        let number = *next;
+        thread::yield_now();
+        *next = number + 1;
+        drop(next);
+        self.0.note(number)
+    }
+}
+
+/// A panic on a thread of its own if the answer comes before the question: depth 1.
+#[derive(Default)]
+pub struct Answer;
+
+impl Test for Answer {
+    const NAME: &'static str = "answer";
+    const ABOUT: &'static str = "an answer is expected before the question was asked";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self)
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        let (ask, asked) = mpsc::channel();
+        let asker = thread::spawn(move || ask.send(42).is_ok());
+        thread::yield_now();
+        let answer = asked.try_recv().expect("the question was asked");
+        ensure_eq!(asker.join().unwrap_or(false), true);
+        ensure_eq!(answer, 42);
+        Ok(())
+    }
+}
+
+/// The same, waiting for it.
+#[derive(Default)]
+pub struct AnswerFixed;
+
+impl Test for AnswerFixed {
+    const NAME: &'static str = "answer-fixed";
+    const ABOUT: &'static str = "the answer comes after the question";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self)
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        let (ask, asked) = mpsc::channel();
+        let asker = thread::spawn(move || ask.send(42).is_ok());
+        let answer = asked.recv();
+        ensure_eq!(asker.join().unwrap_or(false), true);
+        ensure_eq!(answer, Ok(42));
+        Ok(())
+    }
+}
+
+/// All workers meet at a barrier made of a lock and a condition.
+#[derive(Default)]
+pub struct Meeting {
+    here: Mutex<u32>,
+    changed: Condvar,
+}
+
+impl Test for Meeting {
+    const NAME: &'static str = "meeting";
+    const ABOUT: &'static str = "a thread that waits for two is never told";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self::default())
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        let mut here = lock(&self.here);
+        *here += 1;
+        self.changed.notify_all();
+        while *here < 2 {
+            here = self.changed.wait(here).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+}
+
+waylay_plugin::export! {
+    name: "schedules",
+    tests: [Ticket, TicketFixed, Answer, AnswerFixed, Meeting],
+}
