@@ -272,7 +272,12 @@ fn wrong_types() {
 fn keys_of_scenarios_and_tests() {
     let fine: Vec<&str> = FINE.lines().collect();
     for (at, line, expected) in [
-        (2, "mode = 'strict'", "mode `strict` cannot run: this build has no control library (`free` can)"),
+        (
+            2,
+            "strategy = 'pct'",
+            "`strategy` has no meaning in mode `free` (set mode = \"strict\", or leave it out)",
+        ),
+        (2, "runs = 10", "`runs` has no meaning in mode `free` (set mode = \"strict\", or leave it out)"),
         (2, "mode = 'chaos'", "unknown mode `chaos` (known here: free, randomized, strict)"),
         (2, "share = 0", "a share must be greater than 0"),
         (2, "share = inf", "a share must be greater than 0"),
@@ -521,4 +526,37 @@ fn the_randomizer_of_all_and_of_one_scenario() {
         found.iter().any(|problem| problem.starts_with("4: strict mode runs one thread at a time")),
         "{found:?}"
     );
+}
+
+#[test]
+fn keys_of_strict_scenarios() {
+    let fine: Vec<&str> = FINE.lines().collect();
+    let known = "random, pct, rpro";
+    for (line, expected) in [
+        ("strategy = 'pcd'", "unknown strategy \"pcd\", did you mean \"pct\"?"),
+        ("strategy = 'pct:dept=3'", "strategy pct has no option \"dept\", did you mean \"depth\"?"),
+        ("strategy = 'random'\ndepth = 3", "strategy random has no option \"depth\""),
+        ("depth = 'three'", "`depth` must be a whole number, not a text"),
+        ("runs = 0", "0 schedules run nothing"),
+        ("max-steps = 0", "0 steps run nothing"),
+        ("timeouts = 'idel'", "unknown rule `idel` (did you mean `idle`?)"),
+        ("max-step = 5", "unknown key `max-step` (did you mean `max-steps`?)"),
+    ] {
+        let mut lines = fine.clone();
+        let text = format!("mode = 'strict'\n{line}");
+        lines.insert(2, &text);
+        let found = messages(&lines.join("\n"));
+        assert_eq!(found.len(), 1, "{line}: {found:?}");
+        let at = 3 + line.lines().count();
+        assert!(found[0].starts_with(&format!("{at}: {expected}")), "{line}: {found:?} {known}");
+    }
+}
+
+#[test]
+fn leaks_are_not_looked_for_in_strict_mode() {
+    let mut lines: Vec<&str> = FINE.lines().collect();
+    lines.insert(5, "leaks = true");
+    lines.insert(2, "mode = 'strict'");
+    let found = messages(&lines.join("\n"));
+    assert!(found.len() == 1 && found[0].contains("leaks are not looked for in strict mode"), "{found:?}");
 }

@@ -9,7 +9,7 @@ use proptest::test_runner::RngSeed;
 use waylay_dist::{Dist, Seed, Spec};
 use waylay_driver::config::{
     At, ByteSize, Config, Contained, Evidence, HooksRef, Leaks, Length, Loaded, Mode, Objects, Overrides,
-    Param, Pattern, PluginRef, Pot, PotRule, Scenario, Source, Span, Test, load, parse,
+    Param, Pattern, PluginRef, Pot, PotRule, Scenario, Source, Span, Strict, Test, TimeoutRule, load, parse,
 };
 
 fn read(text: &str) -> Loaded {
@@ -305,17 +305,31 @@ fn simple_test() -> impl Strategy<Value = Test> {
 fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
     let length = prop_oneof![time().prop_map(Length::Fixed), (1e-6..1e6_f64).prop_map(Length::Share)];
     let tests = proptest::collection::vec(test(), 1..4);
-    proptest::collection::vec((name(), length, tests), 1..4).prop_map(|list| {
+    let strict = (0..4_usize, proptest::option::of(1_u64..1_000_000), 1_u64..1_000_000, any::<bool>());
+    let strict = proptest::option::of(strict.prop_map(|(strategy, runs, steps, idle)| Strict {
+        strategy:
+            ["pct:depth=2", "random", "pb:bound=3", "portfolio:pct:depth=3+pos"][strategy].parse().unwrap(),
+        runs: runs.and_then(NonZeroU64::new),
+        max_steps: NonZeroU64::new(steps).unwrap(),
+        timeouts: if idle { TimeoutRule::Idle } else { TimeoutRule::Choice },
+    }));
+    proptest::collection::vec((name(), length, tests, strict), 1..4).prop_map(|list| {
         let mut scenarios: Vec<Scenario> = Vec::new();
-        for (i, (name, length, tests)) in list.into_iter().enumerate() {
+        for (i, (name, length, tests, strict)) in list.into_iter().enumerate() {
             let mut unlike: Vec<Test> = Vec::new();
-            for test in tests {
+            for mut test in tests {
+                if let Some(strict) = &strict {
+                    test.leaks = false;
+                    test.pot = None;
+                    test.iterations = test.iterations.or(strict.runs);
+                }
                 if !unlike.iter().any(|other| other.plugin == test.plugin && other.name == test.name) {
                     unlike.push(test);
                 }
             }
             let name = at(format!("{i}{name}"));
-            scenarios.push(Scenario { name, mode: Mode::Free, randomizer: None, length, tests: unlike });
+            let mode = if strict.is_some() { Mode::Strict } else { Mode::Free };
+            scenarios.push(Scenario { name, mode, randomizer: None, length, strict, tests: unlike });
         }
         scenarios
     })

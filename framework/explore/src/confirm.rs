@@ -63,7 +63,7 @@ impl Rerun {
     }
 }
 
-/// Runs a schedule again in a fresh process and holds it where it ends.
+/// Runs a schedule again in a fresh process and holds it where it ends. `names` remembers what was looked up before.
 pub fn rerun(
     program: &Program,
     library: &Path,
@@ -71,6 +71,7 @@ pub fn rerun(
     expected: &Expected,
     (seed, run): (u64, u64),
     schedule: &Schedule,
+    names: &mut Symbolizer,
 ) -> Result<Rerun, RunError> {
     let mut region = conditions.region()?;
     let mut settings = conditions.settings_in(&mut region, seed, run);
@@ -85,7 +86,7 @@ pub fn rerun(
     if let Some(step) = observed.diverged {
         gaps.push(format!("the fresh process left the schedule at step {step}"));
     }
-    let stacks = stacks_of(&held).unwrap_or_else(|reason| {
+    let stacks = stacks_of(&held, names).unwrap_or_else(|reason| {
         gaps.push(format!("no stacks: {reason}"));
         Vec::new()
     });
@@ -99,7 +100,8 @@ pub fn rerun(
     Ok(Rerun { observed, verdict, stacks, text, gaps, held })
 }
 
-/// Runs a failing schedule again and takes evidence.
+/// Runs a failing schedule again and takes evidence. `names` remembers what was looked up before.
+#[allow(clippy::too_many_arguments)] // what was run, how, and what came of it: each is needed
 pub fn confirm(
     program: &Program,
     library: &Path,
@@ -108,8 +110,9 @@ pub fn confirm(
     run: (u64, u64),
     schedule: &Schedule,
     failure: &Failure,
+    names: &mut Symbolizer,
 ) -> Result<Evidence, RunError> {
-    let seen = rerun(program, library, conditions, expected, run, schedule)?;
+    let seen = rerun(program, library, conditions, expected, run, schedule, names)?;
     let instead = match &seen.verdict {
         Verdict::Failed(again) if again.key == failure.key => None,
         // The schedule ends where the recorded run was killed; whatever holds it up there holds it up here.
@@ -122,7 +125,7 @@ pub fn confirm(
 }
 
 /// The stacks of a held process, the thread at which it is held first.
-pub fn stacks_of(held: &Held) -> Result<Vec<ThreadStack>, String> {
+pub fn stacks_of(held: &Held, names: &mut Symbolizer) -> Result<Vec<ThreadStack>, String> {
     let mut options = CaptureOptions::default();
     let blamed = match &held.stop {
         Stop::Signal(crash) => {
@@ -134,7 +137,7 @@ pub fn stacks_of(held: &Held) -> Result<Vec<ThreadStack>, String> {
         Stop::Gone(_) => return Err("the process was gone before it could be held".to_owned()),
     };
     let snapshot = capture(held.process(), &options).map_err(|error| error.to_string())?;
-    let mut stacks = Symbolizer::default().stacks(&snapshot);
+    let mut stacks = names.stacks(&snapshot);
     stacks.sort_by_key(|stack| Some(stack.id) != blamed);
     Ok(stacks)
 }

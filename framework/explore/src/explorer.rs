@@ -14,6 +14,7 @@ use waylay_driver::failure::{Finding, Occurrence, Signature};
 use waylay_driver::store::{
     Campaign, CampaignState, FailureStore, Retention, ScenarioRecord, TestRecord, WriteError,
 };
+use waylay_evidence::Symbolizer;
 use waylay_schedule::promise::{headline, promises};
 use waylay_schedule::{Outcome, RunParameters, Schedule, Seed, Spec};
 
@@ -151,6 +152,7 @@ struct Exploration<'a> {
     sites: Sites,
     /// What the runs of the batch were made under.
     conditions: Conditions,
+    names: Symbolizer,
 }
 
 impl<'a> Exploration<'a> {
@@ -216,6 +218,7 @@ impl<'a> Exploration<'a> {
             single: 0,
             sites: Sites::new(&plan.conditions),
             conditions: plan.conditions.clone(),
+            names: Symbolizer::default(),
         })
     }
 
@@ -350,6 +353,7 @@ impl<'a> Exploration<'a> {
             (self.plan.seed, planned.run.index),
             &schedule,
             failure,
+            &mut self.names,
         )?;
         *signature = Some(evidence.signature.hash.clone());
         let number = planned.run.index + 1;

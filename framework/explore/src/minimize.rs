@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use waylay_control_protocol::Switching;
-use waylay_evidence::ThreadStack;
 use waylay_evidence::render::{self, RenderOptions};
+use waylay_evidence::{Symbolizer, ThreadStack};
 use waylay_schedule::{Schedule, ThreadId};
 
 use crate::confirm::stacks_of;
@@ -132,10 +132,11 @@ pub fn minimize(
     let runners: Vec<(u64, ThreadId)> =
         schedule.switches().iter().map(|switch| (switch.step, switch.thread)).collect();
     let mut switches = Vec::new();
+    let mut names = Symbolizer::default();
     for &(to, step) in &least {
         let before = runners.iter().rev().find(|&&(begin, _)| begin < step);
         let from = before.map_or(0, |&(_, thread)| thread.0);
-        let (from_stack, to_stack) = stacks_at(record, library, &least, step, (from, to));
+        let (from_stack, to_stack) = stacks_at(record, library, &least, step, (from, to), &mut names);
         switches.push(ForcedSwitch { step, from, to, from_stack, to_stack });
     }
     Ok(Minimized {
@@ -208,15 +209,16 @@ fn stacks_at(
     switches: &[(u32, u64)],
     step: u64,
     (from, to): (u32, u32),
+    names: &mut Symbolizer,
 ) -> (Option<String>, Option<String>) {
-    let take = || -> Option<(Vec<ThreadStack>, Vec<waylay_evidence::ThreadId>)> {
+    let mut take = || -> Option<(Vec<ThreadStack>, Vec<waylay_evidence::ThreadId>)> {
         let mut region = record.conditions.region().ok()?;
         let mut settings = record.conditions.settings_in(&mut region, record.seed, record.run);
         settings.switching = Switching::Baton as u32;
         settings.max_steps = step;
         Guide::Switches(switches).prepare(&mut region, settings).ok()?;
         let held = hold(&record.program, library, &region, record.conditions.patience()).ok()?;
-        Some((stacks_of(&held).ok()?, held.threads.clone()))
+        Some((stacks_of(&held, names).ok()?, held.threads.clone()))
     };
     let Some((stacks, threads)) = take() else { return (None, None) };
     let of = |thread: u32| {

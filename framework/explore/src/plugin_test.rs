@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use waylay_driver::campaign::{Examination, Examiner, FailedSchedule};
 use waylay_driver::config::TimeoutRule;
 use waylay_driver::failure::Kind;
-use waylay_evidence::ThreadStack;
+use waylay_evidence::{Symbolizer, ThreadStack};
 use waylay_host::plan::SchedulePlan;
 
 use crate::confirm::{Rerun, rerun};
@@ -38,12 +38,17 @@ pub fn is_host(program: &Program) -> bool {
 }
 
 /// Runs failing schedules again.
-#[derive(Debug)]
 pub struct Confirmer {
-    /// This command.
-    pub executable: PathBuf,
-    /// The control library.
-    pub library: PathBuf,
+    executable: PathBuf,
+    library: PathBuf,
+    names: Symbolizer,
+}
+
+impl Confirmer {
+    /// With this command and control library.
+    pub fn new(executable: PathBuf, library: PathBuf) -> Confirmer {
+        Confirmer { executable, library, names: Symbolizer::default() }
+    }
 }
 
 impl Examiner for Confirmer {
@@ -58,8 +63,9 @@ impl Examiner for Confirmer {
         };
         let expected = Expected::default();
         let run = (failed.seed, failed.plan.run);
-        let seen = rerun(&program, &self.library, &conditions, &expected, run, &failed.schedule)
-            .map_err(|error| error.to_string())?;
+        let seen =
+            rerun(&program, &self.library, &conditions, &expected, run, &failed.schedule, &mut self.names)
+                .map_err(|error| error.to_string())?;
         let again = match &seen.verdict {
             Verdict::Failed(again) => Some(again),
             Verdict::Passed => None,

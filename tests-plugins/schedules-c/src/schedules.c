@@ -65,13 +65,15 @@ static int32_t deadlock_fixed(small *self, waylay_context *worker, int role) {
  * When threads run freely, the two locks are practically never wanted at the same time. */
 static int32_t late_deadlock(small *self, waylay_context *worker, int role) {
   (void)worker;
+  const struct timespec some_time = {0, 20000000};
   if (role % 2) {
-    const struct timespec late = {0, 20000000};
-    nanosleep(&late, NULL);
+    nanosleep(&some_time, NULL);
     take_both(&self->right, &self->left);
   } else {
     take_both(&self->left, &self->right);
+    nanosleep(&some_time, NULL);
   }
+  nanosleep(&some_time, NULL);
   return WAYLAY_OK;
 }
 

@@ -85,7 +85,7 @@ fn leak_settings(leaks: &config::Leaks) -> LeakSettings {
 pub(crate) fn examiner(installation: &Installation) -> Option<Box<dyn Examiner>> {
     let library = installation.control_library()?;
     let executable = std::env::current_exe().ok()?;
-    Some(Box::new(Confirmer { executable, library }))
+    Some(Box::new(Confirmer::new(executable, library)))
 }
 
 /// A line every few seconds, or nothing.

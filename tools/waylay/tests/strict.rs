@@ -1,0 +1,300 @@
+//! Strict scenarios of plugin tests, through the real command: what must be found is found, confirmed and can be run
+//! again exactly; what is correct stays silent; hosts that are killed, hang or leave threads behind are replaced.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Ran, Workplace, list, number, text};
+
+/// Tests of a plugin as they stand in a scenario.
+fn tests(plugin: &str, names: &[&str]) -> String {
+    let entry = |name: &&str| format!("[[scenario.test]]\nplugin = \"waylay_{plugin}\"\nname = \"{name}\"\n");
+    names.iter().map(entry).collect()
+}
+
+fn strict(keys: &str, tests: &str) -> Workplace {
+    Workplace::with(&format!(
+        "seed = '0x5eed'\n[defaults]\nmax-failures = 1\nhang-timeout = '20s'\n[[scenario]]\nname = 's'\n\
+         mode = 'strict'\n{keys}\n{tests}"
+    ))
+}
+
+fn numbers(ran: &Ran, plugin: &str, test: &str) -> Value {
+    ran.test(&format!("waylay_{plugin}"), test)["strict"].clone()
+}
+
+/// With depth 2, n = 3 (5 for turnstile) threads and k of at most 50 steps, PCT promises 1/(5·50) per schedule: 5,000
+/// schedules miss one of these with probability e⁻²⁰. The bugs of depth 1 are found by the same runs with 1/5 each.
+#[test]
+fn what_must_be_found_is_found_confirmed_and_runs_again_exactly() {
+    let c = ["deadlock", "late-deadlock", "lost-update", "null", "overdrawn", "missed-signal", "endless"];
+    let all = tests("schedules_c", &c)
+        + &tests("schedules_cpp", &["stock", "turnstile"])
+        + &tests("schedules", &["ticket", "answer"]);
+    let place = strict("runs = 5000\ndepth = 2\nmax-steps = 5000", &all);
+    let ran = place.run(1, &[]);
+    let expected = [
+        ("schedules_c", "deadlock", "deadlock", "deadlock: 3 threads, none can run"),
+        ("schedules_c", "late-deadlock", "deadlock", "deadlock: 3 threads, none can run"),
+        ("schedules_c", "lost-update", "assert", "an update was lost"),
+        ("schedules_c", "null", "crash", "SIGSEGV at address 0x0"),
+        ("schedules_c", "overdrawn", "assert", "the balance covers every payment"),
+        ("schedules_c", "missed-signal", "deadlock", "none can run"),
+        ("schedules_c", "endless", "livelock", "no end after 5,000 steps"),
+        ("schedules_cpp", "stock", "assert", "the last piece was sold twice"),
+        ("schedules_cpp", "turnstile", "deadlock", "none can run"),
+        ("schedules", "ticket", "assert", "was drawn twice"),
+        ("schedules", "answer", "assert", "the question was asked"),
+    ];
+    for (plugin, test, kind, what) in expected {
+        let failure = ran.failure(&format!("waylay_{plugin}"), test);
+        assert_eq!(failure.kind(), kind, "{test}: {}", failure.what());
+        assert!(failure.what().contains(what), "{test}: {}", failure.what());
+        let record: Value = serde_json::from_str(&failure.file("strict.json")).unwrap();
+        assert_eq!(record["confirmed"], true, "{test}: {:#}", failure.json);
+        assert_eq!(record["partly_controlled"], false, "{test}");
+        assert!(failure.folder.join("schedule.bin").exists() && failure.folder.join("dump.dmp").exists());
+        assert_eq!(list(&failure.json["gaps"]), &[] as &[Value], "{test}");
+        let again = place.waylay(&["replay", failure.folder.to_str().unwrap(), "--times", "20", "--json"]);
+        assert_eq!(again.code(), Some(1), "{test}: {}", again.stderr);
+        let replayed = again.json();
+        assert_eq!((number(&replayed["reproduced"]), number(&replayed["diverged"])), (20, 0), "{test}");
+    }
+    let deadlock = ran.failure("waylay_schedules_c", "deadlock");
+    let reason = text(&deadlock.json["reason"]);
+    assert!(reason.contains("held by thread 1") && reason.contains("held by thread 2"), "{reason}");
+    assert!(deadlock.file("stacks.txt").matches("take_both").count() >= 2, "{}", deadlock.file("stacks.txt"));
+    assert!(deadlock.first_stack().iter().any(|function| function == "take_both"));
+
+    let folder = deadlock.folder.to_str().unwrap();
+    let minimized = place.waylay(&["minimize", folder, "--budget", "30s", "--json"]);
+    assert_eq!(minimized.code(), Some(0), "{}", minimized.stderr);
+    let minimized = minimized.json();
+    assert_eq!(number(&minimized["after"]), 1, "{minimized:#}");
+    assert!(text(&minimized["switches"][0]["from_stack"]).contains("take_both"), "{minimized:#}");
+}
+
+#[test]
+fn what_is_correct_stays_silent_and_is_guaranteed() {
+    let c = ["deadlock-fixed", "lost-update-fixed", "missed-signal-fixed", "detached", "pair"];
+    let all = tests("schedules_c", &c)
+        + &tests("schedules_cpp", &["stock-fixed", "turnstile-fixed"])
+        + &tests("schedules", &["ticket-fixed", "answer-fixed", "meeting"]);
+    let place = strict("runs = 3000", &all);
+    let ran = place.run(0, &[]);
+    let json = ran.json();
+    let tests = list(&json["campaign"]["scenarios"][0]["tests"]);
+    assert_eq!(tests.len(), 10);
+    assert_eq!(json["campaign"]["scenarios"][0]["mode"], "strict");
+    for test in tests {
+        let strict = &test["strict"];
+        assert_eq!((number(&test["iterations"]), number(&strict["runs"])), (3000, 3000), "{test:#}");
+        assert!(number(&strict["threads"]) >= 3 && number(&strict["steps"]) > 0, "{test:#}");
+        assert_eq!(
+            (number(&strict["left_behind"]), number(&strict["partly_controlled"])),
+            (0, 0),
+            "{test:#}"
+        );
+        let guarantee = &strict["guarantee"];
+        assert!(guarantee["after_runs"].as_f64().unwrap() > 0.95, "{test:#}");
+        assert!(number(&strict["depth"]) >= 1 && !list(&strict["guarantees"]).is_empty(), "{test:#}");
+    }
+    assert!(ran.stderr.contains("guarantee: a bug of depth"), "{}", ran.stderr);
+}
+
+/// When threads run freely, the two threads of `late-deadlock` want the locks twenty milliseconds apart.
+#[test]
+fn what_practically_never_happens_freely_is_found_at_once() {
+    let entry = tests("schedules_c", &["late-deadlock"]);
+    let free = Workplace::with(&format!("[[scenario]]\nname = 's'\n{entry}iterations = 40\n"));
+    let ran = free.run(0, &[]);
+    assert_eq!(number(&ran.test("waylay_schedules_c", "late-deadlock")["iterations"]), 40);
+    // d = 2, n = 3, k ≤ 20: 1/60 per schedule, so 2,000 schedules miss it with probability e⁻³³.
+    let place = strict("runs = 2000\ndepth = 2", &entry);
+    let ran = place.run(1, &[]);
+    let first = ran.failure("waylay_schedules_c", "late-deadlock");
+    assert_eq!(first.kind(), "deadlock");
+}
+
+#[test]
+fn equal_seeds_give_equal_schedules() {
+    let all = tests("schedules_c", &["lost-update", "deadlock"]) + &tests("schedules", &["ticket"]);
+    for strategy in ["pct:depth=2", "surw"] {
+        let once = || {
+            let place = strict(&format!("runs = 2000\nstrategy = '{strategy}'"), &all);
+            let ran = place.run(1, &[]);
+            let mut found = Vec::new();
+            for failure in ran.failures() {
+                let run = failure.json["occurrences"][0]["iteration"].clone();
+                let schedule = std::fs::read(failure.folder.join("schedule.bin")).unwrap();
+                found.push((failure.signature().to_owned(), run, schedule));
+            }
+            assert_eq!(found.len(), 3, "{strategy}: {}", ran.stderr);
+            found
+        };
+        assert_eq!(once(), once(), "{strategy}");
+    }
+}
+
+#[test]
+fn threads_that_are_left_behind_cost_a_host_and_are_no_failure() {
+    let place = strict("runs = 15", &tests("schedules_c", &["pool"]));
+    let ran = place.run(0, &[]);
+    let strict = numbers(&ran, "schedules_c", "pool");
+    assert_eq!((number(&strict["runs"]), number(&strict["left_behind"])), (15, 15), "{strict:#}");
+    assert_eq!(number(&ran.json()["campaign"]["hosts"]), 15);
+    assert!(ran.stderr.contains("15 schedules left threads behind"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_failure_that_needs_earlier_schedules_is_reported_as_not_confirmed() {
+    let place = strict("runs = 200", &tests("schedules_c", &["remembers"]));
+    let ran = place.run(1, &[]);
+    let failure = ran.failure("waylay_schedules_c", "remembers");
+    assert_eq!(failure.json["occurrences"][0]["iteration"], 50);
+    let gaps = failure.json["gaps"].to_string();
+    assert!(gaps.contains("not confirmed"), "{gaps}");
+    let record: Value = serde_json::from_str(&failure.file("strict.json")).unwrap();
+    assert_eq!(record["confirmed"], false);
+    assert_eq!(number(&numbers(&ran, "schedules_c", "remembers")["unconfirmed"]), 1);
+}
+
+/// A search goes on in the next host where the failure was, and comes to an end.
+#[test]
+fn a_search_ends_although_hosts_are_thrown_away() {
+    let place = Workplace::with(&format!(
+        "[defaults]\nmax-failures = 0\n[[scenario]]\nname = 's'\nmode = 'strict'\nstrategy = 'pb:bound=1'\n{}",
+        tests("schedules_cpp", &["stock"]) + &tests("schedules_cpp", &["stock-fixed"])
+    ));
+    let ran = place.run(1, &[]);
+    let (bad, good) =
+        (numbers(&ran, "schedules_cpp", "stock"), numbers(&ran, "schedules_cpp", "stock-fixed"));
+    assert_eq!((&bad["exhausted"], &good["exhausted"]), (&Value::Bool(true), &Value::Bool(true)), "{bad:#}");
+    let failures = number(&ran.test("waylay_schedules_cpp", "stock")["failures"]);
+    assert!(failures >= 2 && number(&bad["runs"]) > failures, "{failures} {bad:#}");
+    assert!(ran.stderr.contains("every schedule within the bound was run"), "{}", ran.stderr);
+}
+
+/// Processes of a probe with this iteration, on two workers, in strict mode.
+fn probe(source: &str, keys: &str, test_keys: &str) -> Workplace {
+    let place = Workplace::new();
+    place.compile("probing", source);
+    place.write(
+        "waylay.toml",
+        &format!(
+            "[[scenario]]\nname = 's'\nmode = 'strict'\n{keys}\n[[scenario.test]]\nplugin = 'probing'\n\
+             max-failures = 1\n{test_keys}\n"
+        ),
+    );
+    place
+}
+
+#[test]
+fn what_ends_the_process_is_seen_whatever_it_is() {
+    for (body, kind, what) in [
+        ("if (getpid() > 1) exit(0);", "crash", "the test called exit()"),
+        ("abort();", "crash", "abort"),
+        (
+            "static int deep(int n) { volatile char room[4096]; room[0] = n; return deep(n + 1) + room[0]; }",
+            "",
+            "",
+        ),
+    ] {
+        let source = if kind.is_empty() {
+            format!(
+                "{body}\nstatic int32_t iterate(probe *self, waylay_context *worker) {{ (void)self; (void)worker; return deep(1); }}"
+            )
+        } else {
+            format!(
+                "static int32_t iterate(probe *self, waylay_context *worker) {{ (void)self; (void)worker; {body} return 0; }}"
+            )
+        };
+        let (kind, what) = if kind.is_empty() { ("crash", "stack overflow") } else { (kind, what) };
+        let place = probe(&source, "runs = 100", "");
+        let ran = place.run(1, &[]);
+        let failure = ran.failure("probing", "probe");
+        assert_eq!(failure.kind(), kind, "{}", failure.what());
+        assert!(failure.what().contains(what), "{}", failure.what());
+        assert!(failure.folder.join("schedule.bin").exists(), "{what}");
+    }
+}
+
+/// A loop without a step, alone: nothing can be switched to, so only the clock tells.
+#[test]
+fn a_loop_without_steps_is_late() {
+    let source = "static volatile int go = 1;\n\
+        static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker; while (go); return 0; }";
+    let place = probe(source, "runs = 100", "workers = 1\nhang-timeout = '1s'");
+    let ran = place.run(1, &[]);
+    let failure = ran.failure("probing", "probe");
+    assert_eq!(failure.kind(), "livelock", "{}", failure.what());
+}
+
+/// A thread that libc makes by itself runs beside the schedule: a wait for it is no deadlock, and the schedules say so.
+#[test]
+fn a_thread_outside_the_schedule_makes_no_false_deadlock() {
+    let source = "#include <semaphore.h>\n#include <time.h>\nstatic sem_t done;\n\
+        static void posts(union sigval unused) { (void)unused; sem_post(&done); }\n\
+        static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker;\n\
+          struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = posts};\n\
+          struct itimerspec soon = {.it_value = {0, 5000000}};\n\
+          timer_t timer;\n\
+          sem_init(&done, 0, 0);\n\
+          if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return WAYLAY_FAILED;\n\
+          if (timer_settime(timer, 0, &soon, 0) != 0) return WAYLAY_FAILED;\n\
+          sem_wait(&done); timer_delete(timer); return 0; }";
+    let place = probe(source, "runs = 10", "workers = 1");
+    let ran = place.run(0, &[]);
+    let strict = ran.test("probing", "probe")["strict"].clone();
+    assert_eq!((number(&strict["runs"]), number(&strict["partly_controlled"])), (10, 10), "{strict:#}");
+    assert!(ran.stderr.contains("10 schedules only partly controlled"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_test_that_cannot_start_is_refused() {
+    let place = strict("runs = 50", &tests("faults_c", &["start-fails", "create-null"]));
+    let ran = place.run(2, &[]);
+    let problems = ran.json()["campaign"]["problems"].to_string();
+    assert!(problems.contains("the device under test is not there"), "{problems}");
+    assert!(problems.contains("CreateInstance failed"), "{problems}");
+}
+
+#[test]
+fn hosts_that_are_killed_are_replaced_and_the_end_comes_in_order() {
+    let place = strict("", &tests("schedules_c", &["pair"]));
+    let running = place.start(&["run", "waylay.toml", "--json"]);
+    // The first processes only say what is inside a plugin.
+    running.until("a campaign", |_| !place.campaigns("waylay-out").is_empty());
+    for kill in 0..12 {
+        running.until("a host", |running| !running.hosts().is_empty());
+        std::thread::sleep(Duration::from_millis(10 * kill));
+        for host in running.hosts() {
+            support::kill(host);
+            running.until("the next host", |running| !running.hosts().contains(&host));
+        }
+    }
+    let campaign = place.campaigns("waylay-out").remove(0).join("campaign.json");
+    let schedules = || {
+        let text = std::fs::read_to_string(&campaign).unwrap_or_default();
+        let json: Value = serde_json::from_str(&text).unwrap_or_default();
+        json["scenarios"][0]["tests"][0]["strict"]["runs"].as_u64().unwrap_or(0)
+    };
+    running.until("schedules of a host that is not killed", |_| schedules() > 5000);
+    running.signal(libc::SIGINT);
+    let ran = running.finish();
+    assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
+    let json = ran.json();
+    assert_eq!(json["campaign"]["state"], "stopped");
+    assert!(number(&json["campaign"]["hosts"]) >= 12);
+    let strict = numbers(&ran, "schedules_c", "pair");
+    assert!(number(&strict["runs"]) > 5000, "{json:#}");
+    // Killed while it ran schedules, or before that.
+    assert!(
+        list(&json["failures"]).iter().all(|failure| text(&failure["what"]).contains("SIGKILL")),
+        "{json:#}"
+    );
+}
