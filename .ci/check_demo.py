@@ -4,7 +4,7 @@ import json
 import sys
 
 SEEDED = {"deadlock": "deadlock", "assert": "assert", "panic": "assert", "crash": "crash", "exception": "assert",
-          "lease": "assert", "read": "assert"}
+          "lease": "assert", "read": "assert", "late-deadlock": "deadlock", "stock": "assert", "ticket": "assert"}
 
 summary = json.load(open(sys.argv[1], encoding="utf-8"))
 code = int(sys.argv[2])
@@ -33,6 +33,15 @@ for scenario in summary["campaign"]["scenarios"]:
         problems += [f"{test['name']}: no bound" for test in scenario["tests"] if not test.get("bound")]
 if not any(scenario["mode"] == "randomized" for scenario in summary["campaign"]["scenarios"]):
     problems.append("no scenario was randomized")
+strict = [test for scenario in summary["campaign"]["scenarios"] if scenario["mode"] == "strict" for test in scenario["tests"]]
+if not strict:
+    problems.append("no scenario was strict")
+for test in strict:
+    numbers = test["strict"]
+    if numbers["unconfirmed"] or numbers["partly_controlled"]:
+        problems.append(f"{test['name']}: {numbers['unconfirmed']} failures not confirmed, {numbers['partly_controlled']} schedules partly controlled")
+    if test["name"].endswith("-fixed") and not (numbers["guarantee"] and numbers["guarantee"]["after_runs"] > 0.99):
+        problems.append(f"{test['name']}: no guarantee from {numbers['runs']} schedules")
 for failure in summary["failures"]:
     if not failure["replay"].startswith("waylay replay "):
         problems.append(f"no replay line for {failure['test']}")

@@ -10,6 +10,7 @@ mod campaign;
 mod failures;
 mod hang;
 mod iteration;
+mod strict;
 
 use std::process::{Command, ExitCode};
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let mut lines = Vec::new();
     for (name, measure) in [
         ("iterations", iteration::measure as fn() -> Vec<Line>),
+        ("strict schedules", strict::measure),
         ("hangs", hang::measure),
         ("ten thousand failures", failures::measure),
     ] {
