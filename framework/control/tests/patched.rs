@@ -5,6 +5,8 @@
 
 mod harness;
 
+use std::sync::atomic::Ordering;
+
 use harness::{BOTH, Program, parameters};
 use waylay_control_protocol::{Ending, Instrumentation, Level, Settings, Switching};
 
@@ -24,6 +26,11 @@ fn what_is_patched_computes_what_it_did() {
                         "{options:?} {level} {switching:?} run {run}: {outcome:#?}"
                     );
                     assert!(!outcome.partly_controlled, "{options:?} {level} {switching:?}: {outcome:#?}");
+                    let report = server.region.report();
+                    assert!(report.patched.load(Ordering::Relaxed) > 8, "{report:#?}");
+                    // Some accesses do not fit; atomics always do.
+                    let refused = report.refused.load(Ordering::Relaxed);
+                    assert!(refused == 0 || level == Level::Memory, "{report:#?}");
                     // At least every fetch_add, exchange, increment and fence of two threads.
                     assert!(outcome.steps > 2 * 20 * 5, "{options:?}: {} steps", outcome.steps);
                 }

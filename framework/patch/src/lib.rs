@@ -6,6 +6,7 @@
 //! - [`image`]: the file: its code, its functions, and every place that something outside a function points to
 //! - [`site`]: what an instruction does to memory that others may see
 //! - [`code`]: the functions, decoded, with every place that a jump may lead to
+//! - `waiting`: loops that wait for another thread
 //! - [`window`]: the bytes around a site that a jump can take the place of
 //! - [`plan`]: all windows of a module, and what could not be done
 //! - [`trampoline`]: the code that is jumped to
@@ -16,6 +17,7 @@ mod landing;
 pub mod plan;
 pub mod site;
 pub mod trampoline;
+mod waiting;
 pub mod window;
 
 pub use plan::{Plan, Wanted};

@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::image::{Image, ImageError};
 use crate::site::{self, Kind};
+use crate::waiting;
 use crate::window::{How, Window, windows};
 
 /// Which instructions are wanted.
@@ -39,18 +40,19 @@ pub struct Plan {
     pub windows: Vec<Window>,
     /// Registers must be saved in the long way.
     pub wide: bool,
-    /// LOCK, XCHG, MFENCE, PAUSE and plain accesses, in this order.
-    pub counts: [Count; 5],
+    /// LOCK, XCHG, MFENCE, PAUSE, loads of waiting loops and plain accesses, in this order.
+    pub counts: [Count; KINDS.len()],
     /// Bytes of code, and how many of them belong to functions that are known; the rest is left alone.
     pub code: (u64, u64),
 }
 
 /// Names of the kinds, in the order of [`Plan::counts`].
-pub const KINDS: [(Kind, &str); 5] = [
+pub const KINDS: [(Kind, &str); 6] = [
     (Kind::Lock, "LOCK"),
     (Kind::Exchange, "XCHG"),
     (Kind::Fence, "MFENCE"),
     (Kind::Pause, "PAUSE"),
+    (Kind::Wait, "wait"),
     (Kind::Access, "access"),
 ];
 
@@ -66,9 +68,14 @@ impl Plan {
         let mut sites: Vec<usize> = Vec::new();
         for function in &code.functions {
             sites.clear();
+            let waits = waiting::loads(&code.instructions[function.instructions.clone()], function.framed);
+            let waits = |index: usize| waits.binary_search(&(index - function.instructions.start)).is_ok();
             let kind_of = |index: usize| {
                 let instruction = &code.instructions[index];
                 site::synchronises(instruction).or_else(|| {
+                    if waits(index) {
+                        return Some(Kind::Wait);
+                    }
                     let access = wanted == Wanted::Memory && site::accesses(instruction, function.framed);
                     access.then_some(Kind::Access)
                 })
@@ -135,7 +142,7 @@ impl Plan {
             rest = after;
             Some(u32::from_le_bytes(*half))
         };
-        let mut counts = [Count::default(); 5];
+        let mut counts = [Count::default(); KINDS.len()];
         for count in &mut counts {
             *count = Count { found: half()?, jumps: half()?, traps: half()? };
         }
@@ -157,7 +164,7 @@ impl Plan {
     }
 }
 
-const MAGIC: [u8; 8] = *b"waylayP1";
+const MAGIC: [u8; 8] = *b"waylayP2";
 
 /// The name of a plan in a cache: nothing when the file has no identity of its own.
 pub fn cache_name(build_id: &[u8], wanted: Wanted) -> String {

@@ -13,6 +13,8 @@ pub enum Kind {
     Fence,
     /// The hint that a loop waits.
     Pause,
+    /// A load in a loop that does nothing but wait for the value to change.
+    Wait,
     /// An ordinary access to memory that is not the function's own frame.
     Access,
 }
@@ -84,7 +86,7 @@ pub fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -
         Some(Kind::Lock | Kind::Exchange) => return What::Atomic,
         Some(Kind::Fence) => return What::Fence,
         Some(Kind::Pause) => return What::Pause,
-        Some(Kind::Access) | None => {}
+        Some(Kind::Access | Kind::Wait) | None => {}
     }
     let info = factory.info(instruction);
     let (mut reads, mut writes) = (false, false);

@@ -109,7 +109,9 @@ fn address_of(instruction: &Instruction, lower: u64) -> Option<Option<Instructio
                 if base == Register::RSP {
                     displacement = displacement.wrapping_add(lower);
                 }
-                let size = if base == Register::RIP { 8 } else { instruction.memory_displ_size().max(4) };
+                // In this mode a displacement is none, a byte, or called eight bytes whatever is encoded.
+                let size =
+                    if displacement == 0 && base != Register::RIP && base != Register::None { 0 } else { 8 };
                 let operand = MemoryOperand::new(
                     base,
                     index,
@@ -159,6 +161,35 @@ mod tests {
         let window = decode(&[0xf0, 0x83, 0x4c, 0x24, 0x08, 0x00], 0x1000);
         let load = address_of(&window[0], 136).unwrap().unwrap();
         assert_eq!((load.memory_base(), load.memory_displacement64()), (Register::RSP, 144));
+    }
+
+    #[test]
+    fn every_kind_of_address_can_be_told() {
+        let cases: [&[u8]; 8] = [
+            &[0xf0, 0xff, 0x07],                      // [rdi]
+            &[0xf0, 0xff, 0x45, 0x00],                // [rbp + 0]
+            &[0xf0, 0xff, 0x47, 0x08],                // [rdi + 8]
+            &[0xf0, 0xff, 0x87, 0, 1, 0, 0],          // [rdi + 256]
+            &[0xf0, 0xff, 0x04, 0xb7],                // [rdi + rsi * 4]
+            &[0xf0, 0x41, 0xff, 0x44, 0xb4, 0x80],    // [r12 + rsi * 4 - 128]
+            &[0xf0, 0xff, 0x04, 0x25, 0, 0x10, 0, 0], // [0x1000]
+            &[0xf0, 0xff, 0x04, 0x24],                // [rsp]
+        ];
+        for bytes in cases {
+            let window = decode(bytes, 0x40_0000);
+            let made =
+                build(&[(window[0], Some(1))], 0x50_0000, 0x4f_fff8).unwrap_or_else(|| panic!("{bytes:x?}"));
+            let again = decode(&made.code, 0x50_0000);
+            let load =
+                again.iter().find(|i| i.code() == Code::Lea_r64_m && i.op0_register() == Register::RAX);
+            let load = load.unwrap_or_else(|| panic!("{bytes:x?}: {again:?}"));
+            let lower = if window[0].memory_base() == Register::RSP { 136 } else { 0 };
+            assert_eq!(load.memory_displacement64(), window[0].memory_displacement64() + lower, "{bytes:x?}");
+            assert_eq!(
+                (load.memory_base(), load.memory_index()),
+                (window[0].memory_base(), window[0].memory_index())
+            );
+        }
     }
 
     #[test]

@@ -136,7 +136,13 @@ unsafe fn controlled_read_write(me: *mut Logical, access: Access) {
 unsafe fn controlled_atomic(me: *mut Logical, access: Access) {
     let _inside = Unmanaged::enter();
     // SAFETY: by the caller's promise.
-    unsafe { announce(me, access) };
+    unsafe {
+        // A plain access may be in conflict with an atomic one.
+        if (*watch()).profiling && access.bytes > 0 && (*runtime()).sched.live() > 1 {
+            learn(me, &mut *watch(), access);
+        }
+        announce(me, access);
+    }
 }
 
 unsafe fn controlled_plain(me: *mut Logical, access: Access) {
@@ -145,6 +151,8 @@ unsafe fn controlled_plain(me: *mut Logical, access: Access) {
     unsafe {
         if is_step(me, access) {
             announce(me, access);
+        } else if waits(access) {
+            step(me, Event::local(EventKind::Yield));
         }
     }
 }
@@ -168,7 +176,7 @@ unsafe fn is_step(me: *mut Logical, access: Access) -> bool {
 }
 
 unsafe fn learn(me: *mut Logical, watch: &mut Watch, access: Access) {
-    let writes = access.kind != EventKind::PlainRead;
+    let writes = !matches!(access.kind, EventKind::PlainRead | EventKind::AtomicLoad);
     let Watch { sharing, modules, .. } = watch;
     // SAFETY: called with the token.
     unsafe {
@@ -184,13 +192,21 @@ unsafe fn learn(me: *mut Logical, watch: &mut Watch, access: Access) {
 unsafe fn announce(me: *mut Logical, access: Access) {
     // SAFETY: called with the token; the memory is read only if the same place accessed it before.
     unsafe {
-        let switches = (*runtime()).sched.switches;
-        let value = || read_word(access.address, access.bytes);
-        if (*watch()).looks.visit(switches, access.code, access.address, value) {
+        if waits(access) {
             step(me, Event::local(EventKind::Yield));
         }
         let extent = access.bytes.min(u32::MAX as usize) as u32;
         step(me, Event::access(access.kind, access.address as u64, extent));
+    }
+}
+
+/// Whether the running thread waits for another to change what it looks at.
+unsafe fn waits(access: Access) -> bool {
+    // SAFETY: called with the token; the memory is read only if the same place accessed it before.
+    unsafe {
+        let switches = (*runtime()).sched.switches;
+        let value = || read_word(access.address, access.bytes);
+        (*watch()).looks.visit(switches, access.code, access.address, value)
     }
 }
 

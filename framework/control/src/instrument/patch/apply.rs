@@ -34,7 +34,7 @@ pub(super) fn apply(module: &Loaded, wanted: Wanted, state: &State) -> Option<(u
         say(format_args!("{}: no room nearby for code: not patched", module.file()));
         return Some((0, found));
     };
-    let mut writer = Writer { memory, used: SLOTS, writes: Vec::new(), base: module.base, patched: 0, factory: InstructionInfoFactory::new() };
+    let mut writer = Writer { memory, used: SLOTS, writes: Vec::new(), base: module.base, patched: 0, only_atomics: wanted == Wanted::Atomics, factory: InstructionInfoFactory::new() };
     let stub = if plan.wide { stub::long as *const () } else { stub::short as *const () };
     // SAFETY: the slots are the first bytes of fresh memory.
     unsafe { (writer.memory.at as *mut usize).write(stub as usize) };
@@ -109,6 +109,8 @@ struct Writer {
     writes: Vec<(usize, u8, [u8; 5])>,
     base: usize,
     patched: u32,
+    /// Loads that are patched are those of waiting loops.
+    only_atomics: bool,
     factory: InstructionInfoFactory,
 }
 
@@ -158,6 +160,7 @@ impl Writer {
             code: instruction.ip() as usize,
             what: site::effect(instruction, &mut self.factory),
             bytes: instruction.memory_size().size() as u16,
+            waiting: self.only_atomics,
             thread_local: instruction.memory_segment() == Register::FS,
         })
     }

@@ -14,6 +14,8 @@ pub(super) struct Entry {
     pub(super) code: usize,
     pub(super) what: What,
     pub(super) bytes: u16,
+    /// It is in a loop that waits: a step also where plain accesses are none.
+    pub(super) waiting: bool,
     /// The address is relative to the thread's own memory.
     pub(super) thread_local: bool,
 }
@@ -69,6 +71,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize) {
         What::Atomic => atomic(access(EventKind::AtomicRmw)),
         What::Fence => atomic(Access { bytes: 0, ..access(EventKind::Fence) }),
         What::Pause => pause(),
+        What::Read if entry.waiting => atomic(access(EventKind::AtomicLoad)),
         What::Read => plain(access(EventKind::PlainRead)),
         What::Write => plain(access(EventKind::PlainWrite)),
         What::ReadWrite => read_write(access(EventKind::PlainWrite)),
