@@ -53,6 +53,9 @@ fn main() {
     );
     let _ = std::fs::remove_file(config);
     let _ = std::fs::remove_file(program);
+    if refuted {
+        std::process::exit(1);
+    }
 }
 
 fn compile() -> PathBuf {

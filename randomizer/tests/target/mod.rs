@@ -233,7 +233,7 @@ impl Watchdog {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         std::thread::spawn(move || {
             if let Err(std::sync::mpsc::RecvTimeoutError::Timeout) =
-                receiver.recv_timeout(Duration::from_secs(120))
+                receiver.recv_timeout(Duration::from_secs(400))
             {
                 eprintln!("watchdog: the test hangs");
                 std::process::abort();
