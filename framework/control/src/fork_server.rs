@@ -14,12 +14,14 @@ pub(crate) fn serve(socket: i32) {
         if !receive(socket, &mut code) || Request::from_code(u32::from_le_bytes(code)) != Some(Request::Run) {
             sys::exit_now(0);
         }
+        let server = process_id();
         // SAFETY: the process has no thread that could hold a lock of libc's, unless a constructor made one; then
         // libc's own fork handles its locks.
         let child = unsafe { libc::fork() };
         if child == 0 {
             // SAFETY: the socket is the server's; the child has no use for it.
             unsafe { sys::call(libc::SYS_close, [socket as usize, 0, 0, 0, 0, 0]) };
+            end_with(server);
             return;
         }
         if child < 0 {
@@ -27,6 +29,24 @@ pub(crate) fn serve(socket: i32) {
         }
         send(socket, Reply::Started(child));
         send(socket, Reply::Ended(wait_for(child)));
+    }
+}
+
+fn process_id() -> isize {
+    // SAFETY: takes no pointer and cannot fail.
+    unsafe { sys::call(libc::SYS_getpid, [0; 6]) }
+}
+
+/// Ends this process together with its parent: a run whose server was killed has nobody left to judge or end it.
+fn end_with(server: isize) {
+    let [request, signal] = [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize];
+    // SAFETY: a plain request about this process; the second call takes no pointer.
+    let parent = unsafe {
+        sys::call(libc::SYS_prctl, [request, signal, 0, 0, 0, 0]);
+        sys::call(libc::SYS_getppid, [0; 6])
+    };
+    if parent != server {
+        sys::exit_now(3);
     }
 }
 

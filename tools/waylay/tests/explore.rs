@@ -8,6 +8,7 @@ mod support;
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::{Ran, Workplace};
@@ -299,4 +300,48 @@ fn another_program_does_not_follow_the_schedule() {
     assert_eq!((replay.status.code(), &outcome["reproduced"]), (Some(0), &Value::from(0)), "{replay:#?}");
     assert_eq!(outcome["diverged"], 3, "{replay:#?}");
     assert!(outcome["first_divergence"].is_u64(), "{replay:#?}");
+}
+
+/// Processes that run a program in this folder.
+fn running_in(place: &Workplace) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let here = |pid: &i32| {
+        std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.starts_with(place.path()))
+    };
+    pids.filter(here).collect()
+}
+
+#[test]
+fn a_killed_explorer_leaves_nothing_running() {
+    let place = Workplace::new();
+    let endless = r"
+#include <pthread.h>
+static volatile long n;
+static void *spin(void *x) { for (;;) n++; return x; }
+int main(void) { pthread_t t; pthread_create(&t, 0, spin, 0); return pthread_join(t, 0); }";
+    let program = build(&place, endless, &[]);
+    for killed in ["explorer", "server"] {
+        let mut explorer = place.start(&["explore", "--timeout", "300s", "--", &program]);
+        let until = |what: &str, reached: &dyn Fn(usize) -> bool| {
+            let began = Instant::now();
+            while !reached(running_in(&place).len()) {
+                assert!(began.elapsed() < support::PATIENCE, "{what}: {:?}", running_in(&place));
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        until("the server and its child", &|count| count >= 2);
+        match killed {
+            "explorer" => explorer.child.kill().unwrap(),
+            // The explorer starts another; what counts is that the run does not outlive its server.
+            _ => {
+                let old = running_in(&place);
+                support::kill(old[0]);
+                until("the old ones are gone", &|_| !old.iter().any(|pid| support::is_alive(*pid)));
+                explorer.child.kill().unwrap();
+            }
+        }
+        explorer.child.wait().unwrap();
+        until("nothing is left", &|count| count == 0);
+    }
 }
