@@ -214,7 +214,12 @@ fn a_randomizer_that_is_killed_or_stopped_is_replaced_and_nobody_is_blamed() {
         unsafe { libc::kill(last, signal) };
         running.until("it is gone", |_| !is_alive(last));
     }
-    running.until("another one", |running| first(running).is_some_and(|pid| pid != last));
+    // One that has done something: what the others had done went with them.
+    running.until("another one that holds threads", |running| {
+        first(running).is_some_and(|pid| {
+            pid != last && running.hosts().first().is_some_and(|host| traced_threads(*host) > 0)
+        })
+    });
     running.signal(libc::SIGINT);
     let ran = running.finish();
     assert_eq!(ran.code(), Some(0), "{}\n{}", ran.stderr, ran.stdout);
