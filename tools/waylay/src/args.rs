@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use waylay_dist::Seed;
+use waylay_driver::config::suggestion;
+
+use crate::output::Failed;
 use waylay_explore::Level;
 
 /// Finds concurrency bugs in native code by putting threads where they least want to be.
@@ -24,9 +27,29 @@ const EXIT_CODES: &str = "Without a command, `waylay` runs the embedded default 
     Exit codes: 0 clean, 1 failures found, 2 bad usage or configuration or nothing ran, 3 Waylay itself failed.";
 
 impl Arguments {
-    /// The command, or a run of the default mix.
-    pub(crate) fn command(self) -> Command {
-        self.command.unwrap_or(Command::Run(self.run))
+    /// The command, or a run of the mix that was named, or of the default mix. A single word that is no file was meant to
+    /// be a command.
+    pub(crate) fn command(self) -> Result<Command, Failed> {
+        if let (None, Some(file)) = (&self.command, &self.run.config)
+            && file.components().count() == 1
+            && file.extension().is_none()
+            && !file.exists()
+        {
+            let command = Arguments::command_for_help();
+            let known: Vec<&str> = command
+                .get_subcommands()
+                .filter(|one| !one.is_hide_set())
+                .map(|one| one.get_name())
+                .collect();
+            let word = file.display();
+            let help = suggestion::help(&word.to_string(), &known);
+            return Err(Failed::Usage(format!("there is no command and no file `{word}`: {help}")));
+        }
+        Ok(self.command.unwrap_or(Command::Run(self.run)))
+    }
+
+    fn command_for_help() -> clap::Command {
+        <Arguments as clap::CommandFactory>::command()
     }
 }
 

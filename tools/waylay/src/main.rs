@@ -35,7 +35,11 @@ fn main() -> ExitCode {
         Err(answer) => return output::refuse(&answer),
     };
     let json = arguments.json;
-    let result = match arguments.command() {
+    let command = match arguments.command() {
+        Ok(command) => command,
+        Err(failed) => return failed.report(json),
+    };
+    let result = match command {
         Command::Run(options) => run::run(&options, json),
         Command::Explore(options) => explore::explore(&options, json),
         Command::Check(options) => check::check(&options, json),

@@ -95,6 +95,7 @@ fn every_command_answers_with_one_object() {
     let made = object(&["new", "bank", "--lang", "c"], 0);
     assert!(list(&made["files"]).len() > 2 && place.path().join("bank").is_dir(), "{made}");
     assert!(text(&object(&["run", "no-such-file.toml"], 2)["error"]).contains("no-such-file.toml"));
+    assert!(text(&object(&["chek", "--quiet"], 2)["error"]).contains("did you mean `check`?"));
     // Also when the arguments themselves are not understood.
     for wrong in
         [&["no-such-command"][..], &["run", "--no-such-option"], &["new"], &["run", "--duration", "soon"]]
@@ -138,13 +139,40 @@ fn without_arguments_the_default_mix_runs_and_finds_its_bugs() {
     let json = ran.json();
     let names: Vec<&str> =
         list(&json["campaign"]["scenarios"]).iter().map(|scenario| text(&scenario["name"])).collect();
-    // On a busy machine the first ones may take all of the time.
+    // On a busy machine the first ones may take all of the time; what did not run is then told.
     let all = ["libraries", "seeded-bugs", "late-threads", "schedules", "melting-pot", "two-tests"];
     assert!(names.len() >= 2 && all.starts_with(&names), "{json:#}");
+    for missing in &all[names.len()..] {
+        assert!(ran.stderr.contains(&format!("did not run: scenario {missing}: ")), "{}", ran.stderr);
+    }
     assert!(!list(&json["failures"]).is_empty());
     let test =
         |name: &str| list(&json["campaign"]["scenarios"][0]["tests"]).iter().any(|test| test["name"] == name);
     assert!(test("channel"), "{json:#}");
+}
+
+/// The one iteration of the first scenario takes longer than the whole campaign may.
+#[test]
+fn a_scenario_for_which_no_time_is_left_is_told_and_not_clean() {
+    let place = Workplace::new();
+    place.compile(
+        "lasting",
+        "static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker; sleep(9); return WAYLAY_DONE; }",
+    );
+    let scenario = |name: &str| {
+        format!(
+            "[[scenario]]\nname = \"{name}\"\n[[scenario.test]]\nplugin = \"lasting\"\nhang-timeout = \"280s\"\n"
+        )
+    };
+    place
+        .write("waylay.toml", &("duration = \"8s\"\n".to_owned() + &scenario("first") + &scenario("second")));
+    let ran = place.run(2, &[]);
+    assert!(
+        ran.stderr.contains("did not run: scenario second: the campaign's time was over"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("INCOMPLETE"), "{}", ran.stderr);
 }
 
 /// Plugins beside the configuration, with a relative path: run, and replayed from another folder.

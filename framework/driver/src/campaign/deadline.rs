@@ -1,7 +1,8 @@
 //! When a scenario is over by the clock.
 //!
 //! A duration is the time that tests run. It begins when the first host has started them, so that a machine on which
-//! loading takes long still runs what it was asked to; the campaign's own end is fixed and cuts everything short.
+//! loading takes long still runs what it was asked to; the campaign's own end is fixed, and what later scenarios need of
+//! the time before it is theirs.
 
 use std::time::{Duration, Instant};
 

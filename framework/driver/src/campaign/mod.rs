@@ -129,11 +129,19 @@ pub fn run(
             examiner,
             examined: Default::default(),
         };
-        for scenario in scenarios {
-            if sys::interrupted() || deadline.is_some_and(|end| Instant::now() >= end) {
+        let durations: Vec<Option<Duration>> = scenarios.iter().map(|scenario| scenario.duration).collect();
+        for (place, scenario) in scenarios.into_iter().enumerate() {
+            if sys::interrupted() {
                 break;
             }
-            supervisor.run(scenario, deadline)?;
+            if deadline.is_some_and(|end| Instant::now() >= end) {
+                let name = &scenario.name;
+                supervisor.problem(format!("scenario {name}: the campaign's time was over before it began"));
+                continue;
+            }
+            // What loading takes is not taken from the scenarios that come after.
+            let reserved: Duration = durations[place + 1..].iter().flatten().sum();
+            supervisor.run(scenario, deadline.map(|end| end.checked_sub(reserved).unwrap_or(end)))?;
         }
         supervisor.kept_hosts
     };

@@ -412,7 +412,8 @@ impl Supervisor<'_> {
         self.problem(format!("{}: test {}: {reason}", test.test.plugin.display(), test.test.name));
     }
 
-    pub(super) fn problem(&mut self, text: String) {
+    /// Something that was asked for did not run, or not as it should: told, and the campaign is not clean.
+    pub(crate) fn problem(&mut self, text: String) {
         self.live.note(&text);
         if !self.campaign.record.problems.contains(&text) {
             self.campaign.record.problems.push(text);

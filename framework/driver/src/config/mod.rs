@@ -25,7 +25,7 @@ mod render;
 mod settings;
 mod source;
 mod strict;
-pub(crate) mod suggestion;
+pub mod suggestion;
 mod validate;
 mod value;
 

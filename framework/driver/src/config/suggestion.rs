@@ -4,7 +4,7 @@
 ///
 /// The distance counts letters inserted, left out, replaced or swapped with their neighbour (optimal string
 /// alignment); `_` and `-` count as the same. Near enough is a third of the longer name, and at least one.
-pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = |text: &str| text.to_lowercase().replace('_', "-").chars().collect::<Vec<_>>();
     let written = letters(written);
     candidates
@@ -20,7 +20,7 @@ pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'
 }
 
 /// The words for a help line: the nearest candidate, or all of them when none is near and they are few.
-pub(crate) fn help(written: &str, candidates: &[&str]) -> String {
+pub fn help(written: &str, candidates: &[&str]) -> String {
     match nearest(written, candidates.iter().copied()) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
         None => format!("known here: {}", candidates.join(", ")),
