@@ -1,9 +1,10 @@
 //! Preempting a thread that computes without a step: a loop that waits for a plain variable.
 //!
-//! A timer sends a signal to the process; whichever kernel thread gets it hands it to the one that has the token.
-//! After two ticks without a step, if the interrupted instruction is the program's own and not inside a library that
-//! may hold a lock of its own, the thread yields from within the handler. Real time takes part in such a schedule,
-//! so the run is marked as partly controlled.
+//! A timer of processor time sends a signal to the process; whichever kernel thread gets it hands it to the one that has
+//! the token. (Not of real time: a process that a busy machine keeps waiting would seem to compute.) After two ticks without
+//! a step, if the interrupted instruction is the program's own and not inside a library that may hold a lock of its own,
+//! the thread yields from within the handler. How fast the processor is takes part in such a schedule, so the run is marked
+//! as partly controlled.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -82,7 +83,7 @@ pub(super) fn start(milliseconds: u32) {
         event.sigev_signo = SIGNAL;
         let mut timer = 0i32;
         let args =
-            [libc::CLOCK_MONOTONIC as usize, &raw mut event as usize, &raw mut timer as usize, 0, 0, 0];
+            [libc::CLOCK_PROCESS_CPUTIME_ID as usize, &raw mut event as usize, &raw mut timer as usize, 0, 0, 0];
         if sys::call(libc::SYS_timer_create, args) < 0 {
             return;
         }
