@@ -68,11 +68,8 @@ pub struct Instrumentation {
     level: u32,
     /// 1: the instructions of unmodified modules are patched; 0: only what compilers report counts.
     pub patch: u32,
-    /// 1: accesses that race are failures.
-    pub races: u32,
     modules_length: u32,
     cache_length: u32,
-    padding: u32,
     modules: [u8; TEXT],
     cache: [u8; TEXT],
 }
@@ -83,10 +80,8 @@ impl Default for Instrumentation {
         Instrumentation {
             level: Level::Atomics as u32,
             patch: 0,
-            races: 0,
             modules_length: 0,
             cache_length: 0,
-            padding: 0,
             modules: [0; TEXT],
             cache: [0; TEXT],
         }

@@ -213,8 +213,6 @@ pub struct Report {
     pub handed: AtomicU32,
     /// Code sites found to access memory that threads share; more than fit are counted and lost.
     pub conflicting: AtomicU32,
-    /// Pairs of accesses that raced.
-    pub races: AtomicU32,
     /// Sites of unmodified code that are steps, and that could not be made steps.
     pub patched: AtomicU32,
     /// See `patched`.
@@ -449,7 +447,6 @@ impl RegionMap {
             &report.tally.threads,
             &report.tally.left,
             &report.conflicting,
-            &report.races,
             &report.patched,
             &report.refused,
         ] {

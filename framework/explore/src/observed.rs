@@ -33,8 +33,6 @@ pub struct Observed {
     pub accesses: u64,
     /// Sites of unmodified code that are steps, and that could not be made steps.
     pub patched: (u32, u32),
-    /// Pairs of accesses that raced.
-    pub races: u32,
     /// It had to be killed because it did not end.
     pub hung: Option<Hang>,
     /// What it wrote.
@@ -86,7 +84,6 @@ impl Observed {
             cut: report.cut.load(Ordering::Relaxed) != 0,
             accesses: report.accesses.load(Ordering::Relaxed),
             patched: (report.patched.load(Ordering::Relaxed), report.refused.load(Ordering::Relaxed)),
-            races: report.races.load(Ordering::Relaxed),
             hung,
             stdout,
             stderr,

@@ -234,7 +234,6 @@ mod tests {
             cut: false,
             accesses: 0,
             patched: (0, 0),
-            races: 0,
             hung: None,
             stdout: b"one\ntwo\n".to_vec(),
             stderr: stderr.as_bytes().to_vec(),

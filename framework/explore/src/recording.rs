@@ -58,15 +58,13 @@ pub struct Steps {
     pub patch: bool,
     /// Modules beside the program itself whose every access is patched at the memory level.
     pub memory_modules: Vec<String>,
-    /// Accesses that race are failures.
-    pub races: bool,
     /// Where plain accesses are steps, at the memory level; everywhere when absent.
     pub sites: Option<Vec<u64>>,
 }
 
 impl Default for Steps {
     fn default() -> Steps {
-        Steps { level: Level::Atomics, patch: false, memory_modules: Vec::new(), races: false, sites: None }
+        Steps { level: Level::Atomics, patch: false, memory_modules: Vec::new(), sites: None }
     }
 }
 
@@ -115,7 +113,6 @@ impl Conditions {
     pub fn region(&self) -> Result<RegionMap, RegionError> {
         let mut region = RegionMap::create()?;
         let mut wanted = Instrumentation::new(self.steps.level, self.steps.patch);
-        wanted.races = u32::from(self.steps.races);
         if !wanted.set_memory_modules(&self.steps.memory_modules) {
             return Err(RegionError::TooLong(self.steps.memory_modules.iter().map(String::len).sum()));
         }

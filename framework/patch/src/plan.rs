@@ -164,7 +164,7 @@ impl Plan {
     }
 }
 
-const MAGIC: [u8; 8] = *b"waylayP2";
+const MAGIC: [u8; 8] = *b"waylayP3";
 
 /// The name of a plan in a cache: nothing when the file has no identity of its own.
 pub fn cache_name(build_id: &[u8], wanted: Wanted) -> String {

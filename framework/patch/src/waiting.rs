@@ -1,7 +1,8 @@
 //! Loops that do nothing but wait for another thread: they load from a place that they do not change, and go back.
 //!
-//! An atomic load is an ordinary MOV, which says nothing; in such a loop it cannot be anything else. A loop that walks
-//! through memory changes the registers that its loads are made with, and is no waiting loop.
+//! An atomic load is an ordinary MOV, which says nothing; in such a loop it cannot be anything else. A loop that works
+//! carries something from one round to the next, in memory or in a register: a counter, a place, a sum. One that carries
+//! nothing finds what it found in the round before, until another thread changes it.
 
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register};
 
@@ -26,7 +27,9 @@ pub(crate) fn loads(function: &[Instruction], framed: bool) -> Vec<usize> {
         let target = branch.near_branch64();
         let Ok(first) = function[..=last].binary_search_by_key(&target, Instruction::ip) else { continue };
         if last - first < LONGEST {
-            found.extend(loads_of(&function[first..=last], framed, &mut factory).map(|place| first + place));
+            found.extend(
+                loads_of(&function[first..=last], framed, &mut factory).iter().map(|place| first + place),
+            );
         }
     }
     found.sort_unstable();
@@ -34,38 +37,45 @@ pub(crate) fn loads(function: &[Instruction], framed: bool) -> Vec<usize> {
     found
 }
 
-fn loads_of<'a>(
-    body: &'a [Instruction],
-    framed: bool,
-    factory: &mut InstructionInfoFactory,
-) -> impl Iterator<Item = usize> + use<'a> {
+fn loads_of(body: &[Instruction], framed: bool, factory: &mut InstructionInfoFactory) -> Vec<usize> {
+    let reads = |access| !matches!(access, OpAccess::None | OpAccess::NoMemAccess | OpAccess::Write);
+    let writes = |access| {
+        matches!(
+            access,
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        )
+    };
     let mut changed: Vec<Register> = Vec::new();
-    let mut quiet = true;
     for instruction in body {
-        quiet &= matches!(
+        let goes_on = matches!(
             instruction.flow_control(),
             FlowControl::Next | FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
-        ) && site::synchronises(instruction).is_none_or(|kind| kind == site::Kind::Pause);
+        );
+        if !goes_on || site::synchronises(instruction).is_some_and(|kind| kind != site::Kind::Pause) {
+            return Vec::new();
+        }
         let info = factory.info(instruction);
-        let writes = |access| {
-            matches!(
-                access,
-                OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
-            )
-        };
-        quiet &= !info.used_memory().iter().any(|memory| writes(memory.access()));
+        if info.used_memory().iter().any(|memory| writes(memory.access())) {
+            return Vec::new();
+        }
         let registers = info.used_registers().iter().filter(|used| writes(used.access()));
         changed.extend(registers.map(|used| used.register().full_register()));
     }
-    let places = body.iter().enumerate().filter(move |(_, instruction)| {
-        let fixed = |register: Register| !changed.contains(&register.full_register());
-        quiet
-            && site::accesses(instruction, framed)
-            && instruction.op_count() > 0
-            && fixed(instruction.memory_base())
-            && fixed(instruction.memory_index())
-    });
-    places.map(|(place, _)| place).collect::<Vec<_>>().into_iter()
+    // What a round reads and changes, but does not set first, comes from the round before.
+    let mut set: Vec<Register> = Vec::new();
+    for instruction in body {
+        let info = factory.info(instruction);
+        let of = |wanted: &dyn Fn(OpAccess) -> bool| {
+            let used = info.used_registers().iter().filter(|used| wanted(used.access()));
+            used.map(|used| used.register().full_register()).collect::<Vec<_>>()
+        };
+        if of(&reads).iter().any(|register| changed.contains(register) && !set.contains(register)) {
+            return Vec::new();
+        }
+        set.extend(of(&writes));
+    }
+    let loads = body.iter().enumerate().filter(|(_, instruction)| site::accesses(instruction, framed));
+    loads.map(|(place, _)| place).collect()
 }
 
 #[cfg(test)]
@@ -92,6 +102,8 @@ mod tests {
     fn a_loop_that_walks_or_works_does_not() {
         // 1: mov al, [rdi]; inc rdi; test al, al; jne 1b
         assert!(found(&[0x8a, 0x07, 0x48, 0xff, 0xc7, 0x84, 0xc0, 0x75, 0xf7]).is_empty());
+        // 1: add rax, [rdi]; dec ecx; jne 1b
+        assert!(found(&[0x48, 0x03, 0x07, 0xff, 0xc9, 0x75, 0xf9]).is_empty());
         // 1: mov eax, [rdi]; mov [rsi], eax; test eax, eax; je 1b
         assert!(found(&[0x8b, 0x07, 0x89, 0x06, 0x85, 0xc0, 0x74, 0xf8]).is_empty());
     }
