@@ -1,4 +1,4 @@
-//! A bug that needs two tests at once on a shared object, and a test that holds on to objects.
+//! A bug that needs two tests at once on a shared object, a test that holds on to objects, and hooks that count.
 //!
 //! The object is a [`Row`] of cells with a length. [`Resize`] changes the length under a lock and clears the cells beyond
 //! it; [`Read`] reads the length and then the cells, without the lock. Each alone is right: resizing is locked, and
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use waylay_plugin::{
-    Context, Distribution, Failed, Kept, Kind, Outcome, Param, Shared, Test, Worker, ensure, ensure_eq,
+    Contained, Context, Distribution, Failed, Hooks, Kept, Kind, Outcome, Param, Ran, Shared, Test, Worker,
+    ensure, ensure_eq,
 };
 
 const CELLS: usize = 16;
@@ -156,4 +157,42 @@ impl Test for Hoard {
     }
 }
 
-waylay_plugin::export! { name: "together", tests: [Resize, Read, Hoard], kinds: [Row] }
+/// Hooks that count: every start has its stop, and a test is loaded before it runs and unloaded after.
+#[derive(Default)]
+pub struct Count {
+    loaded: AtomicUsize,
+    turns: AtomicU64,
+    open: AtomicUsize,
+}
+
+impl Hooks for Count {
+    const NAME: &'static str = "count";
+    const ABOUT: &'static str = "writes to the host's log how many tests and turns a pot had";
+
+    fn create() -> Self {
+        Self::default()
+    }
+
+    fn on_load(&self, _: &Contained) {
+        self.loaded.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn on_unload(&self, test: &Contained) {
+        let (left, open) = (self.loaded.fetch_sub(1, Ordering::SeqCst) - 1, self.open.load(Ordering::SeqCst));
+        eprintln!("count: {} unloaded, {left} left, {open} running", test.name);
+        if left == 0 {
+            eprintln!("count: {} turns", self.turns.load(Ordering::SeqCst));
+        }
+    }
+
+    fn on_start(&self, _: &Contained, _: u32) {
+        self.open.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn on_stop(&self, _: &Contained, _: u32, ran: Ran) {
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        self.turns.fetch_add(u64::from(ran.times > 0), Ordering::SeqCst);
+    }
+}
+
+waylay_plugin::export! { name: "together", tests: [Resize, Read, Hoard], kinds: [Row], hooks: [Count] }

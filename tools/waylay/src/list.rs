@@ -61,6 +61,9 @@ fn print_plugin(path: &Path, plugin: &PluginDescription) {
     for kind in &plugin.kinds {
         println!("  shared kind {}: {}", kind.name, kind.about);
     }
+    for hooks in &plugin.hooks {
+        println!("  hooks {}: {}", hooks.name, hooks.about);
+    }
 }
 
 fn print_test(test: &TestDescription) {

@@ -131,7 +131,8 @@ fn a_contained_test_that_hangs_is_named_and_not_the_pot() {
 #[test]
 fn hooks_see_every_test_loaded_run_and_unloaded() {
     let inside = format!(
-        "[[scenario.test.hooks]]\nplugin = \"waylay_libraries_cpp\"\nname = \"turn-log\"\n{}",
+        "[[scenario.test.hooks]]\nplugin = \"waylay_libraries_cpp\"\nname = \"turn-log\"\n\
+         [[scenario.test.hooks]]\nplugin = \"waylay_together\"\nname = \"count\"\n{}",
         contains("waylay_timed", "timed-0?")
     );
     let place = Workplace::with(&format!("duration = \"2s\"\n{}", pot(2, &inside)));
@@ -141,8 +142,15 @@ fn hooks_see_every_test_loaded_run_and_unloaded() {
         assert!(log.contains(&format!("turn-log: unload timed-0{test}")), "{log}");
     }
     assert!(!log.contains("a stop without a start"), "{log}");
-    let turns = log.lines().find_map(|line| line.split("turn-log: turns ").nth(1)).expect("a count of turns");
-    assert!(turns.trim().parse::<u64>().unwrap() >= 10, "{turns}");
+    assert_eq!(log.matches(" left, 0 running").count(), 10, "{log}");
+    // In C++ and in Rust they have seen the same.
+    let said = |before: &str, after: &str| {
+        let line =
+            log.lines().find(|line| line.contains(before) && line.contains(after)).expect("a count of turns");
+        line.replace(before, "").replace(after, "").trim().parse::<u64>().unwrap()
+    };
+    let (cpp, rust) = (said("turn-log: turns", ""), said("count: ", " turns"));
+    assert!(cpp >= 10 && cpp == rust, "{cpp} and {rust}");
 }
 
 #[test]
