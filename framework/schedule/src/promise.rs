@@ -59,7 +59,8 @@ fn rounded(probability: f64) -> String {
     match probability {
         p if p > 0.999_999 => "0.999999".to_owned(),
         p if p < 0.001 => format!("{p:.1e}"),
-        p => format!("{p:.4}"),
+        // Down, because it is a least probability; a little more than one ulp up, because 0.05 is no binary number.
+        p => format!("{:.4}", ((p + 1e-12) * 1e4).floor() / 1e4),
     }
 }
 
@@ -80,6 +81,7 @@ mod tests {
             best.to_string(),
             "a bug of depth 2 would have been found with probability 0.999999 at least (0.0500 per run)"
         );
+        assert_eq!([0.99997, 0.0083333, 2e-4].map(rounded), ["0.9999", "0.0083", "2.0e-4"]);
         assert!(super::promises(&RunParameters::of("random"), 2, 10, &[5]).is_empty());
     }
 }
