@@ -91,6 +91,9 @@ impl Workplace {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_waylay"));
         command.args(arguments).current_dir(self.path()).stdin(Stdio::null()).env("NO_COLOR", "1");
+        // Programs under test do not inherit what this machine wants of a panic: reading debug information takes longer
+        // than most of their schedules.
+        command.env_remove("RUST_BACKTRACE");
         command
     }
 
