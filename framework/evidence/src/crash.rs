@@ -2,7 +2,8 @@
 //!
 //! A handler may do very little, so the contract is bytes: the `siginfo_t` and `ucontext_t` it was called
 //! with, copied into a shared page or read from the target's memory by address. The layouts are the Linux
-//! x86-64 kernel ABI; the reader on the other side of the process boundary need not link the same libc.
+//! x86-64 kernel ABI; the reader on the other side of the process boundary need not link the same libc. On Windows the
+//! host lays out an exception in the same way: its code in place of the signal.
 
 use thiserror::Error;
 
@@ -84,7 +85,8 @@ impl CrashContext {
         let signal = word(siginfo, 0) as u32 as i32;
         let code = word(siginfo, 8) as u32 as i32;
         // The same bytes hold the sender's process and user if there is one.
-        let raised = code > 0 && FAULTS.contains(&signal);
+        // Exceptions of Windows are numbers with the highest bit set; all of them are raised by instructions.
+        let raised = code > 0 && (signal < 0 || FAULTS.contains(&signal));
         Ok(CrashContext {
             thread,
             signal,

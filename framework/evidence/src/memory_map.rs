@@ -37,6 +37,7 @@ pub struct MemoryImage {
     pub(crate) digest: u64,
 }
 
+#[cfg(target_os = "linux")]
 impl MemoryImage {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         MemoryImage { digest: crate::signature::digest(&bytes), bytes: bytes.into() }

@@ -44,7 +44,7 @@ const WAYLAY_SOURCES: [&str; 10] = [
 ];
 
 /// Beginnings of file names of system libraries.
-const RUNTIME_FILES: [&str; 14] = [
+const RUNTIME_FILES: [&str; 20] = [
     "libc.so",
     "libc-2.",
     "libpthread",
@@ -59,6 +59,12 @@ const RUNTIME_FILES: [&str; 14] = [
     "ld-musl",
     "libtsan",
     "[vdso]",
+    "ntdll.dll",
+    "kernel32.dll",
+    "kernelbase.dll",
+    "msvcrt.dll",
+    "ucrtbase.dll",
+    "libwinpthread",
 ];
 
 /// Beginnings of names that belong to a runtime wherever they are linked.

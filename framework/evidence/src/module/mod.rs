@@ -3,8 +3,10 @@
 //! Addresses come in two kinds. A *process address* is where code ran; a *module address* is where the file
 //! itself says that the code is. Both are tied by the file offset, so no load base need be known.
 
+#[cfg(target_os = "linux")]
 pub(crate) mod image;
 pub(crate) mod loaded;
+pub(crate) mod pe;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,17 +61,22 @@ pub(crate) struct Module {
     pub(crate) eh_frame_header: Option<Part>,
     pub(crate) bases: BaseAddresses,
     pub(crate) dynamic: Option<Part>,
+    /// Windows modules: what unwinds in place of `eh_frame`.
+    pub(crate) functions: Option<pe::FunctionTable>,
     segments: Vec<Segment>,
 }
 
 impl Module {
-    /// Reads and parses the file behind a mapping; absent if it cannot be read or is no ELF file.
+    /// Reads and parses the file behind a mapping; absent if it cannot be read or is no module.
     pub(crate) fn open(mapping: &Mapping) -> Option<Module> {
         Module::parse(sys::open_module(mapping).ok()?)
     }
 
-    /// Parses a 64-bit little-endian ELF file or image.
+    /// Parses a 64-bit little-endian ELF file or image, or a PE file.
     pub(crate) fn parse(bytes: Arc<[u8]>) -> Option<Module> {
+        if bytes.starts_with(b"MZ") {
+            return Module::parse_pe(bytes);
+        }
         let endian = Endianness::Little;
         let header = FileHeader64::<Endianness>::parse(&*bytes).ok()?;
         let headers = header.program_headers(endian, &*bytes).ok()?;
@@ -99,6 +106,7 @@ impl Module {
             eh_frame_header,
             bases: BaseAddresses::default(),
             dynamic,
+            functions: None,
             segments,
         };
         // Images rescued from memory have no sections; everything below then comes from the segments.
@@ -187,12 +195,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    #[cfg(target_os = "linux")]
     fn ourselves() -> Module {
         let path = std::env::current_exe().expect("a test has a path");
         Module::parse(std::fs::read(path).expect("readable").into()).expect("an ELF file")
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn offsets_and_addresses_are_inverse() {
         let module = ourselves();
         for segment in &module.segments {
@@ -205,6 +215,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn the_tables_found_by_section_and_by_header_begin_alike() {
         let module = ourselves();
         let by_section = module.eh_frame.clone().expect("tables");

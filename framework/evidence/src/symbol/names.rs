@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use gimli::{EndianReader, LittleEndian, SectionId};
 use object::elf::{DT_NULL, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Dyn64, Sym64};
-use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::module::Module;
@@ -145,7 +144,7 @@ fn separate_debug_file(module: &Module) -> Option<Arc<[u8]>> {
 }
 
 fn debug_context(bytes: &Arc<[u8]>) -> Option<addr2line::Context<Reader>> {
-    let file = ElfFile64::<Endianness>::parse(&**bytes).ok()?;
+    let file = object::File::parse(&**bytes).ok()?;
     file.section_by_name(".debug_info")
         .filter(|section| section.data().is_ok_and(|data| !data.is_empty()))?;
     let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
@@ -157,7 +156,7 @@ fn debug_context(bytes: &Arc<[u8]>) -> Option<addr2line::Context<Reader>> {
 }
 
 /// A section without copying, unless it is compressed.
-fn section_reader(bytes: &Arc<[u8]>, file: &ElfFile64<'_, Endianness>, name: &str) -> Reader {
+fn section_reader(bytes: &Arc<[u8]>, file: &object::File<'_>, name: &str) -> Reader {
     let empty = || EndianReader::new(Arc::from([]), LittleEndian);
     let Some(section) = file.section_by_name(name) else { return empty() };
     match section.uncompressed_data() {
@@ -174,8 +173,14 @@ fn section_reader(bytes: &Arc<[u8]>, file: &ElfFile64<'_, Endianness>, name: &st
 }
 
 fn symbol_tables(bytes: &[u8]) -> Vec<Symbol> {
-    let Ok(file) = ElfFile64::<Endianness>::parse(bytes) else { return Vec::new() };
-    file.symbols()
+    let Ok(file) = object::File::parse(bytes) else { return Vec::new() };
+    let mut symbols: Vec<Symbol> = match &file {
+        // ELF files export nothing that is not among their symbols.
+        object::File::Pe64(file) => file.exports().into_iter().flatten().filter_map(exported).collect(),
+        _ => Vec::new(),
+    };
+    let listed = file
+        .symbols()
         .chain(file.dynamic_symbols())
         .filter(|symbol| {
             symbol.is_definition() && matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown)
@@ -183,8 +188,17 @@ fn symbol_tables(bytes: &[u8]) -> Vec<Symbol> {
         .filter_map(|symbol| {
             let name = symbol.name().ok().filter(|name| !name.is_empty())?;
             Some(Symbol { address: symbol.address(), size: symbol.size(), name: name.into() })
-        })
-        .collect()
+        });
+    symbols.extend(listed);
+    symbols
+}
+
+/// An exported function as a symbol; one that is passed on to another module has no place in this one.
+fn exported(export: object::Result<object::Export<'_>>) -> Option<Symbol> {
+    let export = export.ok()?;
+    let object::NameOrOrdinal::Name(name) = export.name() else { return None };
+    let object::ExportTarget::Address { address } = export.target() else { return None };
+    Some(Symbol { address, size: 0, name: std::str::from_utf8(name).ok()?.into() })
 }
 
 /// The dynamic symbols of an image without section headers. Their number is written nowhere; linkers put
@@ -265,6 +279,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn dynamic_symbols_are_found_without_section_headers() {
         let path = std::fs::read_to_string("/proc/self/maps")
             .expect("our own map")

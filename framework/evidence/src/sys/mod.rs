@@ -4,8 +4,14 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
-
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{
+use linux as system;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows as system;
+
+pub(crate) use system::{
     capture, find_sources, memory_map_text, open_module, read_memory, threads_of, tracer_of, write_dump,
 };

@@ -7,6 +7,7 @@
 //! The tables are evaluated here, with `gimli`, and not by a profiler's unwinder: those keep only three
 //! registers and no memory operands, which loses signal frames and realigned stacks.
 
+mod functions;
 mod guess;
 mod kept;
 mod tables;
@@ -112,7 +113,14 @@ impl Walk<'_, '_> {
 
     fn step(&mut self, address: CodeAddress, registers: &Registers) -> Option<Step> {
         if let Some(located) = self.modules.find(address.for_lookup()) {
-            match tables::step(self.rules, &located, registers, self.memory) {
+            let outcome = match &located.module.functions {
+                Some(table) => {
+                    let exact = matches!(address, CodeAddress::Instruction(_));
+                    functions::step(&located, table, exact, registers, self.memory)
+                }
+                None => tables::step(self.rules, &located, registers, self.memory),
+            };
+            match outcome {
                 tables::Outcome::Caller { registers, signal } => {
                     let trust = if signal { Trust::Signal } else { Trust::Tables };
                     return Some(Step::Caller { registers, trust });
