@@ -139,6 +139,7 @@ extern "C" fn on_exit() {
     }
 }
 
+#[cfg_attr(windows, allow(dead_code, reason = "nothing tells about threads that a test starts"))]
 /// Notes whose thread the calling one is: a thread that a test started inherits the test's heap tag.
 pub(crate) fn note_thread_of_test() {
     if let (Some(layout), Some(test)) = (page(), sys::heap_tag().checked_sub(1)) {

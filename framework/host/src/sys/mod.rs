@@ -8,3 +8,16 @@ mod linux_strict;
 pub(crate) use linux::*;
 #[cfg(target_os = "linux")]
 pub(crate) use linux_strict::*;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+mod windows_image;
+#[cfg(windows)]
+mod windows_strict;
+#[cfg(windows)]
+pub(crate) use windows::*;
+#[cfg(windows)]
+pub(crate) use windows_image::why_not_loadable;
+#[cfg(windows)]
+pub(crate) use windows_strict::*;

@@ -1,0 +1,254 @@
+//! Windows: unhandled exceptions, inherited handles, and small system calls.
+
+use std::ffi::c_int;
+use std::fs::File;
+use std::io;
+use std::os::windows::io::{FromRawHandle, IntoRawHandle};
+use std::path::Path;
+
+use waylay_page::SharedHandle;
+use windows_sys::Win32::Foundation::{HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation};
+use windows_sys::Win32::Storage::FileSystem::WriteFile;
+use windows_sys::Win32::System::Console::{GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, SetStdHandle};
+use windows_sys::Win32::System::Diagnostics::Debug::{
+    CONTEXT, EXCEPTION_POINTERS, RtlCaptureContext, SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX,
+    SEM_NOOPENFILEERRORBOX, SetErrorMode, SetUnhandledExceptionFilter,
+};
+use windows_sys::Win32::System::Threading::{
+    GetCurrentProcess, GetCurrentThreadId, INFINITE, SetThreadStackGuarantee, Sleep, TerminateProcess,
+};
+
+use crate::fatal::{FatalSignal, on_fatal_signal};
+
+/// Stack that is kept for the handler of a stack overflow: it lays out the state of the machine and waits.
+const KEPT_STACK: u32 = 64 * 1024;
+
+/// The number that stands for `abort`: the one Windows has for a process that ended itself.
+const ABORTED: u32 = 0x4000_0015;
+const ACCESS_VIOLATION: u32 = 0xc000_0005;
+const STACK_OVERFLOW: u32 = 0xc000_00fd;
+const IN_PAGE_ERROR: u32 = 0xc000_0006;
+
+/// # Safety
+///
+/// `raw` must be an open handle that nothing else in this process owns.
+pub(crate) unsafe fn file_from_raw(raw: i64) -> File {
+    keep_from_children(raw);
+    // SAFETY: passed on to our caller.
+    unsafe { File::from_raw_handle(raw as isize as HANDLE) }
+}
+
+/// # Safety
+///
+/// As [`file_from_raw`].
+pub(crate) unsafe fn shared_handle(raw: i64) -> SharedHandle {
+    // SAFETY: passed on to our caller. It keeps itself from children.
+    unsafe { SharedHandle::from_raw(raw as i32) }
+}
+
+/// A process that a test starts must not inherit our handles: it would keep the driver's pipes open.
+fn keep_from_children(raw: i64) {
+    // SAFETY: changes a flag of a handle that the driver gave us.
+    unsafe { SetHandleInformation(raw as isize as HANDLE, HANDLE_FLAG_INHERIT, 0) };
+}
+
+pub(crate) fn make_stdin_empty() -> io::Result<()> {
+    let null = File::open("NUL")?.into_raw_handle();
+    // SAFETY: the handle is open and stays so: it is standard input from now on.
+    if unsafe { SetStdHandle(STD_INPUT_HANDLE, null) } == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Loads a library. What it depends on is looked for beside it first.
+///
+/// # Safety
+///
+/// Runs the library's constructors.
+pub(crate) unsafe fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    use libloading::os::windows::{LOAD_WITH_ALTERED_SEARCH_PATH, Library};
+    // SAFETY: a process-wide setting: errors are returned, not shown in a window that nobody closes.
+    unsafe { SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX) };
+    // Only an absolute path has a folder in which dependencies are looked for.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // SAFETY: passed on to our caller.
+    unsafe { Library::load_with_flags(path, LOAD_WITH_ALTERED_SEARCH_PATH) }.map(Into::into)
+}
+
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: returns a number.
+    unsafe { GetCurrentThreadId() }
+}
+
+/// The driver may open any process that it starts, and its job ends us with it: nothing to do.
+pub(crate) fn belong_to_parent(_die_together: bool) {}
+
+/// The driver's job ends this process when the driver is gone: whoever gets here is no orphan.
+pub(crate) fn leave_if_orphaned() {}
+
+pub(crate) fn write_stderr(line: &[u8]) {
+    let mut written = 0;
+    // One call per line keeps lines of different threads apart.
+    // SAFETY: the slice is readable for its length.
+    unsafe {
+        let stderr = GetStdHandle(STD_ERROR_HANDLE);
+        WriteFile(stderr, line.as_ptr(), line.len() as u32, &mut written, std::ptr::null_mut());
+    }
+}
+
+pub(crate) fn leave_at_once() -> ! {
+    end(0)
+}
+
+/// Ends this process without running anything of it.
+pub(super) fn end(code: u32) -> ! {
+    // SAFETY: flushing all C streams, then leaving without exit handlers.
+    unsafe {
+        libc::fflush(std::ptr::null_mut());
+        TerminateProcess(GetCurrentProcess(), code);
+    }
+    wait_for_the_end()
+}
+
+pub(crate) fn at_exit(handler: extern "C" fn()) {
+    unsafe extern "C" {
+        fn atexit(handler: extern "C" fn()) -> c_int;
+    }
+    // SAFETY: the handler is a static function.
+    unsafe { atexit(handler) };
+}
+
+pub(crate) fn wait_for_the_end() -> ! {
+    loop {
+        // SAFETY: waits; the driver ends the process.
+        unsafe { Sleep(INFINITE) };
+    }
+}
+
+// ---- memory accounting: there is no library loaded before us that does it ----
+
+/// No tag at all.
+pub(crate) const NO_TAG: u32 = u32::MAX;
+
+/// Charges nothing to anybody.
+pub(crate) fn set_heap_tag(_tag: u32) -> u32 {
+    0
+}
+
+/// Nobody's.
+pub(crate) fn heap_tag() -> u32 {
+    0
+}
+
+// ---- backtraces of the calling thread ----
+
+/// Return addresses of the calling thread, innermost first.
+pub(crate) fn backtrace(buffer: &mut [usize]) -> &[usize] {
+    use windows_sys::Win32::System::Diagnostics::Debug::RtlCaptureStackBackTrace;
+    let room = buffer.len().min(usize::from(u16::MAX)) as u32;
+    // SAFETY: the buffer has room for that many addresses; the last argument may be null.
+    let count =
+        unsafe { RtlCaptureStackBackTrace(0, room, buffer.as_mut_ptr().cast(), std::ptr::null_mut()) };
+    &buffer[..usize::from(count)]
+}
+
+// ---- fatal exceptions ----
+
+pub(crate) fn install_fatal_handlers() {
+    type InvalidParameter = unsafe extern "C" fn(*const u16, *const u16, *const u16, u32, usize);
+    // SAFETY: both handlers are static functions.
+    unsafe {
+        SetUnhandledExceptionFilter(Some(on_exception));
+        libc::signal(libc::SIGABRT, on_abort as extern "C" fn(c_int) as usize);
+    }
+    // Every C runtime has an invalid-parameter handler of its own; those that are loaded now are told.
+    for runtime in [c"ucrtbase.dll", c"msvcrt.dll"] {
+        type Set = unsafe extern "C" fn(InvalidParameter) -> usize;
+        use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleA, GetProcAddress};
+        // SAFETY: looks names up; the function has this type in every runtime that exports it.
+        unsafe {
+            let module = GetModuleHandleA(runtime.as_ptr().cast());
+            let name = c"_set_invalid_parameter_handler".as_ptr().cast();
+            if !module.is_null()
+                && let Some(set) = GetProcAddress(module, name)
+            {
+                std::mem::transmute::<unsafe extern "system" fn() -> isize, Set>(set)(on_invalid_parameter);
+            }
+        }
+    }
+}
+
+/// There is no library that tells us about threads that a test starts.
+pub(crate) fn prepare_threads_of_tests() {}
+
+/// Keeps some stack for the handler, so that a stack overflow can be reported too.
+pub(crate) fn prepare_thread() {
+    let mut kept = KEPT_STACK;
+    // SAFETY: a setting of the calling thread.
+    unsafe { SetThreadStackGuarantee(&mut kept) };
+}
+
+/// Nobody handled it: runs on the thread and stack that raised the exception. The rest is as after a signal.
+unsafe extern "system" fn on_exception(pointers: *const EXCEPTION_POINTERS) -> i32 {
+    const SEARCH_ON: i32 = 0;
+    // SAFETY: the system hands us a valid record and context.
+    let (record, context) = unsafe { (&*(*pointers).ExceptionRecord, &*(*pointers).ContextRecord) };
+    let code = record.ExceptionCode as u32;
+    let address = match code {
+        // Where the stack was to grow.
+        STACK_OVERFLOW => context.Rsp,
+        ACCESS_VIOLATION | IN_PAGE_ERROR => record.ExceptionInformation[1] as u64,
+        _ => record.ExceptionAddress as u64,
+    };
+    hand_over(code, address, &[], context);
+    SEARCH_ON
+}
+
+extern "C" fn on_abort(_signal: c_int) {
+    report_here(ABORTED, b"");
+}
+
+unsafe extern "C" fn on_invalid_parameter(
+    _expression: *const u16,
+    _function: *const u16,
+    _file: *const u16,
+    _line: u32,
+    _reserved: usize,
+) {
+    report_here(ABORTED, b"a function of the C library was given an invalid parameter");
+}
+
+/// Reports from where the calling thread is.
+fn report_here(code: u32, message: &[u8]) {
+    #[repr(align(16))]
+    struct Aligned(CONTEXT);
+    let mut context = Aligned(CONTEXT::default());
+    // SAFETY: the context is aligned as the processor wants it and filled by the call.
+    unsafe { RtlCaptureContext(&mut context.0) };
+    hand_over(code, 0, message, &context.0);
+}
+
+/// Lays an exception out as the driver reads it: like the structures of a signal, code for signal (see the crash context
+/// of `waylay-evidence`).
+fn hand_over(code: u32, address: u64, message: &[u8], context: &CONTEXT) {
+    const GENERAL: usize = 40;
+    let mut siginfo = [0; 24];
+    siginfo[..4].copy_from_slice(&code.to_le_bytes());
+    siginfo[8] = u8::from(code != ABORTED);
+    siginfo[16..].copy_from_slice(&address.to_le_bytes());
+    let c = context;
+    let general = [
+        c.R8, c.R9, c.R10, c.R11, c.R12, c.R13, c.R14, c.R15, c.Rdi, c.Rsi, c.Rbp, c.Rbx, c.Rdx, c.Rax,
+        c.Rcx, c.Rsp, c.Rip,
+    ];
+    let mut machine = [0; GENERAL + 23 * 8 + 8];
+    for (index, value) in general.into_iter().enumerate() {
+        let at = GENERAL + index * 8;
+        machine[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    on_fatal_signal(&FatalSignal { signal: code, address, message, siginfo: &siginfo, machine: &machine });
+}
+
+/// No process has our handlers but the host: Windows does not fork.
+pub(crate) fn restore_default_action(_signal: u32) {}

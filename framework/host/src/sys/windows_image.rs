@@ -1,0 +1,172 @@
+//! Windows: why the loader cannot load a file, in words for people. The loader itself only says that something is
+//! missing, and not what.
+
+use std::fs;
+use std::os::windows::ffi::OsStrExt;
+use std::path::Path;
+
+use windows_sys::Win32::Foundation::FreeLibrary;
+use windows_sys::Win32::System::LibraryLoader::{LOAD_LIBRARY_AS_DATAFILE, LoadLibraryExW};
+
+const WITH_64_BITS: u16 = 0x8664;
+const WITH_32_BITS: u16 = 0x14c;
+const IS_LIBRARY: u16 = 0x2000;
+/// Libraries that one imports from; more is a damaged file.
+const MOST_IMPORTS: usize = 4096;
+
+/// Why the loader cannot load this file; none when it looks right.
+pub(crate) fn why_not_loadable(path: &Path) -> Option<String> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => return Some(format!("cannot be read: {error}")),
+    };
+    let Some(image) = Image::parse(&bytes) else {
+        return Some("is not a Windows library; a plugin is a dynamic library (.dll)".to_owned());
+    };
+    match image.machine {
+        WITH_64_BITS => {}
+        WITH_32_BITS => {
+            return Some("is a 32-bit library; build the plugin for this 64-bit machine".to_owned());
+        }
+        other => {
+            return Some(format!(
+                "is built for another processor (machine {other:#x}, this is {WITH_64_BITS:#x} {}); build it for this \
+                 machine",
+                std::env::consts::ARCH
+            ));
+        }
+    }
+    if image.flags & IS_LIBRARY == 0 {
+        return Some("is a program, not a dynamic library; link it with -shared or /DLL".to_owned());
+    }
+    let missing: Vec<_> = image.imports().filter(|name| !can_be_found(path, name)).collect();
+    match missing.is_empty() {
+        true => None,
+        false => Some(format!(
+            "needs {}, which is neither beside it nor on the search path; put it into {} or into a folder of PATH",
+            missing.join(" and "),
+            path.parent().unwrap_or(Path::new(".")).display()
+        )),
+    }
+}
+
+/// Whether the loader would find a library: beside the plugin, or where it looks for all.
+fn can_be_found(plugin: &Path, name: &str) -> bool {
+    // Sets of functions that the system itself maps to libraries.
+    if name.starts_with("api-ms-") || name.starts_with("ext-ms-") {
+        return true;
+    }
+    if plugin.parent().is_some_and(|folder| folder.join(name).is_file()) {
+        return true;
+    }
+    let wide: Vec<u16> = std::ffi::OsStr::new(name).encode_wide().chain([0]).collect();
+    // SAFETY: a name that ends with zero; as data nothing of the file runs.
+    let module = unsafe { LoadLibraryExW(wide.as_ptr(), std::ptr::null_mut(), LOAD_LIBRARY_AS_DATAFILE) };
+    if !module.is_null() {
+        // SAFETY: just loaded.
+        unsafe { FreeLibrary(module) };
+    }
+    !module.is_null()
+}
+
+/// The headers of a PE file.
+struct Image<'a> {
+    bytes: &'a [u8],
+    machine: u16,
+    flags: u16,
+    /// Place in memory of the list of imports.
+    imports: u32,
+    sections: usize,
+    section_count: usize,
+}
+
+impl<'a> Image<'a> {
+    fn parse(bytes: &'a [u8]) -> Option<Image<'a>> {
+        let header = word(bytes, 0x3c)? as usize;
+        if !bytes.starts_with(b"MZ") || bytes.get(header..header.checked_add(4)?)? != b"PE\0\0" {
+            return None;
+        }
+        let optional = header + 24;
+        const WIDE: u16 = 0x20b;
+        let directories = optional + if half(bytes, optional)? == WIDE { 112 } else { 96 };
+        Some(Image {
+            bytes,
+            machine: half(bytes, header + 4)?,
+            flags: half(bytes, header + 22)?,
+            imports: word(bytes, directories + 8)?,
+            sections: optional + usize::from(half(bytes, header + 20)?),
+            section_count: usize::from(half(bytes, header + 6)?),
+        })
+    }
+
+    /// The place in the file of a place in memory.
+    fn offset(&self, place: u32) -> Option<usize> {
+        (0..self.section_count).find_map(|index| {
+            let at = self.sections + index * 40;
+            let (start, size, offset) =
+                (word(self.bytes, at + 12)?, word(self.bytes, at + 16)?, word(self.bytes, at + 20)?);
+            (start..start.checked_add(size)?).contains(&place).then(|| (place - start + offset) as usize)
+        })
+    }
+
+    /// The names of the libraries that it needs.
+    fn imports(&self) -> impl Iterator<Item = String> {
+        let list = if self.imports == 0 { None } else { self.offset(self.imports) };
+        (0..MOST_IMPORTS).map_while(move |index| {
+            let name = word(self.bytes, list? + index * 20 + 12)?;
+            if name == 0 {
+                return None;
+            }
+            let text = self.bytes.get(self.offset(name)?..)?.split(|byte| *byte == 0).next()?;
+            Some(String::from_utf8_lossy(text).into_owned())
+        })
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(change: impl FnOnce(&mut Vec<u8>)) -> Option<String> {
+        let mut bytes = fs::read(std::env::current_exe().expect("a path")).expect("readable");
+        change(&mut bytes);
+        let folder = std::env::temp_dir().join(format!("waylay-image-{:?}", std::thread::current().id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("plugin.dll");
+        fs::write(&path, bytes).expect("writable");
+        let answer = why_not_loadable(&path);
+        let _ = fs::remove_dir_all(folder);
+        answer
+    }
+
+    fn header(bytes: &[u8]) -> usize {
+        word(bytes, 0x3c).expect("a header") as usize
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let program = judged(|_| {}).expect("refused");
+        assert!(program.contains("is a program"), "{program}");
+        let narrow = judged(|bytes| {
+            let at = header(bytes) + 4;
+            bytes[at..at + 2].copy_from_slice(&WITH_32_BITS.to_le_bytes());
+        });
+        assert!(narrow.expect("refused").contains("32-bit"));
+        assert!(judged(|bytes| bytes.truncate(30)).expect("refused").contains("not a Windows library"));
+        let missing = judged(|bytes| {
+            let at = header(bytes) + 22;
+            bytes[at + 1] |= (IS_LIBRARY >> 8) as u8;
+            let name = bytes.windows(13).position(|part| part.eq_ignore_ascii_case(b"kernel32.dll\0"));
+            bytes[name.expect("everybody imports it")] = b'q';
+        });
+        assert!(missing.as_deref().is_some_and(|text| text.contains("needs q")), "{missing:?}");
+    }
+}
