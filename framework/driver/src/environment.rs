@@ -1,8 +1,8 @@
 //! Where a campaign ran: enough to explain why a failure shows on one machine and not on another.
 
-use std::fs;
-
 use serde::{Deserialize, Serialize};
+
+use crate::sys;
 
 /// Machine and versions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,19 +24,11 @@ pub struct Environment {
 impl Environment {
     /// Looks at this machine. `config` is the effective configuration's text.
     pub fn capture(config: &str) -> Environment {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let field = |text: &str, name: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))
-                .map(|value| value.trim().to_owned())
-        };
-        let memory = field(&read("/proc/meminfo"), "MemTotal");
-        let kilobytes =
-            memory.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0);
+        let (system, processor, kilobytes) = sys::machine();
         Environment {
             waylay: env!("CARGO_PKG_VERSION").to_owned(),
-            system: format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease").trim()),
-            processor: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()),
+            system,
+            processor,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_mib: kilobytes / 1024,
             config_digest: format!("{:016x}", digest(config.as_bytes())),

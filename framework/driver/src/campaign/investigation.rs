@@ -291,7 +291,7 @@ impl Investigator {
                     .find(|thread| thread.id.0 == received.tid)
                     .and_then(|thread| thread.context.registers())
                     .and_then(|registers| registers.stack());
-                overflow = received.signal == libc::SIGSEGV as u32
+                overflow = sys::may_be_overflow(received.signal)
                     && pointer.is_some_and(|pointer| pointer.abs_diff(received.address) < OVERFLOW_DISTANCE);
                 self.symbolizer.stacks(&snapshot)
             }
@@ -325,7 +325,7 @@ impl Investigator {
         } else if calls("std::terminate") || calls("__terminate") || aborted_by_cpp_runtime(frames) {
             let what = last_words(scene.log).unwrap_or_else(|| "std::terminate was called".to_owned());
             (Kind::Crash, "uncaught exception".to_owned(), what)
-        } else if received.signal == libc::SIGABRT as u32 {
+        } else if sys::is_abort(received.signal) {
             let what = if message.is_empty() {
                 "abort() was called".to_owned()
             } else {
@@ -367,7 +367,7 @@ impl Investigator {
         let end = sys::describe_exit(status);
         let loading = HostPhase::load(&scene.layout.header.phase) < HostPhase::Running;
         let what = match sys::ending_signal(status) {
-            Some(libc::SIGKILL) => {
+            Some(_) if sys::was_killed(status) => {
                 "the host was killed by SIGKILL from outside: somebody, or the kernel because memory ran out"
                     .to_owned()
             }
@@ -376,7 +376,7 @@ impl Investigator {
         };
         let while_loading = if loading { ", while it was loading or starting tests" } else { "" };
         // Nobody but its tests makes a host exit; with one test it is clear which.
-        let alone = scene.assignment.plans.len() == 1 && sys::ending_signal(status) != Some(libc::SIGKILL);
+        let alone = scene.assignment.plans.len() == 1 && !sys::was_killed(status);
         let test = (alone && !loading).then_some(0);
         let owner = scene.test_name(test).map_or_else(String::new, |name| format!(" in {name}"));
         let signature = EvidenceSignature::from_text(format!("host {end}{owner}{while_loading}"));

@@ -343,7 +343,7 @@ impl Supervisor<'_> {
                     self.investigator.vanished(&Scene::of(session, progress, self.clock, &self.log), status);
                 self.record(session, progress, draft)?;
                 self.record_undecided(session, progress)?;
-                if sys::ending_signal(status) == Some(libc::SIGKILL) {
+                if sys::was_killed(status) {
                     return Ok(HostEnd::Killed);
                 }
                 self.refuse_what_was_loading(session, progress, "died");

@@ -177,7 +177,7 @@ impl FailureStore {
             None => {
                 let entry = self.entry_of(finding, &folder, dump_threads);
                 atomic::write(&folder.join("replay.sh"), replay_script(&entry.replay).as_bytes(), false)?;
-                make_executable(&folder.join("replay.sh"));
+                crate::sys::make_executable(&folder.join("replay.sh"));
                 atomic::write(&folder.join("failure.json"), &to_json(&entry), true)?;
                 self.entries.insert(id, Entry { entry, dirty: false });
             }
@@ -274,13 +274,3 @@ fn shell_word(path: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
-
-#[cfg(unix)]
-fn make_executable(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    // A convenience: a file system without permissions does without.
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o755));
-}
-
-#[cfg(not(unix))]
-fn make_executable(_path: &Path) {}

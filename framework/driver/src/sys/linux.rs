@@ -1,9 +1,12 @@
 //! Linux: process groups, inherited descriptors, signals.
 
+use std::fs;
 use std::io;
 pub(crate) use std::os::fd::AsFd as AsPipe;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -103,6 +106,21 @@ pub(crate) fn ending_signal(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
+/// Whether somebody killed a process.
+pub(crate) fn was_killed(status: ExitStatus) -> bool {
+    status.signal() == Some(libc::SIGKILL)
+}
+
+/// Whether a signal can be a stack overflow; the address then decides.
+pub(crate) fn may_be_overflow(signal: u32) -> bool {
+    signal == libc::SIGSEGV as u32
+}
+
+/// Whether that is `abort`.
+pub(crate) fn is_abort(signal: u32) -> bool {
+    signal == libc::SIGABRT as u32
+}
+
 /// `SIGSEGV` and so on.
 pub(crate) fn signal_name(signal: i32) -> String {
     let known = [
@@ -162,4 +180,25 @@ pub(crate) fn watch_for_interrupts() {
 /// Whether the user wants to stop.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0
+}
+
+/// Name and version of the system, the processor, and main memory in KiB, as far as they can be had.
+pub(crate) fn machine() -> (String, String, u64) {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let field = |text: &str, name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))
+            .map(|value| value.trim().to_owned())
+    };
+    let memory = field(&read("/proc/meminfo"), "MemTotal");
+    let kilobytes =
+        memory.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0);
+    let system = format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease").trim());
+    (system, field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()), kilobytes)
+}
+
+/// Lets a script be run by its name.
+pub(crate) fn make_executable(path: &Path) {
+    // A convenience: a file system without permissions does without.
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o755));
 }

@@ -8,3 +8,8 @@ mod linux_strict;
 pub(crate) use linux::*;
 #[cfg(target_os = "linux")]
 pub(crate) use linux_strict::*;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub(crate) use windows::*;

@@ -1,0 +1,271 @@
+//! Windows: a job, inherited handles, exceptions, console events.
+
+use std::io;
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
+use std::os::windows::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use windows_sys::Win32::Foundation::{
+    FILETIME, HANDLE, HANDLE_FLAG_INHERIT, INVALID_HANDLE_VALUE, SetHandleInformation, WAIT_OBJECT_0,
+};
+use windows_sys::Win32::System::Console::{
+    CTRL_BREAK_EVENT, CTRL_C_EVENT, GenerateConsoleCtrlEvent, SetConsoleCtrlHandler,
+};
+use windows_sys::Win32::System::Diagnostics::ToolHelp::{
+    CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
+};
+use windows_sys::Win32::System::JobObjects::{
+    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation, SetInformationJobObject,
+};
+use windows_sys::Win32::System::Threading::{
+    CREATE_NEW_PROCESS_GROUP, GetCurrentProcess, GetProcessTimes, OpenProcess,
+    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_TERMINATE, TerminateProcess, WaitForSingleObject,
+};
+use windows_sys::core::BOOL;
+
+/// Exit codes from here on are exceptions that nobody handled.
+const FIRST_EXCEPTION: u32 = 0xc000_0000;
+/// What hosts report for `abort`.
+const ABORTED: u32 = 0x4000_0015;
+const ACCESS_VIOLATION: u32 = 0xc000_0005;
+const STACK_OVERFLOW: u32 = 0xc000_00fd;
+/// The code with which we end processes.
+const KILLED: u32 = 0xc000_013a;
+
+/// When the console closes the process is ended as soon as the handler returns: the time to finish in order.
+const LAST_WORDS: Duration = Duration::from_secs(4);
+
+/// Prepares a command: its own group (so that Ctrl-C reaches only the driver), our job (so that it dies with us), and
+/// these handles open in the child.
+pub(crate) fn prepare(command: &mut Command, inherited: Vec<i32>) {
+    join_job();
+    command.creation_flags(CREATE_NEW_PROCESS_GROUP);
+    for raw in inherited {
+        // SAFETY: changes a flag of a handle that our caller has open.
+        unsafe { SetHandleInformation(raw as isize as HANDLE, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT) };
+    }
+}
+
+/// Puts this process into a job that ends all its processes when its last handle, ours, is closed. What we start is in
+/// the job from its first instruction on.
+fn join_job() {
+    static JOB: OnceLock<Option<OwnedHandle>> = OnceLock::new();
+    JOB.get_or_init(|| {
+        let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
+        limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+        let size = size_of::<JOBOBJECT_EXTENDED_LIMIT_INFORMATION>() as u32;
+        // SAFETY: the limits live across the call and are as large as said; the job is ours.
+        unsafe {
+            let job = own(CreateJobObjectW(std::ptr::null(), std::ptr::null())).ok()?;
+            let raw = job.as_raw_handle();
+            let limited = SetInformationJobObject(
+                raw,
+                JobObjectExtendedLimitInformation,
+                (&raw const limits).cast(),
+                size,
+            );
+            (limited != 0 && AssignProcessToJobObject(raw, GetCurrentProcess()) != 0).then_some(job)
+        }
+    });
+}
+
+fn own(handle: HANDLE) -> io::Result<OwnedHandle> {
+    if handle.is_null() || handle == INVALID_HANDLE_VALUE {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: every caller passes the fresh result of a call that opens a handle.
+    Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
+}
+
+/// A pipe; both ends are closed in children unless passed on by [`prepare`].
+pub(crate) fn pipe() -> io::Result<(OwnedHandle, OwnedHandle)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
+}
+
+/// The number of a handle; handles have 32 significant bits on every Windows.
+pub(crate) fn raw(handle: &impl AsRawHandle) -> i32 {
+    handle.as_raw_handle() as isize as i32
+}
+
+/// Kills a child and everything that it started. The child still has to be waited for.
+pub(crate) fn kill_group(child: &Child) {
+    // What it started may start more meanwhile; a dead parent starts nothing.
+    terminate(child.id());
+    while let descendants = descendants_of(child)
+        && !descendants.is_empty()
+    {
+        let ended = descendants.into_iter().filter(|pid| terminate(*pid)).count();
+        if ended == 0 {
+            return;
+        }
+    }
+}
+
+fn terminate(pid: u32) -> bool {
+    // SAFETY: returns a new handle or null.
+    let Ok(process) = own(unsafe { OpenProcess(PROCESS_TERMINATE, 0, pid) }) else { return false };
+    // SAFETY: the handle is open with the right to end it.
+    unsafe { TerminateProcess(process.as_raw_handle(), KILLED) != 0 }
+}
+
+/// Living processes that descend from a child. A number may be another's by now, so whoever is older than its parent
+/// does not count.
+fn descendants_of(child: &Child) -> Vec<u32> {
+    let all = processes();
+    let mut found = vec![(child.id(), started_at(child.as_raw_handle()))];
+    let mut next = 0;
+    while let Some((parent, parent_started)) = found.get(next).copied() {
+        next += 1;
+        for (pid, of) in &all {
+            if *of == parent
+                && !found.iter().any(|(known, _)| known == pid)
+                // SAFETY: returns a new handle or null.
+                && let Ok(process) = own(unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, *pid) })
+                && let started = started_at(process.as_raw_handle())
+                && started >= parent_started
+            {
+                found.push((*pid, started));
+            }
+        }
+    }
+    found.into_iter().skip(1).map(|(pid, _)| pid).collect()
+}
+
+/// Process and parent.
+fn processes() -> Vec<(u32, u32)> {
+    // SAFETY: returns a new handle or an invalid one.
+    let Ok(snapshot) = own(unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) }) else {
+        return Vec::new();
+    };
+    let mut entry =
+        PROCESSENTRY32W { dwSize: size_of::<PROCESSENTRY32W>() as u32, ..PROCESSENTRY32W::default() };
+    let mut found = Vec::new();
+    // SAFETY: the entry says its own size and lives across the calls.
+    let mut more = unsafe { Process32FirstW(snapshot.as_raw_handle(), &mut entry) } != 0;
+    while more {
+        found.push((entry.th32ProcessID, entry.th32ParentProcessID));
+        // SAFETY: as above.
+        more = unsafe { Process32NextW(snapshot.as_raw_handle(), &mut entry) } != 0;
+    }
+    found
+}
+
+fn started_at(process: HANDLE) -> u64 {
+    let mut times = [FILETIME::default(); 4];
+    let [created, exited, kernel, user] = &mut times;
+    // SAFETY: four valid places for the answers.
+    unsafe { GetProcessTimes(process, created, exited, kernel, user) };
+    u64::from(created.dwHighDateTime) << 32 | u64::from(created.dwLowDateTime)
+}
+
+/// Asks a child to end in order.
+pub(crate) fn ask_to_end(child: &Child) {
+    // SAFETY: the child leads a group of its own.
+    unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, child.id()) };
+}
+
+/// Whether a child has ended; it still has to be waited for.
+pub(crate) fn has_ended(child: &Child) -> bool {
+    // SAFETY: the handle is open; a wait of no time returns at once.
+    unsafe { WaitForSingleObject(child.as_raw_handle(), 0) == WAIT_OBJECT_0 }
+}
+
+/// How a process ended, in words.
+pub(crate) fn describe_exit(status: ExitStatus) -> String {
+    match status.code().map(|code| code as u32) {
+        Some(code) if code >= FIRST_EXCEPTION => format!("ended with {}", signal_name(code as i32)),
+        Some(code) => format!("exited with code {code}"),
+        None => "ended in an unknown way".to_owned(),
+    }
+}
+
+/// The exception that ended a process.
+pub(crate) fn ending_signal(status: ExitStatus) -> Option<i32> {
+    status.code().filter(|code| *code as u32 >= FIRST_EXCEPTION)
+}
+
+/// Whether somebody killed a process: on Windows that leaves any code that the killer wanted, and cannot be told.
+pub(crate) fn was_killed(_status: ExitStatus) -> bool {
+    false
+}
+
+/// Whether an exception can be a stack overflow: Windows has one of its own for it.
+pub(crate) fn may_be_overflow(signal: u32) -> bool {
+    signal == STACK_OVERFLOW || signal == ACCESS_VIOLATION
+}
+
+/// Whether that is `abort`.
+pub(crate) fn is_abort(signal: u32) -> bool {
+    signal == ABORTED
+}
+
+/// `EXCEPTION_ACCESS_VIOLATION` and so on.
+pub(crate) fn signal_name(signal: i32) -> String {
+    let name = match signal as u32 {
+        ABORTED => "abort",
+        ACCESS_VIOLATION => "EXCEPTION_ACCESS_VIOLATION",
+        STACK_OVERFLOW => "EXCEPTION_STACK_OVERFLOW",
+        0x8000_0002 => "EXCEPTION_DATATYPE_MISALIGNMENT",
+        0x8000_0003 => "EXCEPTION_BREAKPOINT",
+        0xc000_0006 => "EXCEPTION_IN_PAGE_ERROR",
+        0xc000_001d => "EXCEPTION_ILLEGAL_INSTRUCTION",
+        0xc000_008c => "EXCEPTION_ARRAY_BOUNDS_EXCEEDED",
+        0xc000_0094 => "EXCEPTION_INT_DIVIDE_BY_ZERO",
+        0xc000_0095 => "EXCEPTION_INT_OVERFLOW",
+        0xc000_0096 => "EXCEPTION_PRIV_INSTRUCTION",
+        0xc000_0374 => "STATUS_HEAP_CORRUPTION",
+        0xc000_0409 => "STATUS_STACK_BUFFER_OVERRUN (fast fail)",
+        0xe06d_7363 => "an uncaught C++ exception",
+        0x2047_4343 => "an uncaught exception of Rust or mingw C++",
+        other => return format!("exception {other:#x}"),
+    };
+    name.to_owned()
+}
+
+static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+
+/// Runs on a thread of its own that the system makes for it.
+unsafe extern "system" fn on_event(event: u32) -> BOOL {
+    let again = INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0;
+    match event {
+        // A second one means: at once. Hosts die with us.
+        // SAFETY: ends this process.
+        CTRL_C_EVENT | CTRL_BREAK_EVENT if again => unsafe {
+            TerminateProcess(GetCurrentProcess(), 130);
+        },
+        CTRL_C_EVENT | CTRL_BREAK_EVENT => {}
+        // The console closes, the user leaves, the machine stops.
+        _ => std::thread::sleep(LAST_WORDS),
+    }
+    1
+}
+
+/// From now on the first Ctrl-C (or the end of the console) is noted and the second ends this process at once.
+pub(crate) fn watch_for_interrupts() {
+    // SAFETY: the handler is a static function.
+    unsafe { SetConsoleCtrlHandler(Some(on_event), 1) };
+}
+
+/// Whether the user wants to stop.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTS.load(Ordering::Relaxed) > 0
+}
+
+/// Name and version of the system, the processor, and main memory in KiB, as far as they can be had.
+pub(crate) fn machine() -> (String, String, u64) {
+    use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
+    let mut memory =
+        MEMORYSTATUSEX { dwLength: size_of::<MEMORYSTATUSEX>() as u32, ..MEMORYSTATUSEX::default() };
+    // SAFETY: the structure says its own size and lives across the call.
+    unsafe { GlobalMemoryStatusEx(&mut memory) };
+    let processor = std::env::var("PROCESSOR_IDENTIFIER").unwrap_or_else(|_| "unknown".to_owned());
+    (std::env::consts::OS.to_owned(), processor, memory.ullTotalPhys / 1024)
+}
+
+/// Scripts are run by their interpreter, whatever their permissions.
+pub(crate) fn make_executable(_path: &std::path::Path) {}
