@@ -19,4 +19,8 @@ fn main() {
         .warnings_into_errors(true)
         .extra_warnings(true)
         .compile("faults_c");
+    // On Windows threads of C are a library of mingw's, in every other place part of what is linked anyway.
+    if std::env::var("CARGO_CFG_WINDOWS").is_ok() {
+        println!("cargo::rustc-link-lib=pthread");
+    }
 }

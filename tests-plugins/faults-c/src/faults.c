@@ -10,6 +10,14 @@
 
 #include "waylay.h"
 
+#ifdef _WIN32
+#define NOTHING_TO_READ "NUL"
+#define O_CLOEXEC O_NOINHERIT
+#define pause() sleep(3600)
+#else
+#define NOTHING_TO_READ "/dev/null"
+#endif
+
 typedef struct fault fault;
 struct fault {
   waylay_instance instance; /* first: the host's pointer is ours */
@@ -110,7 +118,7 @@ static void *move_money(void *argument) {
 }
 
 static int32_t deadlocks(fault *self, waylay_context *worker) {
-  bank bank = {{PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER}, {{0}}};
+  bank bank = {.accounts = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER}};
   transfer there = {&bank, 0}, back = {&bank, 1};
   pthread_t first, second;
   pthread_barrier_init(&bank.both_hold_one, NULL, 2);
@@ -147,9 +155,9 @@ static int32_t leaks_memory(fault *self, waylay_context *worker) {
 static int32_t leaks_files(fault *self, waylay_context *worker) {
   static atomic_int left = 40;
   (void)worker;
-  int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  int file = open(NOTHING_TO_READ, O_RDONLY | O_CLOEXEC);
   if (file < 0) {
-    waylay_fail(self->services, worker, "cannot open /dev/null");
+    waylay_fail(self->services, worker, "cannot open " NOTHING_TO_READ);
     return WAYLAY_FAILED;
   }
   if (atomic_fetch_sub(&left, 1) <= 0) {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use waylay_dist::Seed;
 use waylay_driver::config::suggestion;
+#[cfg(target_os = "linux")]
+use waylay_explore::Level;
 
 use crate::output::Failed;
-use waylay_explore::Level;
 
 /// Finds concurrency bugs in native code by putting threads where they least want to be.
 #[derive(Debug, Parser)]
@@ -57,6 +58,7 @@ impl Arguments {
 pub(crate) enum Command {
     /// Run a mix of tests, watch them, keep evidence of every failure.
     Run(RunOptions),
+    #[cfg(target_os = "linux")]
     /// Run any program in strict mode, schedule after schedule, and keep what fails.
     Explore(ExploreOptions),
     /// Check a configuration and everything that it names, without running anything.
@@ -69,12 +71,16 @@ pub(crate) enum Command {
     Doctor(DoctorOptions),
     /// Run a failure again and count how often it comes back.
     Replay(ReplayOptions),
+    #[cfg(target_os = "linux")]
     /// Find the fewest forced switches with which a failure of strict mode still happens.
     Minimize(MinimizeOptions),
+    #[cfg(target_os = "linux")]
     /// Print what to compile C and C++ with, so that atomics and accesses are steps.
     Cflags(FlagOptions),
+    #[cfg(target_os = "linux")]
     /// Print what to link C and C++ with after compiling with `waylay cflags`.
     Ldflags(FlagOptions),
+    #[cfg(target_os = "linux")]
     /// Print RUSTFLAGS with which atomics and accesses of Rust code are steps.
     Rustflags(FlagOptions),
     /// Compute what a strategy guarantees.
@@ -132,6 +138,7 @@ pub(crate) struct RunOptions {
     pub(crate) quiet: bool,
 }
 
+#[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 pub(crate) struct ExploreOptions {
     /// The program and its arguments, after `--`.
@@ -208,6 +215,7 @@ pub(crate) struct ExploreOptions {
     pub(crate) quiet: bool,
 }
 
+#[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 pub(crate) struct FlagOptions {
     /// The most detailed level that the code should be able to run at.
@@ -218,6 +226,7 @@ pub(crate) struct FlagOptions {
     pub(crate) compiler: Option<PathBuf>,
 }
 
+#[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 pub(crate) struct MinimizeOptions {
     /// Folder of the failure.
@@ -268,6 +277,7 @@ pub(crate) struct DoctorOptions {
     #[arg(value_name = "PLUGIN|PROGRAM")]
     pub(crate) subject: Option<PathBuf>,
     /// For a program: count every access, not only atomics.
+    #[cfg(target_os = "linux")]
     #[arg(long, default_value = "atomics", value_parser = level)]
     pub(crate) level: Level,
     /// A process: can its threads be suspended and its stacks be taken, and if not, who is in the way?
@@ -388,6 +398,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// What `--patch` asks for.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Patch {
     /// Nothing.
@@ -396,6 +407,7 @@ pub(crate) enum Patch {
     Memory(String),
 }
 
+#[cfg(target_os = "linux")]
 fn patch(text: &str) -> Result<Patch, String> {
     match text.split_once('=') {
         Some(("memory", module)) if !module.is_empty() => Ok(Patch::Memory(module.to_owned())),
@@ -404,10 +416,12 @@ fn patch(text: &str) -> Result<Patch, String> {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn level(text: &str) -> Result<Level, String> {
     text.parse()
 }
 
+#[cfg(target_os = "linux")]
 fn variable(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=VALUE"))?;
     Ok((name.to_owned(), value.to_owned()))

@@ -11,6 +11,7 @@ use waylay_randomizer::{ProcessId, Target};
 use crate::args::DoctorOptions;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
 use crate::run::installation;
+#[cfg(target_os = "linux")]
 use crate::sites;
 
 /// How a check came out.
@@ -32,8 +33,11 @@ struct Check {
 
 pub(crate) fn doctor(arguments: &DoctorOptions, json: bool) -> Result<u8, Failed> {
     let installation = installation()?;
-    if let Some(program) = arguments.subject.as_deref().filter(|subject| sites::is_program(subject)) {
-        return sites::report(program, arguments.level, json);
+    #[cfg(target_os = "linux")]
+    {
+        if let Some(program) = arguments.subject.as_deref().filter(|subject| sites::is_program(subject)) {
+            return sites::report(program, arguments.level, json);
+        }
     }
     let checks = match (&arguments.subject, arguments.pid) {
         (Some(plugin), _) => vec![plugin_check(&installation, plugin)],

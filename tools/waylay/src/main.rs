@@ -1,4 +1,6 @@
 //! The waylay command: arguments in, exit code out. All work is done by the crates under `framework/`.
+//!
+//! The commands of strict mode are there where strict mode is: on Linux.
 
 #[macro_use]
 mod output;
@@ -7,14 +9,19 @@ mod args;
 mod bound;
 mod check;
 mod doctor;
+#[cfg(target_os = "linux")]
 mod explore;
+#[cfg(target_os = "linux")]
 mod flags;
 mod list;
+#[cfg(target_os = "linux")]
 mod minimize;
 mod new;
 mod replay;
+#[cfg(target_os = "linux")]
 mod replay_strict;
 mod run;
+#[cfg(target_os = "linux")]
 mod sites;
 
 use std::process::ExitCode;
@@ -41,15 +48,20 @@ fn main() -> ExitCode {
     };
     let result = match command {
         Command::Run(options) => run::run(&options, json),
+        #[cfg(target_os = "linux")]
         Command::Explore(options) => explore::explore(&options, json),
         Command::Check(options) => check::check(&options, json),
         Command::List(options) => list::list(&options, json),
         Command::New(options) => new::command(&options, json),
         Command::Doctor(options) => doctor::doctor(&options, json),
         Command::Replay(options) => replay::replay(&options, json),
+        #[cfg(target_os = "linux")]
         Command::Minimize(options) => minimize::minimize(&options, json),
+        #[cfg(target_os = "linux")]
         Command::Cflags(options) => flags::compile(&options, json),
+        #[cfg(target_os = "linux")]
         Command::Ldflags(options) => flags::link(&options, json),
+        #[cfg(target_os = "linux")]
         Command::Rustflags(options) => flags::rust(&options, json),
         Command::Bound(options) => bound::bound(&options, json),
         Command::Config(ConfigCommand::Default) => check::print_default(json),

@@ -101,9 +101,11 @@ pub fn run(
     let log = HostLog::create(&folder.join("host.log"), options.log_limit)?;
     let command = installation.host_command();
     if command.control.is_none() && options.heap_sampling.is_some() {
-        let text = "the control library is not beside the command: memory leaks cannot be seen";
-        live.note(text);
-        campaign.record.problems.push(text.to_owned());
+        live.note(sys::NO_HEAP_ACCOUNTING);
+        // Where there can be none, nothing is missing.
+        if sys::ACCOUNTS_HEAP {
+            campaign.record.problems.push(sys::NO_HEAP_ACCOUNTING.to_owned());
+        }
     }
     let averages = Averages::load(&options.out);
     for test in scenarios.iter_mut().flat_map(|scenario| &mut scenario.tests) {

@@ -10,6 +10,12 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Whether hosts can account for memory by allocating stack.
+pub(crate) const ACCOUNTS_HEAP: bool = true;
+/// Said when they do not.
+pub(crate) const NO_HEAP_ACCOUNTING: &str =
+    "the control library is not beside the command: memory leaks cannot be seen";
+
 /// Prepares a command: its own process group (so that Ctrl-C reaches only the driver and one signal reaches all that
 /// a test started), death with the driver, and these descriptors open in the child.
 pub(crate) fn prepare(command: &mut Command, inherited: Vec<RawFd>) {

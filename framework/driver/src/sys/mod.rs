@@ -12,4 +12,8 @@ pub(crate) use linux_strict::*;
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
+mod windows_strict;
+#[cfg(windows)]
 pub(crate) use windows::*;
+#[cfg(windows)]
+pub(crate) use windows_strict::*;

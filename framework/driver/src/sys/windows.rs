@@ -1,6 +1,7 @@
 //! Windows: a job, inherited handles, exceptions, console events.
 
 use std::io;
+pub(crate) use std::os::windows::io::AsHandle as AsPipe;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::os::windows::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
@@ -21,6 +22,7 @@ use windows_sys::Win32::System::JobObjects::{
     AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation, SetInformationJobObject,
 };
+use windows_sys::Win32::System::Pipes::PeekNamedPipe;
 use windows_sys::Win32::System::Threading::{
     CREATE_NEW_PROCESS_GROUP, GetCurrentProcess, GetProcessTimes, OpenProcess,
     PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_TERMINATE, TerminateProcess, WaitForSingleObject,
@@ -38,6 +40,15 @@ const KILLED: u32 = 0xc000_013a;
 
 /// When the console closes the process is ended as soon as the handler returns: the time to finish in order.
 const LAST_WORDS: Duration = Duration::from_secs(4);
+
+/// Distance of looks into a pipe that is empty.
+const LOOK_INTO_PIPE: Duration = Duration::from_millis(5);
+
+/// Whether hosts can account for memory by allocating stack.
+pub(crate) const ACCOUNTS_HEAP: bool = false;
+/// Said when they do not.
+pub(crate) const NO_HEAP_ACCOUNTING: &str =
+    "memory is watched for the process as a whole: allocating stacks are not told on Windows";
 
 /// Prepares a command: its own group (so that Ctrl-C reaches only the driver), our job (so that it dies with us), and
 /// these handles open in the child.
@@ -85,6 +96,35 @@ fn own(handle: HANDLE) -> io::Result<OwnedHandle> {
 pub(crate) fn pipe() -> io::Result<(OwnedHandle, OwnedHandle)> {
     let (reader, writer) = io::pipe()?;
     Ok((reader.into(), writer.into()))
+}
+
+/// A look into a pipe that somebody else reads.
+pub(crate) struct PipeLevel(OwnedHandle);
+
+impl PipeLevel {
+    pub(crate) fn of(pipe: &impl AsPipe) -> io::Result<PipeLevel> {
+        pipe.as_handle().try_clone_to_owned().map(PipeLevel)
+    }
+
+    /// Whether everything that was written has been read.
+    pub(crate) fn is_empty(&self) -> bool {
+        waiting_bytes(self.0.as_raw_handle()).is_none_or(|bytes| bytes == 0)
+    }
+}
+
+/// Bytes that can be read from a pipe at once; none at its end.
+fn waiting_bytes(pipe: HANDLE) -> Option<u32> {
+    let (nowhere, mut bytes) = (std::ptr::null_mut(), 0);
+    // SAFETY: the pipe is open; only the place for the number is given.
+    let asked = unsafe { PeekNamedPipe(pipe, nowhere, 0, nowhere.cast(), &mut bytes, nowhere.cast()) };
+    (asked != 0).then_some(bytes)
+}
+
+/// Waits until a read from the pipe would not wait: there is something, or its end. Windows has no wait for that.
+pub(crate) fn wait_until_readable(pipe: &impl AsPipe) {
+    while waiting_bytes(pipe.as_handle().as_raw_handle()) == Some(0) {
+        std::thread::sleep(LOOK_INTO_PIPE);
+    }
 }
 
 /// The number of a handle; handles have 32 significant bits on every Windows.

@@ -11,8 +11,8 @@ use windows_sys::Win32::Foundation::{HANDLE, HANDLE_FLAG_INHERIT, SetHandleInfor
 use windows_sys::Win32::Storage::FileSystem::WriteFile;
 use windows_sys::Win32::System::Console::{GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, SetStdHandle};
 use windows_sys::Win32::System::Diagnostics::Debug::{
-    CONTEXT, EXCEPTION_POINTERS, RtlCaptureContext, SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX,
-    SEM_NOOPENFILEERRORBOX, SetErrorMode, SetUnhandledExceptionFilter,
+    AddVectoredExceptionHandler, CONTEXT, EXCEPTION_POINTERS, RtlCaptureContext, SEM_FAILCRITICALERRORS,
+    SEM_NOGPFAULTERRORBOX, SEM_NOOPENFILEERRORBOX, SetErrorMode, SetUnhandledExceptionFilter,
 };
 use windows_sys::Win32::System::Threading::{
     GetCurrentProcess, GetCurrentThreadId, INFINITE, SetThreadStackGuarantee, Sleep, TerminateProcess,
@@ -160,8 +160,9 @@ pub(crate) fn install_fatal_handlers() {
     // SAFETY: both handlers are static functions.
     unsafe {
         SetUnhandledExceptionFilter(Some(on_exception));
-        libc::signal(libc::SIGABRT, on_abort as extern "C" fn(c_int) as usize);
+        AddVectoredExceptionHandler(1, Some(on_overflow));
     }
+    watch_for_abort();
     // Every C runtime has an invalid-parameter handler of its own; those that are loaded now are told.
     for runtime in [c"ucrtbase.dll", c"msvcrt.dll"] {
         type Set = unsafe extern "C" fn(InvalidParameter) -> usize;
@@ -196,8 +197,6 @@ unsafe extern "system" fn on_exception(pointers: *const EXCEPTION_POINTERS) -> i
     let (record, context) = unsafe { (&*(*pointers).ExceptionRecord, &*(*pointers).ContextRecord) };
     let code = record.ExceptionCode as u32;
     let address = match code {
-        // Where the stack was to grow.
-        STACK_OVERFLOW => context.Rsp,
         ACCESS_VIOLATION | IN_PAGE_ERROR => record.ExceptionInformation[1] as u64,
         _ => record.ExceptionAddress as u64,
     };
@@ -205,7 +204,25 @@ unsafe extern "system" fn on_exception(pointers: *const EXCEPTION_POINTERS) -> i
     SEARCH_ON
 }
 
+/// Every exception comes by here first; of a stack overflow there may not be stack enough to get any further.
+unsafe extern "system" fn on_overflow(pointers: *mut EXCEPTION_POINTERS) -> i32 {
+    const SEARCH_ON: i32 = 0;
+    // SAFETY: the system hands us a valid record and context.
+    let (record, context) = unsafe { (&*(*pointers).ExceptionRecord, &*(*pointers).ContextRecord) };
+    if record.ExceptionCode as u32 == STACK_OVERFLOW {
+        hand_over(STACK_OVERFLOW, context.Rsp, &[], context);
+    }
+    SEARCH_ON
+}
+
+fn watch_for_abort() {
+    // SAFETY: the handler is a static function.
+    unsafe { libc::signal(libc::SIGABRT, on_abort as extern "C" fn(c_int) as usize) };
+}
+
 extern "C" fn on_abort(_signal: c_int) {
+    // The C library forgets a handler when it calls it; another thread may abort meanwhile.
+    watch_for_abort();
     report_here(ABORTED, b"");
 }
 
@@ -247,8 +264,16 @@ fn hand_over(code: u32, address: u64, message: &[u8], context: &CONTEXT) {
         let at = GENERAL + index * 8;
         machine[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
-    on_fatal_signal(&FatalSignal { signal: code, address, message, siginfo: &siginfo, machine: &machine });
+    on_fatal_signal(&FatalSignal {
+        signal: code,
+        sender: None,
+        is_request: false,
+        address,
+        message,
+        siginfo: &siginfo,
+        machine: &machine,
+    });
 }
 
 /// No process has our handlers but the host: Windows does not fork.
-pub(crate) fn restore_default_action(_signal: u32) {}
+pub(crate) fn take_default_action(_signal: &FatalSignal<'_>) {}

@@ -3,9 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use windows_sys::Win32::System::Console::{
-    CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_CLOSE_EVENT, SetConsoleCtrlHandler,
-};
+use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler};
 use windows_sys::Win32::System::Threading::ExitProcess;
 use windows_sys::core::BOOL;
 
@@ -24,8 +22,8 @@ unsafe extern "system" fn on_event(event: u32) -> BOOL {
             unsafe { ExitProcess(130) }
         }
         CTRL_C_EVENT | CTRL_BREAK_EVENT => {}
-        CTRL_CLOSE_EVENT.. => std::thread::sleep(LAST_WORDS),
-        _ => return 0,
+        // The console closes, the user leaves, the machine stops.
+        _ => std::thread::sleep(LAST_WORDS),
     }
     1
 }
