@@ -9,13 +9,13 @@ use crate::instrumentation::{Instrumentation, SITES, Site};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
 pub const TEXT: usize = 1 << 18;
 /// Entries of a schedule, recorded or to be followed.
-pub const STRETCHES: usize = 1 << 22;
+pub const STRETCHES: usize = 1 << 24;
 /// Depths that [`Tally`] tells apart; what aims deeper counts as the last.
 pub const DEPTHS: usize = 16;
 /// Sentences of the conversation with the strategy that are kept.
@@ -135,10 +135,14 @@ pub struct Settings {
     pub max_steps: u64,
     /// 1: `main` runs free, and the host begins runs itself (see [`in_process`](crate::in_process)).
     pub in_process: u32,
-    /// Milliseconds without a step after which a computing thread is preempted; 0: never.
+    /// Milliseconds of processor time between two looks at a thread that computes without a step; 0: it may for ever.
     pub preempt_ms: u32,
     /// 1: the conversation with the strategy is kept, for a strategy on the driver's side to learn from.
     pub listen: u32,
+    /// 1: calls that allocate, free, write or use files are steps too.
+    pub calls: u32,
+    /// 1: freed memory is kept back and filled with a pattern, so that its misuse shows.
+    pub guard: u32,
     /// 1: the schedule to follow is a list of forced switches, everything else runs without preemption.
     guided: u32,
     /// Length of the parameters.
@@ -166,8 +170,10 @@ impl Settings {
             run,
             max_steps: 10_000_000,
             in_process: 0,
-            preempt_ms: 10,
+            preempt_ms: 4,
             listen: 0,
+            calls: 0,
+            guard: 0,
             guided: 0,
             parameters: 0,
             hold: 0,

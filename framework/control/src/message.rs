@@ -25,3 +25,12 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
     let _ = writeln!(line, "waylay-control: {text}");
     sys::write(2, &line.bytes[..line.len]);
 }
+
+/// Says what the program did wrong and ends it like a failed assertion.
+#[cold]
+pub(crate) fn complain(text: fmt::Arguments<'_>) -> ! {
+    say(text);
+    let _inside = crate::me::Unmanaged::enter();
+    // SAFETY: does not return; a handler of the program runs as after any other `abort`.
+    unsafe { libc::abort() }
+}

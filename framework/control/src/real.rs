@@ -12,7 +12,8 @@ use crate::sys;
 pub(crate) struct Real {
     name: &'static CStr,
     version: Option<&'static CStr>,
-    at: AtomicPtr<c_void>,
+    /// Null until it is looked up. Assembly looks at it.
+    pub(crate) at: AtomicPtr<c_void>,
 }
 
 impl Real {

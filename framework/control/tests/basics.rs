@@ -115,3 +115,14 @@ fn a_program_that_runs_free_calls_libc_directly() {
     assert_eq!(program.run(Switching::Free, 0, 0).stdout, "libc\n");
     assert_eq!(program.run(Switching::Baton, 0, 0).stdout, "library\n");
 }
+
+#[test]
+fn without_fsgsbase_baton_stands_in() {
+    let old = Program::build_with("gcc", &["-shared", "-fPIC"], "old_processor.c");
+    let program = Program::build("order.c").behind(&old);
+    for run in 0..5 {
+        let [baton, carrier] = BOTH.map(|switching| program.run(switching, 3, run));
+        assert_eq!((baton.switching, carrier.switching), (Some(Switching::Baton), Some(Switching::Baton)));
+        assert_eq!(baton.schedule, carrier.schedule);
+    }
+}

@@ -51,3 +51,17 @@ fn an_unknown_strategy_is_refused() {
     assert_eq!((outcome.ending, outcome.code), (Ending::Refused, Some(3)));
     assert!(outcome.text.contains("pct"), "{}", outcome.text);
 }
+
+#[test]
+fn ten_million_steps_are_replayed_to_the_end() {
+    // Two threads that yield five million times each; a random walk switches at every second step.
+    let program = Program::build("yields.c").with(&["5000000"]);
+    let mut settings = Settings::new(Switching::Carrier, 5, 1);
+    settings.max_steps = 0;
+    let recorded = program.run_with(settings, "");
+    recorded.assert_clean();
+    assert!(recorded.steps > 10_000_000 && recorded.schedule.len() > 4_000_000, "{}", recorded.steps);
+    let again = program.replay(settings, &recorded.schedule);
+    assert_eq!((again.diverged, again.steps), (0, recorded.steps), "{}", again.text);
+    assert!(again.schedule == recorded.schedule);
+}

@@ -30,6 +30,9 @@ use crate::summary::{Found, Summary};
 
 /// Failing runs with one key that are confirmed and looked at; there may be several signatures behind one key.
 const EXAMINED_PER_KEY: u64 = 5;
+/// Runs that had to be killed after which no more are made, unless there is a time limit: each costs the whole patience,
+/// and they rarely tell more than the first.
+const MOST_HANGS: u64 = 10;
 /// Runs with a single thread after which there is nothing to explore.
 const SINGLE_THREADED: u64 = 10;
 
@@ -153,6 +156,7 @@ struct Exploration<'a> {
     /// What the runs of the batch were made under.
     conditions: Conditions,
     names: Symbolizer,
+    hangs: u64,
 }
 
 impl<'a> Exploration<'a> {
@@ -219,6 +223,7 @@ impl<'a> Exploration<'a> {
             sites: Sites::new(&plan.conditions),
             conditions: plan.conditions.clone(),
             names: Symbolizer::default(),
+            hangs: 0,
         })
     }
 
@@ -321,6 +326,15 @@ impl<'a> Exploration<'a> {
             None => false,
         };
         self.learner.learn(planned, lesson);
+        self.hangs += u64::from(observed.hung.is_some());
+        if self.hangs >= MOST_HANGS && self.plan.duration.is_none() && !over {
+            let killed = format!("{MOST_HANGS} runs had to be killed because they did not end within");
+            self.summary.notes.push(format!(
+                "{killed} {:?}: no more were made (set --for to go on, --timeout to wait less)",
+                self.plan.conditions.patience()
+            ));
+            return Ok(true);
+        }
         Ok(over)
     }
 

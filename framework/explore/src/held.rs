@@ -15,6 +15,7 @@ use waylay_control_protocol::RegionMap;
 use waylay_evidence::{CrashContext, ProcessId, ThreadId};
 
 use crate::program::Program;
+use crate::scratch::Workplace;
 use crate::server::{RunError, command, doing, kill};
 use crate::streams::Streams;
 
@@ -48,6 +49,7 @@ pub enum Stop {
 #[derive(Debug)]
 pub struct Held {
     child: Child,
+    _workplace: Workplace,
     /// Where it is held.
     pub stop: Stop,
     /// Its threads in the order of their creation, the first being the main thread.
@@ -88,7 +90,8 @@ pub fn hold(
 ) -> Result<Held, RunError> {
     let mut streams =
         doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
-    let mut command = command(program, library, region);
+    let workplace = doing("copy the program's folder", Workplace::new(program))?;
+    let mut command = command(program, workplace.folder(), library, region);
     doing("connect the program's output", streams.connect(&mut command))?;
     trace_from_start(&mut command);
     let child = doing("start the program under tracing", command.spawn())?;
@@ -96,7 +99,8 @@ pub fn hold(
         Tracing { process: child.id() as i32, threads: vec![child.id() as i32], known: Vec::new(), region };
     let stop = tracing.follow(Instant::now() + limit);
     let threads = tracing.threads.iter().map(|&thread| ThreadId(thread as u32)).collect();
-    let mut held = Held { child, stop: Stop::Late, threads, output: (Vec::new(), Vec::new()) };
+    let mut held =
+        Held { child, _workplace: workplace, stop: Stop::Late, threads, output: (Vec::new(), Vec::new()) };
     held.stop = doing("trace the program", stop)?;
     held.output = doing("read the program's output", streams.take())?;
     Ok(held)

@@ -6,7 +6,7 @@
 //!
 //! - [`program`]: what to run, and whether strict mode can work for it at all
 //! - [`stand_in`]: our library in the place of another
-//! - [`streams`]: where its input comes from and its output goes
+//! - [`streams`]: where its input comes from and its output goes; `scratch`: the folder in which it runs
 //! - [`server`]: one fork server process; one schedule after the other, each in a child
 //! - [`observed`]: what became of one run
 //! - [`oracle`]: whether that is a failure
@@ -34,6 +34,7 @@ pub mod plugin_test;
 pub mod program;
 pub mod recording;
 pub mod replay;
+mod scratch;
 pub mod server;
 pub mod sites;
 pub mod stand_in;

@@ -74,7 +74,8 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
         Ending::Unfinished | Ending::Exited | Ending::Refused => {}
     }
     if let Some(hang) = run.hung {
-        let busy = hang.cpu * 2 > hang.limit;
+        // A process that waits uses next to nothing; one that computes may have to share a busy machine with many.
+        let busy = hang.cpu * 20 > hang.limit;
         let kind = if busy { Kind::Livelock } else { Kind::Deadlock };
         let how = if busy { "computes without a step" } else { "waits for something outside the schedule" };
         let what = format!("no end within {:?}, after {} steps: it {how}", hang.limit, run.steps);
@@ -82,9 +83,10 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
     }
     let stderr = run.stderr_text();
     if let Some(signal) = run.status.signal() {
-        let message = assertion(&stderr);
+        let assertion = assertion(&stderr);
         let name = signal_name(signal);
-        let kind = if signal == libc::SIGABRT && message.is_some() { Kind::Assert } else { Kind::Crash };
+        let kind = if signal == libc::SIGABRT && assertion.is_some() { Kind::Assert } else { Kind::Crash };
+        let message = assertion.or_else(|| heap_complaint(&stderr));
         let what = message
             .clone()
             .map_or_else(|| format!("killed by {name}"), |message| format!("{name}: {message}"));
@@ -150,15 +152,31 @@ fn assertion(stderr: &str) -> Option<String> {
             let detail = lines.next().unwrap_or_default().trim();
             return Some(format!("{} {detail}", line.trim()).trim_end().to_owned());
         }
-        if line.starts_with("*** ")
-            || line.starts_with("free(): ")
-            || line.starts_with("malloc")
-            || line.starts_with("double free")
-        {
-            return Some(line.trim().to_owned());
-        }
     }
     None
+}
+
+/// What our guard of freed memory, or libc, said about the heap or the stack before it gave up.
+fn heap_complaint(stderr: &str) -> Option<String> {
+    const LIBC: [&str; 11] = [
+        "*** ",
+        "free(): ",
+        "malloc(): ",
+        "realloc(): ",
+        "munmap_chunk(): ",
+        "corrupted ",
+        "double free or corruption",
+        "malloc_consolidate(): ",
+        "sysmalloc: ",
+        "Fatal glibc error: ",
+        "tcache_thread_shutdown(): ",
+    ];
+    stderr.lines().map(str::trim).find_map(|line| match line.strip_prefix("waylay-control: ") {
+        Some(ours) => {
+            (ours.starts_with("double free") || ours.starts_with("use after free")).then(|| ours.to_owned())
+        }
+        None => LIBC.iter().any(|start| line.starts_with(start)).then(|| line.to_owned()),
+    })
 }
 
 /// The first line of a report by one of the compilers' sanitizers.

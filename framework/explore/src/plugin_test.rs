@@ -27,6 +27,7 @@ pub fn program(executable: &Path, plan: &SchedulePlan) -> Program {
         arguments: HOST.iter().map(|&word| word.to_owned()).chain([plan.to_argument()]).collect(),
         environment: Vec::new(),
         folder: std::env::current_dir().unwrap_or_default(),
+        isolated: false,
         stdin: None,
         title: Some(plan.test.clone()),
     }
@@ -59,6 +60,8 @@ impl Examiner for Confirmer {
             patience_ms: failed.patience.as_millis() as u64,
             idle_timeouts: failed.strict.timeouts == TimeoutRule::Idle,
             in_process: true,
+            calls: false,
+            guard: false,
             ..Conditions::default()
         };
         let expected = Expected::default();

@@ -23,6 +23,9 @@ pub struct Program {
     pub environment: Vec<(String, String)>,
     /// Where it runs.
     pub folder: PathBuf,
+    /// Whether every run gets a fresh copy of that folder.
+    #[serde(default)]
+    pub isolated: bool,
     /// File that it reads as its input; nothing when absent.
     pub stdin: Option<PathBuf>,
     /// What failures are named after, if not the file.
@@ -86,6 +89,7 @@ impl Program {
             arguments: arguments.to_vec(),
             environment: Vec::new(),
             folder,
+            isolated: false,
             stdin: None,
             title: None,
         })
@@ -217,6 +221,10 @@ mod tests {
         let own = fs::read("/proc/self/exe").unwrap();
         let mut arm = own[..256].to_vec();
         arm[18] = 183;
+        let mut musl = own.clone();
+        let glibc = b"/lib64/ld-linux-x86-64.so.2\0";
+        let interpreter = own.windows(glibc.len()).position(|part| part == glibc).unwrap();
+        musl[interpreter..interpreter + glibc.len()].copy_from_slice(b"/lib/ld-musl-x86_64.so.1\0\0\0\0");
         let mut none = own[..256].to_vec();
         none[56] = 0;
         assert!(matches!(Program::new(&[], None), Err(ProgramError::Nothing)));
@@ -226,6 +234,7 @@ mod tests {
         assert!(matches!(refused(&file(folder, "text", b"text", 0o755)), ProgramError::NotElf(_)));
         assert!(matches!(refused(&file(folder, "arm", &arm, 0o755)), ProgramError::OtherArchitecture(_)));
         assert!(matches!(refused(&file(folder, "none", &none, 0o755)), ProgramError::Static(_)));
+        assert!(matches!(refused(&file(folder, "musl", &musl, 0o755)), ProgramError::Musl(_)));
         assert!(matches!(refused(&file(folder, "suid", &own, 0o4755)), ProgramError::Privileged(_)));
         let script = refused(&file(folder, "script", b"#!/bin/sh -e\ntrue\n", 0o755));
         assert!(script.to_string().contains("run by /bin/sh -e"), "{script}");

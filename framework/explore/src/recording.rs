@@ -42,6 +42,12 @@ pub struct Conditions {
     /// The program begins the run itself: it is the host of a plugin test.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_process: bool,
+    /// Calls that allocate, free, write or use files are steps too.
+    #[serde(default)]
+    pub calls: bool,
+    /// Freed memory is kept back, so that its misuse shows.
+    #[serde(default)]
+    pub guard: bool,
     /// What is a step.
     #[serde(default)]
     pub steps: Steps,
@@ -92,6 +98,8 @@ impl Default for Conditions {
             real_random: false,
             steps: Steps::default(),
             in_process: false,
+            calls: true,
+            guard: true,
         }
     }
 }
@@ -106,6 +114,8 @@ impl Conditions {
         settings.timeouts = if self.idle_timeouts { Timeouts::Idle } else { Timeouts::Choice } as u32;
         settings.clock = if self.real_time { ClockSource::Real } else { ClockSource::Virtual } as u32;
         settings.random = if self.real_random { RandomSource::Real } else { RandomSource::Seeded } as u32;
+        settings.calls = u32::from(self.calls);
+        settings.guard = u32::from(self.guard);
         settings
     }
 

@@ -9,7 +9,7 @@ use waylay_schedule::Schedule;
 use crate::observed::to_stretches;
 use crate::oracle::{Verdict, judge};
 use crate::recording::StrictRecord;
-use crate::server::{Guide, RunError, Server};
+use crate::server::{ASAN_VARIABLE, Guide, RunError, Server, asan_options};
 
 /// What came of replaying a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -78,10 +78,11 @@ pub fn under_gdb(
     let mut command = Command::new("gdb");
     // Through a shell, the library would be loaded into the shell.
     command.args(["-q", "-ex", "set startup-with-shell off", "-ex", &preload, "-ex", &descriptor]);
-    // The signal that preempts computing threads, in case a library was built to use it.
-    command.args(["-ex", "handle SIG63 nostop noprint pass"]);
+    // The signals that preempt computing and blocked threads, in case a library was built to use them.
+    command.args(["-ex", "handle SIG62 SIG63 nostop noprint pass"]);
     command.arg("--args").arg(&record.program.file).args(&record.program.arguments);
     command.current_dir(&record.program.folder);
     command.envs(record.program.environment.iter().map(|(name, value)| (name, value)));
+    command.env(ASAN_VARIABLE, asan_options(&record.program));
     Ok((command, region))
 }

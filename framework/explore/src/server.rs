@@ -18,6 +18,7 @@ use waylay_schedule::{RunParameters, Said};
 use crate::observed::{Hang, Observed, to_schedule};
 use crate::program::Program;
 use crate::recording::{Conditions, cache_folder};
+use crate::scratch::Workplace;
 use crate::stand_in;
 use crate::streams::Streams;
 
@@ -95,11 +96,23 @@ pub(crate) fn doing<T>(what: &'static str, result: io::Result<T>) -> Result<T, R
     result.map_err(|source| RunError::System { what, source })
 }
 
+/// Options of a runtime that may be in the program.
+pub(crate) const ASAN_VARIABLE: &str = "ASAN_OPTIONS";
+
+/// AddressSanitizer insists on being loaded first, which is our place and does it no harm; and its search for leaks stops
+/// all threads at the end of every run, from outside the schedule. What the user says comes last and counts.
+pub(crate) fn asan_options(program: &Program) -> String {
+    let given =
+        program.environment.iter().rev().find(|(name, _)| name == ASAN_VARIABLE).map(|(_, value)| value);
+    let given = given.cloned().or_else(|| std::env::var(ASAN_VARIABLE).ok()).unwrap_or_default();
+    format!("verify_asan_link_order=0:detect_leaks=0:{given}")
+}
+
 /// The program's command with the control library and a region, in a process group of its own and with addresses that
 /// do not change from start to start.
-pub(crate) fn command(program: &Program, library: &Path, region: &RegionMap) -> Command {
+pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: &RegionMap) -> Command {
     let mut command = Command::new(&program.file);
-    command.arg0(&program.name).args(&program.arguments).current_dir(&program.folder);
+    command.arg0(&program.name).args(&program.arguments).current_dir(folder);
     command.envs(program.environment.iter().map(|(name, value)| (name, value)));
     let preload = match std::env::var("LD_PRELOAD") {
         Ok(others) if !others.is_empty() => format!("{}:{others}", library.display()),
@@ -113,6 +126,7 @@ pub(crate) fn command(program: &Program, library: &Path, region: &RegionMap) -> 
         let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
         command.env("LD_LIBRARY_PATH", format!("{}:{others}", folder.display()));
     }
+    command.env(ASAN_VARIABLE, asan_options(program));
     command.env(REGION_VARIABLE, region.descriptor().unwrap_or(-1).to_string());
     // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls.
     unsafe {
@@ -137,6 +151,7 @@ pub struct Server {
     patience: Duration,
     region: RegionMap,
     streams: Streams,
+    workplace: Workplace,
     alive: Option<(Child, ServerLink)>,
     restarts: u64,
 }
@@ -146,12 +161,14 @@ impl Server {
     pub fn start(program: &Program, library: &Path, conditions: &Conditions) -> Result<Server, RunError> {
         let streams =
             doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
+        let workplace = doing("copy the program's folder", Workplace::new(program))?;
         let mut server = Server {
             program: program.clone(),
             library: library.to_owned(),
             patience: conditions.patience(),
             region: conditions.region()?,
             streams,
+            workplace,
             alive: None,
             restarts: 0,
         };
@@ -161,7 +178,7 @@ impl Server {
 
     fn begin(&mut self) -> Result<(), RunError> {
         let (mut link, theirs) = doing("make a socket for the fork server", ServerLink::pair())?;
-        let mut command = command(&self.program, &self.library, &self.region);
+        let mut command = command(&self.program, self.workplace.folder(), &self.library, &self.region);
         command.env(SERVER_VARIABLE, theirs.as_raw_fd().to_string());
         doing("connect the program's output", self.streams.connect(&mut command))?;
         let child = command.spawn();
@@ -201,6 +218,7 @@ impl Server {
     }
 
     fn attempt(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
+        doing("renew the folder of the run", self.workplace.tidy())?;
         guide.prepare(&mut self.region, settings)?;
         let Some((_, link)) = &mut self.alive else {
             let gone = io::Error::from(io::ErrorKind::NotConnected);

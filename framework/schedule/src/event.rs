@@ -212,6 +212,13 @@ kinds! {
     /// A call that blocked in the kernel comes back.
     BlockingReturn = 66, "blocking-return", Address, Write;
 
+    /// Allocates memory.
+    Allocate = 68, "allocate", Address, Local;
+    /// Frees the memory that is the object.
+    Free = 69, "free", Address, Write;
+    /// Calls something that synchronises nothing: output, a file.
+    Call = 70, "call", Address, Local;
+
     /// A point the user named that only observes.
     UserRead = 72, "user-read", User, Read;
     /// A point the user named that changes something.

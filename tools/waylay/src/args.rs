@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Run(RunOptions),
     #[cfg(target_os = "linux")]
     /// Run any program in strict mode, schedule after schedule, and keep what fails.
-    Explore(ExploreOptions),
+    Explore(Box<ExploreOptions>),
     /// Check a configuration and everything that it names, without running anything.
     Check(CheckOptions),
     /// List the tests of a plugin, of a configuration, or of this installation.
@@ -171,6 +171,9 @@ pub(crate) struct ExploreOptions {
     /// Folder in which the program runs.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Every run gets a fresh copy of that folder, so that no run sees what another one wrote.
+    #[arg(long)]
+    pub(crate) isolate: bool,
     /// File that the program reads as its standard input; nothing when absent.
     #[arg(long, value_name = "FILE")]
     pub(crate) stdin: Option<PathBuf>,
@@ -207,6 +210,12 @@ pub(crate) struct ExploreOptions {
     /// What of unmodified code is patched: `none`; or `memory=LIBRARY`, every access of a library too, at the memory level.
     #[arg(long, value_name = "WHAT", value_parser = patch)]
     pub(crate) patch: Vec<Patch>,
+    /// Allocating, freeing, output and files are no steps.
+    #[arg(long)]
+    pub(crate) no_calls: bool,
+    /// Let freed memory be reused at once; misuse of it then shows less often.
+    #[arg(long)]
+    pub(crate) no_guard: bool,
     /// Folder for the results.
     #[arg(long, default_value = "waylay-out")]
     pub(crate) out: PathBuf,

@@ -62,6 +62,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
     let mut program =
         Program::new(&options.command, options.cwd.as_deref()).map_err(|error| usage(&error))?;
     program.environment = options.environment.clone();
+    program.isolated = options.isolate;
     if let Some(file) = &options.stdin {
         program = program.with_input(file).map_err(|error| usage(&error))?;
     }
@@ -99,6 +100,8 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
             real_random: options.real_random,
             steps: steps(options),
             in_process: false,
+            calls: !options.no_calls,
+            guard: !options.no_guard,
         },
         expected: Expected {
             statuses: options.good_exit.clone(),

@@ -345,3 +345,61 @@ int main(void) { pthread_t t; pthread_create(&t, 0, spin, 0); return pthread_joi
         until("nothing is left", &|count| count == 0);
     }
 }
+
+#[test]
+fn a_program_that_never_ends_is_a_livelock() {
+    let source = r"
+#include <pthread.h>
+#include <sched.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int never;
+static void *waits(void *x) {
+    for (int done = 0; !done; sched_yield()) {
+        pthread_mutex_lock(&m); done = never; pthread_mutex_unlock(&m);
+    }
+    return x;
+}
+int main(void) {
+    pthread_t t, u;
+    pthread_create(&t, 0, waits, 0); pthread_create(&u, 0, waits, 0);
+    pthread_join(t, 0); pthread_join(u, 0);
+    return 0;
+}";
+    let place = Workplace::new();
+    let program = build(&place, source, &[]);
+    let summary = json(&explore(&place, &["--runs", "5", "--max-steps", "20000"], &program));
+    let found = &summary["found"][0];
+    assert_eq!((&found["kind"], &found["confirmed"]), (&"livelock".into(), &true.into()), "{summary}");
+    assert_eq!(
+        (&found["what"], &summary["failures"]),
+        (&"no end after 20000 steps".into(), &5.into()),
+        "{summary}"
+    );
+}
+
+#[test]
+fn the_debugger_shows_every_thread() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        assert!(std::env::var_os("WAYLAY_REQUIRE_REAL_PROGRAMS").is_none(), "gdb is not installed");
+        eprintln!("gdb is not installed: not tested");
+        return;
+    }
+    let place = Workplace::new();
+    let program = build(&place, ORDER, &[]);
+    let summary = json(&explore(&place, &["--runs", "100", "--stop-on-first"], &program));
+    let input = place
+        .write("commands", "set confirm off\nset pagination off\nrun\nthread apply all backtrace\nquit\n");
+    let output = place
+        .command(&["replay", "--debugger", "gdb", folder(&summary).to_str().unwrap()])
+        .stdin(std::fs::File::open(input).unwrap())
+        .output()
+        .expect("waylay starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    for part in ["SIGSEGV", "user (x=", "program.c:6", "in main () at"] {
+        assert!(
+            text.contains(part),
+            "{part} is missing: {text}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}

@@ -4,6 +4,7 @@
 
 use super::accounting;
 use super::next;
+use super::strict;
 use super::tag;
 use super::thread;
 use super::wiped::WIPED;
@@ -22,15 +23,43 @@ fn passes(size: usize) -> bool {
     unsafe { thread::current() }.spend(size)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+/// Defines exported functions that go on in another one with one argument more: the address they return to, which
+/// says whose code made the call.
+macro_rules! with_caller {
+    ($($name:ident($($argument:ident),+) $register:literal => $function:ident;)+) => {$(
+        #[cfg(target_arch = "x86_64")]
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($argument: usize),+) -> *mut c_void {
+            core::arch::naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {function}", function = sym $function)
+        }
+
+        #[cfg(not(target_arch = "x86_64"))]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($argument: usize),+) -> *mut c_void {
+            // SAFETY: the caller's.
+            unsafe { $function($($argument as _,)+ 0) }
+        }
+    )+};
+}
+
+with_caller! {
+    malloc(size) "rsi" => malloc_for;
+    calloc(count, size) "rdx" => calloc_for;
+    realloc(pointer, size) "rdx" => realloc_for;
+    reallocarray(pointer, count, size) "rcx" => reallocarray_for;
+    free(pointer) "rsi" => free_for;
+}
+
+unsafe extern "C" fn malloc_for(size: usize, caller: usize) -> *mut c_void {
+    strict::before_allocation(caller);
     // SAFETY: the caller's; this is what it called.
     let next = move || unsafe { next::malloc(size) };
     if passes(size) { next() } else { accounting::allocate(size, next) }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mut c_void {
+    strict::before_allocation(caller);
     // SAFETY: the caller's.
     let next = move || unsafe { next::calloc(count, size) };
     match count.checked_mul(size) {
@@ -39,19 +68,20 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn free(pointer: *mut c_void) {
+unsafe extern "C" fn free_for(pointer: *mut c_void, caller: usize) -> *mut c_void {
     if WIPED.may_hold(pointer.addr()) {
         accounting::forget(pointer);
     }
     // SAFETY: the caller's.
-    unsafe { next::free(pointer) }
+    unsafe { strict::free(pointer, caller) };
+    // Nobody looks at it; all functions of the family are exported with one type.
+    std::ptr::null_mut()
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
+unsafe extern "C" fn realloc_for(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+    strict::before_allocation(caller);
     // SAFETY: the caller's.
-    let next = move || unsafe { next::realloc(pointer, size) };
+    let next = move || unsafe { strict::realloc(pointer, size) };
     if !WIPED.may_hold(pointer.addr()) && passes(size) {
         next()
     } else {
@@ -59,11 +89,15 @@ unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn reallocarray(pointer: *mut c_void, count: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn reallocarray_for(
+    pointer: *mut c_void,
+    count: usize,
+    size: usize,
+    caller: usize,
+) -> *mut c_void {
     match count.checked_mul(size) {
         // SAFETY: the caller's.
-        Some(bytes) => unsafe { realloc(pointer, bytes) },
+        Some(bytes) => unsafe { realloc_for(pointer, bytes, caller) },
         None => {
             // SAFETY: the error number of this thread.
             unsafe { *libc::__errno_location() = libc::ENOMEM };

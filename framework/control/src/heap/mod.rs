@@ -14,6 +14,9 @@
 //!    `accounting` takes it out.
 //! 3. `tag` says whose memory it is; `pthread_create` hands the tag on to new threads.
 //!
+//! In strict mode, and only there, two more things happen: calls that allocate and free are steps
+//! (`runtime::calls`), and freed blocks are kept back so that their misuse shows (`guard`, `quarantine`).
+//!
 //! What makes this safe inside an allocator:
 //!
 //! - Nothing here allocates, locks or waits. While a sample is taken the thread's countdown is at its
@@ -28,12 +31,17 @@
 mod accounting;
 #[cfg(all(not(test), not(target_arch = "x86_64")))]
 mod create;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod guard;
 #[cfg(not(test))]
 mod interpose;
 mod next;
+#[cfg(target_arch = "x86_64")]
+mod quarantine;
 mod sampler;
 mod settings;
 mod stack;
+mod strict;
 pub(crate) mod tag;
 mod thread;
 mod wiped;

@@ -86,6 +86,13 @@ next! {
     fn posix_memalign(result: *mut *mut c_void, alignment: usize, size: usize) -> c_int, glibc: glibc_posix_memalign;
 }
 
+/// Whether memory comes from glibc and not from a sanitizer or another allocator.
+pub(super) fn is_glibc() -> bool {
+    look_up_all();
+    free::NEXT.load(Relaxed) == __libc_free as *mut c_void
+        && malloc::NEXT.load(Relaxed) == __libc_malloc as *mut c_void
+}
+
 /// The next function of a name, after this library in lookup order.
 pub(super) fn look_up(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the name is a C string.

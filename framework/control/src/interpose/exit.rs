@@ -5,6 +5,7 @@ use waylay_control_protocol::Ending;
 use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::interpose;
+use crate::heap::guard;
 use crate::me::{as_program, set_me};
 use crate::runtime::{Logical, finalise, step};
 
@@ -15,6 +16,7 @@ use crate::runtime::{Logical, finalise, step};
 pub(super) unsafe fn last_step(me: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe { step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN)) }
+    guard::look_at_all();
 }
 
 /// What runs when the library is unloaded, after the program's exit handlers.

@@ -2,7 +2,7 @@
 
 use libc::{gid_t, pid_t, uid_t};
 
-use super::interpose;
+use super::{interpose, signal};
 use crate::me::{me, set_me};
 use crate::runtime::demote_me;
 
@@ -22,6 +22,7 @@ unsafe extern "C-unwind" fn fork() -> pid_t {
         if !me.is_null() {
             // The child's only thread is the kernel thread that calls: it must be the one libc thinks it is.
             demote_me(me);
+            signal::may_come();
         }
         real_fork::fork()
     };

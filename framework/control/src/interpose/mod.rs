@@ -6,6 +6,7 @@
 
 mod barrier;
 mod c11;
+mod calls;
 mod clock;
 mod condition;
 mod descriptor;
@@ -32,6 +33,7 @@ mod thread;
 mod waiting_call;
 
 pub(crate) use mutex::owner_of as mutex_owner;
+pub(crate) use signal::cancellation_point;
 pub(crate) use start::take_region_for_host;
 
 /// Defines interposed functions: `fn name(args) -> result, |me| { body }`. The body runs for logical threads only,

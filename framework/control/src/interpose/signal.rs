@@ -4,18 +4,21 @@
 //! on the right kernel thread, at a point that the schedule decides, and never beside the thread that has the token.
 //! Masks belong to the kernel thread, so a thread that changes its mask moves home first.
 
-use libc::{c_int, pthread_t, sigset_t};
+use core::ffi::c_void;
+
+use libc::{c_int, c_uint, pid_t, pthread_t, sigset_t};
 use waylay_schedule::{Event, EventKind};
 
 use super::interpose;
 use crate::me::as_program;
 use crate::runtime::{Logical, demote_me, interrupt, lookup, raise_pending, runtime, step};
+use crate::sched::State;
 
 /// Where a cancelled thread ends.
 ///
 /// # Safety
 /// `me` executes the call and holds the token.
-pub(super) unsafe fn cancellation_point(me: *mut Logical) {
+pub(crate) unsafe fn cancellation_point(me: *mut Logical) {
     // SAFETY: by the caller's promise; libc unwinds the thread on its own kernel thread.
     unsafe {
         if (*me).cancelled {
@@ -25,7 +28,60 @@ pub(super) unsafe fn cancellation_point(me: *mut Logical) {
     }
 }
 
+/// A signal is under way, or may come from a timer or a child. Who waits for one from now on need not be deadlocked.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn may_come() {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).sched.signals_may_come = true };
+}
+
+const SYNCHRONOUS: c_int = 0;
+const ASYNCHRONOUS: c_int = 1;
+
 interpose! {
+    fn kill(process: pid_t, signal: c_int) -> c_int, |_me| {
+        may_come();
+        real::kill(process, signal)
+    }
+    fn killpg(group: pid_t, signal: c_int) -> c_int, |_me| {
+        may_come();
+        real::killpg(group, signal)
+    }
+    fn sigqueue(process: pid_t, signal: c_int, value: libc::sigval) -> c_int, |_me| {
+        may_come();
+        real::sigqueue(process, signal, value)
+    }
+    fn alarm(seconds: c_uint) -> c_uint, |_me| {
+        may_come();
+        real::alarm(seconds)
+    }
+    fn setitimer(which: c_int, new: *const c_void, old: *mut c_void) -> c_int, |_me| {
+        may_come();
+        real::setitimer(which, new, old)
+    }
+    fn timer_create(clock: libc::clockid_t, event: *mut c_void, timer: *mut c_void) -> c_int, |_me| {
+        may_come();
+        real::timer_create(clock, event, timer)
+    }
+
+    // libc would act in the parked kernel thread, at once and on the wrong stack. Instead every step of a thread that
+    // asked for it is a cancellation point.
+    fn pthread_setcanceltype(new: c_int, old: *mut c_int) -> c_int, |me| {
+        if new != SYNCHRONOUS && new != ASYNCHRONOUS {
+            return libc::EINVAL;
+        }
+        let before = core::mem::replace(&mut (*me).cancels_anywhere, new == ASYNCHRONOUS);
+        if !old.is_null() {
+            *old = if before { ASYNCHRONOUS } else { SYNCHRONOUS };
+        }
+        if (*me).cancels_anywhere {
+            cancellation_point(me);
+        }
+        0
+    }
+
     fn pthread_testcancel() -> (), |me| { cancellation_point(me) }
 
     fn pthread_cancel(handle: pthread_t) -> c_int, |me| {
@@ -52,6 +108,11 @@ interpose! {
         if (*runtime()).has_finished(thread) {
             return 0;
         }
+        may_come();
+        if (*runtime()).sched.thread((*thread).id).state == State::Away {
+            // It sits in the kernel on its own kernel thread, where the signal belongs.
+            return real::pthread_kill(handle, signal);
+        }
         (*thread).pending_signals |= 1 << (signal - 1);
         if thread == me {
             raise_pending(me);
@@ -63,6 +124,7 @@ interpose! {
     }
 
     fn raise(signal: c_int) -> c_int, |me| {
+        may_come();
         demote_me(me);
         as_program(me, || real::raise(signal))
     }

@@ -74,6 +74,7 @@ extern "C-unwind" fn controlled_main(
     };
     let Some(region) = region else { return main(argc, argv, environment) };
     runtime::note_modules();
+    crate::heap::guard::prepare();
     instrument::patch::begin(&region.instrumentation());
     let server = SERVER.load(Ordering::Relaxed);
     if server >= 0 {

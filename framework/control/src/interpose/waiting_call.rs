@@ -7,7 +7,7 @@ use libc::{c_int, pid_t, rusage, siginfo_t, sigset_t, sockaddr, socklen_t, times
 
 use super::{interpose, signal};
 use crate::me::Unmanaged;
-use crate::runtime::{Logical, away, unknown_event};
+use crate::runtime::{Logical, away, runtime, unknown_event};
 
 unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
     // SAFETY: called by the running thread; the call is libc's and touches nothing of ours.
@@ -22,6 +22,15 @@ unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
         });
         signal::cancellation_point(me);
         result
+    }
+}
+
+/// A call that ends with a signal and nothing else.
+unsafe fn until_signal<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
+    // SAFETY: as for `outside`.
+    unsafe {
+        (*runtime()).sched.will_wait_for_signal();
+        outside(me, call)
     }
 }
 
@@ -44,17 +53,20 @@ interpose! {
     }
     fn flock(fd: c_int, operation: c_int) -> c_int, |me| { outside(me, || real::flock(fd, operation)) }
     fn lockf(fd: c_int, command: c_int, len: i64) -> c_int, |me| { outside(me, || real::lockf(fd, command, len)) }
-    fn pause() -> c_int, |me| { outside(me, || real::pause()) }
-    fn sigsuspend(mask: *const sigset_t) -> c_int, |me| { outside(me, || real::sigsuspend(mask)) }
+    fn pause() -> c_int, |me| { until_signal(me, || real::pause()) }
+    fn sigsuspend(mask: *const sigset_t) -> c_int, |me| { until_signal(me, || real::sigsuspend(mask)) }
     fn sigwait(set: *const sigset_t, number: *mut c_int) -> c_int, |me| {
-        outside(me, || real::sigwait(set, number))
+        until_signal(me, || real::sigwait(set, number))
     }
     fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int, |me| {
-        outside(me, || real::sigwaitinfo(set, info))
+        until_signal(me, || real::sigwaitinfo(set, info))
     }
     fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, length: *const timespec) -> c_int, |me| {
         outside(me, || real::sigtimedwait(set, info, length))
     }
-    fn system(command: *const libc::c_char) -> c_int, |me| { outside(me, || real::system(command)) }
+    fn system(command: *const libc::c_char) -> c_int, |me| {
+        signal::may_come();
+        outside(me, || real::system(command))
+    }
     fn pclose(stream: *mut c_void) -> c_int, |me| { outside(me, || real::pclose(stream)) }
 }

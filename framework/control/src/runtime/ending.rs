@@ -7,6 +7,7 @@ use waylay_schedule::AnyStrategy;
 
 use super::logical::Logical;
 use super::{Runtime, closing, in_process, inspect, outside, runtime};
+use crate::heap::guard;
 use crate::me::set_me;
 use crate::message::say;
 use crate::sys;
@@ -22,6 +23,9 @@ pub(crate) unsafe fn finalise(ending: Ending) {
         let report = (*runtime).region.report();
         if report.ending.load(Ordering::Relaxed) != Ending::Unfinished as u32 {
             return;
+        }
+        if ending == Ending::Exited {
+            guard::look_at_all();
         }
         report.threads.store((*runtime).sched.thread_count() as u32, Ordering::Relaxed);
         report.steps.store((*runtime).sched.steps, Ordering::Relaxed);

@@ -16,6 +16,8 @@ use super::closing::without_the_rest;
 use super::descriptors::ask_outside;
 use super::logical::{Logical, Place};
 use super::{SHARED, ending, inspect, preempt, runtime, watcher};
+use crate::heap::guard;
+use crate::interpose::cancellation_point;
 use crate::me::as_program;
 use crate::sched::{Choice, State};
 use crate::switch::switch;
@@ -53,7 +55,12 @@ pub(super) unsafe fn follow(me: *mut Logical, mut choice: Choice) {
         }
         match choice {
             Choice::Run(next) if next == (*me).id => return,
-            Choice::Run(next) => pass(me, logical(next)),
+            Choice::Run(next) => {
+                if guard::is_on() {
+                    guard::look();
+                }
+                pass(me, logical(next));
+            }
             Choice::Idle if (*me).place == Place::Carrier => {
                 (*runtime()).carrier.afterwards.float = me;
                 leave_carrier(me);
@@ -270,6 +277,13 @@ pub(super) unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnO
         let mut choice = (*runtime()).sched.leave(event);
         if matches!(choice, Choice::Idle | Choice::Deadlock) {
             choice = without_the_rest(choice);
+            if choice == Choice::Deadlock {
+                // Only a signal could bring `me` back, and nobody else can run.
+                choice = ask_outside(choice);
+            }
+            if choice == Choice::Deadlock {
+                ending::deadlock(me);
+            }
         }
         if (*me).place == Place::Home {
             dispatch(me, choice);
@@ -336,6 +350,9 @@ pub(super) unsafe fn resumed(me: *mut Logical) {
     unsafe {
         if (*me).pending_signals != 0 {
             raise_pending(me);
+        }
+        if (*me).cancels_anywhere && (*me).cancelled {
+            cancellation_point(me);
         }
     }
 }

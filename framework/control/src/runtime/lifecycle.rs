@@ -80,6 +80,7 @@ unsafe fn from_pool(stack_size: Option<usize>) -> Option<*mut Logical> {
         let thread = pool.swap_remove(place);
         (*thread).pooled = false;
         (*thread).cancelled = false;
+        (*thread).cancels_anywhere = false;
         (*thread).pending_signals = 0;
         Some(thread)
     }

@@ -46,8 +46,9 @@ pub(crate) struct Logical {
     pub(crate) detached: bool,
     /// More than 0 while it holds something that nobody must run into: no step of its own lets others run.
     pub(crate) unpreemptible: u32,
-    /// Somebody asked it to end.
+    /// Somebody asked it to end, and it may end at any step.
     pub(crate) cancelled: bool,
+    pub(crate) cancels_anywhere: bool,
     /// Signals it will raise on itself when it runs next: bit n-1 is signal n.
     pub(crate) pending_signals: u64,
     /// How often the destructor that runs last has run.
@@ -85,6 +86,7 @@ impl Logical {
             detached: false,
             unpreemptible: 0,
             cancelled: false,
+            cancels_anywhere: false,
             pending_signals: 0,
             rounds: 0,
             result: core::ptr::null_mut(),

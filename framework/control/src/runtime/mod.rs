@@ -9,14 +9,16 @@
 //! - [`handover`]: passing the token, also when nobody can run for the moment
 //! - [`carrier`]: the kernel thread that executes fibers, and the homes that wait meanwhile
 //! - [`lifecycle`]: beginning and ending logical threads
-//! - [`point`], [`descriptors`]: what the interposed functions call
+//! - [`point`], [`descriptors`], [`calls`]: what the interposed functions call
 //! - [`session`]: beginning a run; [`ending`]: the report
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
-//! - [`preempt`]: threads that compute without a step
+//! - [`preempt`]: threads that compute without a step; [`blocked`]: threads that wait in the kernel with the token
 //! - [`in_process`], [`pool`]: run after run in one process, with the same kernel threads; [`closing`]: what a run
 //!   leaves running
 
+mod blocked;
+pub(crate) mod calls;
 mod carrier;
 mod closing;
 mod descriptors;
@@ -40,6 +42,7 @@ use waylay_control_protocol::{RegionMap, Settings, Switching};
 
 use crate::sched::{ByAddress, Scheduler, State};
 
+pub(crate) use calls::Whereabouts;
 pub(crate) use descriptors::{descriptors_changed, unknown_event, wait_for_descriptors};
 pub(crate) use ending::finalise;
 pub(crate) use handover::{demote_me, raise_pending};

@@ -1,37 +1,54 @@
 //! Preempting a thread that computes without a step: a loop that waits for a plain variable.
 //!
-//! A timer of processor time sends a signal to the process; whichever kernel thread gets it hands it to the one that has
-//! the token. (Not of real time: a process that a busy machine keeps waiting would seem to compute.) After two ticks without
-//! a step, if the interrupted instruction is the program's own and not inside a library that may hold a lock of its own,
-//! the thread yields from within the handler. How fast the processor is takes part in such a schedule, so the run is marked
-//! as partly controlled.
+//! A timer sends a signal to the process; whichever kernel thread gets it hands it to the one that has the token.
+//! The timer counts processor time, so that a thread that waits for a busy machine is not taken for one that computes.
+//! After some ticks without a step, if the interrupted instruction is the program's own and not inside a library that
+//! may hold a lock of its own, the thread yields from within the handler. A thread that stays within a few instructions
+//! with the same stack looks like one that waits for a variable and yields soon, others are left alone for longer. Real
+//! time takes part in such a schedule, so the run is marked as partly controlled.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use waylay_schedule::{Event, EventKind};
 
-use super::{point, runtime};
+use super::logical::Logical;
+use super::{blocked, point, runtime};
 use crate::me::{Unmanaged, me};
 use crate::sys;
 
 /// A real-time signal that few programs use: the last but one.
 const SIGNAL: c_int = 63;
-/// Ticks without a step before a thread is preempted: one may have begun just before the first.
+/// Ticks without a step before a thread is preempted that seems to wait: one may have begun just before the first.
 const TICKS: u32 = 2;
+/// The same for one that seems to compute.
+const TICKS_OF_WORK: u32 = 20;
+/// Bytes of code between two ticks that still count as one place: a loop around a look at a variable.
+const PLACE: usize = 256;
 /// Yields until somebody else is chosen; strategies lower a thread that idles with some probability each time.
 const YIELDS: u32 = 1000;
 const RANGES: usize = 16;
 
-/// Code that must not be interrupted for long: it may hold locks that are invisible to us.
-static UNTOUCHABLE: [(AtomicUsize, AtomicUsize); RANGES] =
-    [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; RANGES];
+/// A module that must not be interrupted for long: it may hold locks that are invisible to us.
+struct Module {
+    low: AtomicUsize,
+    high: AtomicUsize,
+    /// Even what it calls may be called with such a lock held.
+    locks: AtomicBool,
+}
+
+static UNTOUCHABLE: [Module; RANGES] = [const {
+    Module { low: AtomicUsize::new(0), high: AtomicUsize::new(0), locks: AtomicBool::new(false) }
+}; RANGES];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The kernel thread that executes the token's holder, and the steps it had at the last tick.
 static HOLDER: AtomicI32 = AtomicI32::new(0);
 static LAST: AtomicU64 = AtomicU64::new(0);
 static STILL: AtomicU32 = AtomicU32::new(0);
+/// Instruction and stack at the last tick, and for how many ticks they have hardly changed.
+static AT: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+static IN_PLACE: AtomicU32 = AtomicU32::new(0);
 
 /// Notes the modules that must not be interrupted. Called once, before `main`.
 pub(crate) fn note_modules() {
@@ -40,28 +57,29 @@ pub(crate) fn note_modules() {
 }
 
 unsafe extern "C" fn note_module(info: *mut libc::dl_phdr_info, _: usize, _: *mut c_void) -> c_int {
-    const NAMES: [&[u8]; 7] = [
-        b"/libc.so",
-        b"/ld-linux",
-        b"linux-vdso",
-        b"libwaylay_control",
-        b"libstdc++",
-        b"libgcc_s",
-        b"libm.so",
+    // The C++ runtime's own locks are pthread mutexes, which are under control.
+    const NAMES: [(&[u8], bool); 7] = [
+        (b"/libc.so", true),
+        (b"/ld-linux", true),
+        (b"linux-vdso", true),
+        (b"libwaylay_control", true),
+        (b"libgcc_s", true),
+        (b"libstdc++", false),
+        (b"libm.so", false),
     ];
     // SAFETY: libc passes a valid record.
     unsafe {
         let name = CStr::from_ptr((*info).dlpi_name).to_bytes();
-        if !NAMES.iter().any(|&part| name.windows(part.len()).any(|window| window == part)) {
-            return 0;
-        }
+        let named = NAMES.iter().find(|(part, _)| name.windows(part.len()).any(|window| window == *part));
+        let Some(&(_, locks)) = named else { return 0 };
         let headers = core::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum as usize);
         let loads = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
         let place = COUNT.fetch_add(1, Ordering::Relaxed);
-        if let Some((low, high)) = UNTOUCHABLE.get(place) {
+        if let Some(module) = UNTOUCHABLE.get(place) {
             let end = loads.map(|header| header.p_vaddr + header.p_memsz).max().unwrap_or(0);
-            low.store((*info).dlpi_addr as usize, Ordering::Relaxed);
-            high.store(((*info).dlpi_addr + end) as usize, Ordering::Relaxed);
+            module.low.store((*info).dlpi_addr as usize, Ordering::Relaxed);
+            module.high.store(((*info).dlpi_addr + end) as usize, Ordering::Relaxed);
+            module.locks.store(locks, Ordering::Relaxed);
         }
     }
     0
@@ -72,18 +90,26 @@ pub(super) fn start(milliseconds: u32) {
     if milliseconds == 0 {
         return;
     }
+    start_timer(SIGNAL, on_tick, libc::CLOCK_PROCESS_CPUTIME_ID, milliseconds);
+    blocked::start();
+}
+
+/// What handles a tick.
+pub(super) type Handler = unsafe extern "C-unwind" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+/// Makes `handler` run every so often by that clock.
+pub(super) fn start_timer(signal: c_int, handler: Handler, clock: libc::clockid_t, milliseconds: u32) {
     // SAFETY: all structures are valid when zeroed and filled in below; the handler stays loaded.
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
-        action.sa_sigaction = on_tick as *const () as usize;
+        action.sa_sigaction = handler as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART;
-        libc::sigaction(SIGNAL, &raw const action, core::ptr::null_mut());
+        libc::sigaction(signal, &raw const action, core::ptr::null_mut());
         let mut event: libc::sigevent = core::mem::zeroed();
         event.sigev_notify = libc::SIGEV_SIGNAL;
-        event.sigev_signo = SIGNAL;
+        event.sigev_signo = signal;
         let mut timer = 0i32;
-        let args =
-            [libc::CLOCK_PROCESS_CPUTIME_ID as usize, &raw mut event as usize, &raw mut timer as usize, 0, 0, 0];
+        let args = [clock as usize, &raw mut event as usize, &raw mut timer as usize, 0, 0, 0];
         if sys::call(libc::SYS_timer_create, args) < 0 {
             return;
         }
@@ -96,42 +122,29 @@ pub(super) fn start(milliseconds: u32) {
     }
 }
 
-/// Says which kernel thread executes program code from now on.
-#[inline]
-pub(super) fn held_by(kernel_thread: i32) {
-    HOLDER.store(kernel_thread, Ordering::Relaxed);
-}
-
-/// Whether the calling kernel thread executes the token's holder.
-pub(super) fn is_held_by_caller() -> bool {
-    sys::thread_id() == HOLDER.load(Ordering::Relaxed)
-}
-
-unsafe extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+/// Hands a tick to the kernel thread that executes the token's holder; true when that is the caller.
+pub(super) fn is_for_caller(signal: c_int) -> bool {
     let holder = HOLDER.load(Ordering::Relaxed);
-    // SAFETY: in a handler; only calls that are safe there until the thread is known to have the token, and the
-    // interrupted instruction to be the program's own.
+    if sys::thread_id() == holder {
+        return true;
+    }
+    if holder != 0 {
+        // SAFETY: sends a signal that has a handler.
+        unsafe {
+            let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
+            sys::call(libc::SYS_tgkill, [process, holder as usize, signal as usize, 0, 0, 0]);
+        }
+    }
+    false
+}
+
+/// Lets others run, from within a handler. The kernel has a say in where this happens.
+///
+/// # Safety
+/// `me` executes the call and holds the token, and was not interrupted inside the library.
+pub(super) unsafe fn give_way(me: *mut Logical) {
+    // SAFETY: by the caller's promise.
     unsafe {
-        if sys::thread_id() != holder {
-            if holder != 0 {
-                let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
-                sys::call(libc::SYS_tgkill, [process, holder as usize, SIGNAL as usize, 0, 0, 0]);
-            }
-            return;
-        }
-        let me = me();
-        if me.is_null() || (*me).unpreemptible > 0 || !is_touchable(context) {
-            return;
-        }
-        let steps = (*runtime()).sched.steps;
-        if LAST.swap(steps, Ordering::Relaxed) != steps {
-            STILL.store(0, Ordering::Relaxed);
-            return;
-        }
-        if STILL.fetch_add(1, Ordering::Relaxed) + 1 < TICKS {
-            return;
-        }
-        STILL.store(0, Ordering::Relaxed);
         let errno = *libc::__errno_location();
         let inside = Unmanaged::enter();
         (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
@@ -147,12 +160,70 @@ unsafe extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_
     }
 }
 
-unsafe fn is_touchable(context: *mut c_void) -> bool {
+/// Says which kernel thread executes program code from now on.
+#[inline]
+pub(super) fn held_by(kernel_thread: i32) {
+    HOLDER.store(kernel_thread, Ordering::Relaxed);
+}
+
+/// Whether the calling kernel thread executes the token's holder.
+pub(super) fn is_held_by_caller() -> bool {
+    sys::thread_id() == HOLDER.load(Ordering::Relaxed)
+}
+
+unsafe extern "C-unwind" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: in a handler; only calls that are safe there until the thread is known to have the token, and the
+    // interrupted instruction to be the program's own.
+    unsafe {
+        if !is_for_caller(SIGNAL) {
+            return;
+        }
+        let me = me();
+        let [instruction, stack] = place_in(context);
+        if me.is_null() || (*me).unpreemptible > 0 || module_of(instruction).is_some() {
+            return;
+        }
+        let in_place = stays_in_place(instruction, stack);
+        let steps = (*runtime()).sched.steps;
+        if LAST.swap(steps, Ordering::Relaxed) != steps {
+            STILL.store(0, Ordering::Relaxed);
+            return;
+        }
+        let still = STILL.fetch_add(1, Ordering::Relaxed) + 1;
+        if still < if in_place { TICKS } else { TICKS_OF_WORK } {
+            return;
+        }
+        STILL.store(0, Ordering::Relaxed);
+        give_way(me);
+    }
+}
+
+/// Instruction pointer and stack pointer of the interrupted code.
+pub(super) unsafe fn place_in(context: *mut c_void) -> [usize; 2] {
     // SAFETY: the kernel passes a whole context.
-    let at =
-        unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] } as usize;
-    UNTOUCHABLE
-        .iter()
-        .take(COUNT.load(Ordering::Relaxed))
-        .all(|(low, high)| !(low.load(Ordering::Relaxed)..high.load(Ordering::Relaxed)).contains(&at))
+    let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    [libc::REG_RIP, libc::REG_RSP].map(|register| registers[register as usize] as usize)
+}
+
+/// Whether the thread has not moved since the tick before the last.
+fn stays_in_place(instruction: usize, stack: usize) -> bool {
+    let [last_instruction, last_stack] =
+        [(&AT[0], instruction), (&AT[1], stack)].map(|(at, now)| at.swap(now, Ordering::Relaxed));
+    if stack == last_stack && instruction.abs_diff(last_instruction) < PLACE {
+        IN_PLACE.fetch_add(1, Ordering::Relaxed) + 1 >= TICKS - 1
+    } else {
+        IN_PLACE.store(0, Ordering::Relaxed);
+        false
+    }
+}
+
+fn module_of(at: usize) -> Option<&'static Module> {
+    UNTOUCHABLE.iter().take(COUNT.load(Ordering::Relaxed)).find(|module| {
+        (module.low.load(Ordering::Relaxed)..module.high.load(Ordering::Relaxed)).contains(&at)
+    })
+}
+
+/// Whether a call made by the code at this address surely comes with no lock held that is invisible to us.
+pub(super) fn holds_no_lock(at: usize) -> bool {
+    module_of(at).is_none_or(|module| !module.locks.load(Ordering::Relaxed))
 }

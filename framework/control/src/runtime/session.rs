@@ -9,7 +9,8 @@ use waylay_schedule::{
 };
 
 use super::logical::Logical;
-use super::{Runtime, carrier::Carrier, in_process::Series, install, lifecycle, outside, preempt, runtime};
+use super::{Runtime, calls, carrier::Carrier, in_process::Series, install, lifecycle, outside, preempt, runtime};
+use crate::heap::guard;
 use crate::instrument::access;
 use crate::interpose::processors;
 use crate::me::set_me;
@@ -43,6 +44,12 @@ pub(crate) unsafe fn begin(region: RegionMap) {
         access::begin_run();
         preempt::start(settings.preempt_ms);
         outside::set_running(true);
+        if settings.calls != 0 {
+            calls::make_steps();
+        }
+        if settings.guard != 0 {
+            guard::switch_on();
+        }
         set_me(main);
     }
 }

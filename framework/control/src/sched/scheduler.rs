@@ -47,6 +47,9 @@ pub(crate) struct Scheduler {
     current: ThreadId,
     live: u32,
     away: u32,
+    /// How many of those that are away wait for a signal, and whether one may come that no thread sends.
+    patient: u32,
+    pub(crate) signals_may_come: bool,
 }
 
 impl Scheduler {
@@ -64,6 +67,8 @@ impl Scheduler {
             current: ThreadId::MAIN,
             live: 0,
             away: 0,
+            patient: 0,
+            signals_may_come: false,
         }
     }
 
@@ -74,7 +79,8 @@ impl Scheduler {
         self.deadlines.clear();
         self.clock = Clock::default();
         self.recording.clear();
-        (self.steps, self.switches, self.live, self.away) = (0, 0, 0, 0);
+        (self.steps, self.switches, self.live, self.away, self.patient) = (0, 0, 0, 0, 0);
+        self.signals_may_come = false;
         self.current = ThreadId::MAIN;
     }
 
@@ -298,10 +304,17 @@ impl Scheduler {
         self.choose()
     }
 
+    /// The running thread is about to leave for a call that only a signal ends.
+    pub(crate) fn will_wait_for_signal(&mut self) {
+        self.threads[self.current.index()].patient = true;
+        self.patient += 1;
+    }
+
     /// A thread that was away is back and wants to go on.
     pub(crate) fn arrive(&mut self, thread: ThreadId) {
         let event = Event::new(EventKind::BlockingReturn, ObjectId::UNKNOWN);
         let entry = &mut self.threads[thread.index()];
+        self.patient -= u32::from(core::mem::take(&mut entry.patient));
         debug_assert_eq!(entry.state, State::Away);
         (entry.state, entry.pending) = (State::Ready, event);
         self.away -= 1;
@@ -328,8 +341,10 @@ impl Scheduler {
             if self.live == 0 {
                 return Choice::Finished;
             }
-            // A thread that is away may come back before any deadline; virtual time waits for it.
-            if self.away > 0 {
+            // A thread that is away may come back before any deadline; virtual time waits for it, unless only a signal
+            // could bring it back and nobody is left to send one.
+            let expected = self.away - if self.signals_may_come { 0 } else { self.patient };
+            if expected > 0 {
                 return Choice::Idle;
             }
             let Some(&(moment, thread)) = self.deadlines.first() else { return Choice::Deadlock };

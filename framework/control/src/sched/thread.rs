@@ -70,6 +70,8 @@ pub(crate) struct Thread {
     pub(crate) deadline: Option<Moment>,
     pub(crate) then: Option<Acquire>,
     pub(crate) outcome: Outcome,
+    /// It is away, or on its way, in a call that only a signal ends.
+    pub(super) patient: bool,
     pub(crate) steps: u64,
     /// Neighbours in the line of `interest`.
     pub(super) next: Option<ThreadId>,
@@ -86,6 +88,7 @@ impl Thread {
             deadline: None,
             then: None,
             outcome: Outcome::Woken,
+            patient: false,
             steps: 0,
             next: None,
             previous: None,

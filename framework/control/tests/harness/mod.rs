@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod zoo;
+
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -19,12 +21,14 @@ use waylay_schedule::RunParameters;
 pub(crate) const BOTH: [Switching; 2] = [Switching::Baton, Switching::Carrier];
 
 /// No run of a test program takes longer than this; one that does hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A built program.
 pub(crate) struct Program {
     path: PathBuf,
     arguments: Vec<String>,
+    /// Loaded before the library.
+    before: Option<PathBuf>,
 }
 
 /// What became of one run.
@@ -80,12 +84,15 @@ impl Program {
     /// Compiles `tests/programs/<file>` with a compiler and options of the caller's.
     pub(crate) fn build_with(name: &str, options: &[&str], file: &str) -> Program {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(file);
-        let text = std::fs::read(&source).expect("the program is there");
+        let mut text = std::fs::read(&source).expect("the program is there");
+        for header in ["check.h", "zoo.h"] {
+            text.extend(std::fs::read(source.with_file_name(header)).expect("the header is there"));
+        }
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let made = [&text[..], name.as_bytes(), options.join(" ").as_bytes()].concat();
         let path = directory.join(format!("{file}.{:016x}", fingerprint(&made)));
         if path.exists() {
-            return Program { path, arguments: Vec::new() };
+            return Program { path, arguments: Vec::new(), before: None };
         }
         // Several tests may build one program at once: each into a file of its own, then in place at a stroke.
         static BUILDS: AtomicU32 = AtomicU32::new(0);
@@ -95,12 +102,12 @@ impl Program {
         let built = built.expect("a compiler is installed");
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         std::fs::rename(&fresh, &path).expect("a name in the same directory");
-        Program { path, arguments: Vec::new() }
+        Program { path, arguments: Vec::new(), before: None }
     }
 
     /// A program that was built elsewhere.
     pub(crate) fn at(path: PathBuf) -> Program {
-        Program { path, arguments: Vec::new() }
+        Program { path, arguments: Vec::new(), before: None }
     }
 
     /// The file.
@@ -110,7 +117,14 @@ impl Program {
 
     /// The same program with other arguments.
     pub(crate) fn with(&self, arguments: &[&str]) -> Program {
-        Program { path: self.path.clone(), arguments: arguments.iter().map(|&a| a.to_owned()).collect() }
+        let arguments = arguments.iter().map(|&a| a.to_owned()).collect();
+        Program { path: self.path.clone(), arguments, before: self.before.clone() }
+    }
+
+    /// The same program, with another one, built as a library, loaded first of all.
+    pub(crate) fn behind(&self, library: &Program) -> Program {
+        let (path, arguments) = (self.path.clone(), self.arguments.clone());
+        Program { path, arguments, before: Some(library.path.clone()) }
     }
 
     /// Runs the schedule again; `diverged` in the outcome says whether it could be followed.
@@ -124,10 +138,17 @@ impl Program {
         let mut command = Command::new(&self.path);
         command
             .args(&self.arguments)
-            .env("LD_PRELOAD", library())
+            .env("LD_PRELOAD", self.preloaded())
             .env(REGION_VARIABLE, region.descriptor().expect("our own region").to_string())
             .stdin(Stdio::null());
         command
+    }
+
+    fn preloaded(&self) -> String {
+        match &self.before {
+            Some(before) => format!("{}:{}", before.display(), library().display()),
+            None => library().display().to_string(),
+        }
     }
 
     /// One run in a process of its own.

@@ -6,8 +6,10 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static sem_t done;
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER, held = PTHREAD_MUTEX_INITIALIZER;
@@ -54,8 +56,64 @@ static void sits(union sigval unused) {
     pthread_mutex_unlock(&held);
 }
 
+// A futex without libc: nobody sees the call.
+static int word;
+static long inline_futex(int operation, int value) {
+    long result;
+    register long timeout __asm__("r10") = 0;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(202L), "D"(&word), "S"((long)operation), "d"((long)value), "r"(timeout)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static void *waits_inline(void *unused) {
+    while (!__atomic_load_n(&word, __ATOMIC_SEQ_CST)) inline_futex(0, 0);
+    return unused;
+}
+
+static void *wakes_inline(void *unused) {
+    for (int i = 0; i < 3; i++) sched_yield();
+    __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
+    inline_futex(1, 1);
+    return unused;
+}
+
+// A stream over a pipe: libc reads inside a function that is not under control.
+static FILE *from, *to;
+static void *reads_stream(void *unused) {
+    char line[20];
+    CHECK(fgets(line, sizeof line, from) && !strcmp(line, "hello\n"));
+    return unused;
+}
+
+static void *writes_stream(void *unused) {
+    for (int i = 0; i < 3; i++) sched_yield();
+    CHECK(fputs("hello\n", to) >= 0 && fflush(to) == 0);
+    return unused;
+}
+
+static void two(void *(*first)(void *), void *(*second)(void *)) {
+    pthread_t a, b;
+    CHECK(pthread_create(&a, 0, first, 0) == 0 && pthread_create(&b, 0, second, 0) == 0);
+    CHECK(pthread_join(a, 0) == 0 && pthread_join(b, 0) == 0);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
+    if (!strcmp(argv[1], "inline")) {
+        two(waits_inline, wakes_inline);
+        return 0;
+    }
+    if (!strcmp(argv[1], "stream")) {
+        int ends[2];
+        CHECK(pipe(ends) == 0);
+        from = fdopen(ends[0], "r");
+        to = fdopen(ends[1], "w");
+        two(reads_stream, writes_stream);
+        return 0;
+    }
     sem_init(&done, 0, 0);
     pthread_t thread;
     if (!strcmp(argv[1], "semaphore")) {

@@ -1,15 +1,12 @@
-// Known bugs and their correct twins: zoo NAME [fixed]. Exits 1 when the bug shows, or deadlocks; 0 otherwise.
-// Everything racy is cut by calls that are steps, so that no instrumentation is needed.
-#define _GNU_SOURCE
+// Known bugs in C and their correct twins. Everything racy is cut by calls that are steps, so that no instrumentation is
+// needed.
+#include "zoo.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-static int fixed, bug;
 static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER, c = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
 
@@ -367,19 +364,30 @@ static void *consumes(void *u) {
 }
 static void overrun(void) { TOGETHER(produces, produces, consumes); }
 
+// As the program was loaded.
+static void reset(void) {
+    a = b = c = forks[0] = forks[1] = forks[2] = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    ready = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    shared = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+    once = (pthread_once_t)PTHREAD_ONCE_INIT;
+    object = 0;
+    published = 0;
+    instance.complete = 0;
+    head = 0;
+    memset(nodes, 0, sizeof nodes);
+    balance = 10;
+    alive = 1;
+    version = 0;
+    flag = written = inside = initialisations = items = queued = 0;
+}
+
 int main(int argc, char **argv) {
-    static const struct { const char *name; void (*run)(void); } zoo[] = {
+    static const struct animal zoo[] = {
         {"order", order}, {"atomicity", atomicity}, {"two_locks", two_locks}, {"three_locks", three_locks},
         {"lost_wake_up", lost_wake_up}, {"missed_signal", missed_signal}, {"aba", aba},
         {"double_checked", double_checked}, {"philosophers", philosophers}, {"writer_starves", writer_starves},
         {"barrier_misuse", barrier_misuse}, {"semaphore_misuse", semaphore_misuse}, {"once_misuse", once_misuse},
         {"no_loop", no_loop}, {"use_after_join", use_after_join}, {"overrun", overrun},
     };
-    fixed = argc > 2;
-    for (unsigned i = 0; i < sizeof zoo / sizeof *zoo; i++)
-        if (argc > 1 && !strcmp(argv[1], zoo[i].name)) {
-            zoo[i].run();
-            return bug;
-        }
-    return 2;
+    return visit(zoo, sizeof zoo / sizeof *zoo, reset, argc, argv);
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test file is a crate of its own and uses its part
 
+pub(crate) mod real;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -4,7 +4,8 @@
 //! each line is CPU time and wall time of that process, so a loaded machine only spoils the wall time. For a profiler,
 //! one line alone: `… --bench strict -- one carrier pct:depth=1 locks 200 2`; or only whole programs: `… -- whole`.
 
-#[path = "../tests/harness/mod.rs"]
+mod comparison;
+#[path = "../../tests/harness/mod.rs"]
 mod harness;
 
 use std::ffi::{CString, c_void};
@@ -24,6 +25,8 @@ fn main() {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["host", body, runs, threads] => host(body, parse(runs), parse(threads)),
         ["locks", count] => locks(parse(count)),
+        ["free", runs] => comparison::free(parse(runs)),
+        ["shuttle", scheduler, runs] => comparison::shuttle(scheduler, parse(runs)),
         ["whole"] => whole_programs(),
         ["one", switching, strategy, body, runs, threads] => {
             let switching = if *switching == "baton" { Switching::Baton } else { Switching::Carrier };
@@ -40,12 +43,12 @@ fn parse<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
 
 /// Both clocks, in seconds.
 #[derive(Clone, Copy)]
-struct Times {
-    cpu: f64,
-    wall: f64,
+pub(crate) struct Times {
+    pub(crate) cpu: f64,
+    pub(crate) wall: f64,
 }
 
-fn measure(work: impl FnOnce()) -> Times {
+pub(crate) fn measure(work: impl FnOnce()) -> Times {
     let (cpu, wall) = (cpu_seconds(), Instant::now());
     work();
     Times { cpu: cpu_seconds() - cpu, wall: wall.elapsed().as_secs_f64() }
@@ -115,8 +118,11 @@ fn run_threads(threads: usize, routine: extern "C" fn(*mut c_void) -> *mut c_voi
     }
 }
 
+/// Rounds of the pair of threads whose schedules are counted.
+pub(crate) const ROUNDS: usize = 5;
+
 /// Two threads, `4 * rounds + 2` lock operations each: about 50 steps for 5 rounds.
-fn schedule_of_two(rounds: usize) {
+pub(crate) fn schedule_of_two(rounds: usize) {
     run_threads(2, two_locks, rounds);
 }
 
@@ -152,7 +158,7 @@ fn host(body: &str, runs: u64, threads: usize) {
             unsafe {
                 assert_eq!(begin(run), 0);
                 match body {
-                    "pair" => schedule_of_two(5),
+                    "pair" => schedule_of_two(ROUNDS),
                     "locks" => run_threads(threads, locks_only, 100_000 / threads),
                     _ => run_threads(threads, yields, 100_000 / threads),
                 }
@@ -219,23 +225,54 @@ fn table() {
     {
         schedules(switching, name, runs);
     }
+    comparisons();
     steps_and_switches();
     thread_counts();
     whole_programs();
     idle();
 }
 
+/// Prints what a schedule of the pair costs; returns the CPU seconds of one.
+fn schedule(what: &str, line: &Line, runs: u64) -> f64 {
+    let each = |total: f64| total / runs as f64;
+    let (cpu, wall) = (each(line.times.cpu), each(line.times.wall));
+    print!("{what:<46} {:>9.2} us {:>9.2} us {:>10.0}/s", cpu * 1e6, wall * 1e6, 1.0 / cpu);
+    if line.steps > 0.0 {
+        print!("   {:.1} steps, {:.1} switches", each(line.steps), each(line.switches));
+    }
+    println!();
+    cpu
+}
+
 fn schedules(switching: Switching, name: &str, runs: u64) {
     for strategy in ["pct:depth=2", "random", "pos", "surw"] {
         let line = in_process(switching, strategy, "pair", runs, 2);
+        schedule(&format!("schedule of 2 threads, {name}, {strategy}"), &line, runs);
+    }
+}
+
+/// The same logic free-running and in shuttle, turn by turn with ours, best of each: ratios of one moment.
+fn comparisons() {
+    const TURNS: usize = 3;
+    let best = |mut measure: Box<dyn FnMut() -> Line>| {
+        let lines = (0..TURNS).map(|_| measure());
+        lines.min_by(|a, b| a.times.cpu.total_cmp(&b.times.cpu)).expect("there are turns")
+    };
+    const FREE: u64 = 20_000;
+    const OTHERS: u64 = 50_000;
+    let free = best(Box::new(|| output_of(start_self(&["free", &FREE.to_string()], None))));
+    let free = schedule("the same, free-running, new threads each time", &free, FREE);
+    for (ours, theirs) in [("pct:depth=2", "pct"), ("random", "random")] {
+        let carrier = best(Box::new(move || in_process(Switching::Carrier, ours, "pair", OTHERS, 2)));
+        let carrier = schedule(&format!("the same, carrier, {ours}"), &carrier, OTHERS);
+        let shuttle =
+            best(Box::new(move || output_of(start_self(&["shuttle", theirs, &OTHERS.to_string()], None))));
+        let shuttle = schedule(&format!("the same, shuttle 0.9, {theirs}"), &shuttle, OTHERS);
         println!(
-            "{:<46} {:>9.2} us {:>9.2} us {:>10.0}/s   {:.1} steps, {:.1} switches",
-            format!("schedule of 2 threads, {name}, {strategy}"),
-            line.times.cpu / runs as f64 * 1e6,
-            line.times.wall / runs as f64 * 1e6,
-            runs as f64 / line.times.cpu,
-            line.steps / runs as f64,
-            line.switches / runs as f64,
+            "{:<46} {:>9.1} x {:>9.1} x",
+            format!("free-running and shuttle take longer by ({ours})"),
+            free / carrier,
+            shuttle / carrier
         );
     }
 }

@@ -1,0 +1,104 @@
+//! Calls that synchronise nothing but are steps all the same: where memory is allocated and freed, where something is
+//! written or a file is used. Races that no lock is near often lie around such a call.
+//!
+//! Calls that libc makes itself do not count: it makes them with its own locks held, and whoever ran into one of those
+//! would wait in the kernel with the token.
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use waylay_schedule::{Event, EventKind, ObjectId};
+
+use super::{point, preempt, runtime};
+use crate::me::{Unmanaged, me};
+
+/// Whether such calls are steps. A byte, because assembly looks at it.
+pub(crate) static ARE_STEPS: AtomicBool = AtomicBool::new(false);
+/// Calls of a run that are steps: a program that makes more is busy with other things, and must not reach the step limit,
+/// which means a livelock, by working.
+const MOST: u32 = 1_000_000;
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// Whether such calls are steps.
+#[inline(always)]
+pub(crate) fn are_steps() -> bool {
+    ARE_STEPS.load(Ordering::Relaxed)
+}
+
+/// They are from now on.
+pub(super) fn make_steps() {
+    ARE_STEPS.store(true, Ordering::Relaxed);
+}
+
+/// Code at `caller` is about to allocate.
+#[inline(always)]
+pub(crate) fn before_allocation(caller: usize) {
+    if are_steps() {
+        step_at(caller, Event::local(EventKind::Allocate));
+    }
+}
+
+/// Code at `caller` is about to free the block at `address`, or has just done so.
+pub(crate) fn at_free(caller: usize, address: usize) {
+    if are_steps() {
+        step_at(caller, Event::new(EventKind::Free, ObjectId(address as u64)));
+    }
+}
+
+/// Code at `caller` is about to make another such call.
+pub(crate) fn before_call(caller: usize) {
+    if are_steps() {
+        step_at(caller, Event::local(EventKind::Call));
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn step_at(caller: usize, event: Event) {
+    let me = me();
+    if me.is_null() || !preempt::holds_no_lock(caller) {
+        return;
+    }
+    if MADE.fetch_add(1, Ordering::Relaxed) == MOST {
+        ARE_STEPS.store(false, Ordering::Relaxed);
+    }
+    let _inside = Unmanaged::enter();
+    // SAFETY: a logical thread that runs program code has the token; every thread has an errno, and such calls leave it
+    // alone when they succeed.
+    unsafe {
+        let errno = *libc::__errno_location();
+        point::step(me, event);
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// Who did something, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Whereabouts {
+    thread: u32,
+    step: u64,
+}
+
+impl Whereabouts {
+    /// Somebody outside the schedule.
+    pub(crate) const UNKNOWN: Whereabouts = Whereabouts { thread: u32::MAX, step: 0 };
+}
+
+impl fmt::Display for Whereabouts {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Whereabouts::UNKNOWN => out.write_str("something outside the schedule"),
+            Whereabouts { thread, step } => write!(out, "thread {thread} (at step {step})"),
+        }
+    }
+}
+
+/// Who makes this call, and when.
+pub(crate) fn whereabouts() -> Whereabouts {
+    let me = me();
+    if me.is_null() {
+        return Whereabouts::UNKNOWN;
+    }
+    // SAFETY: a logical thread that runs program code has the token.
+    unsafe { Whereabouts { thread: (*me).id.0, step: (*runtime()).sched.steps } }
+}
