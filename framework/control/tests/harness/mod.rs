@@ -9,6 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::{
@@ -274,6 +275,9 @@ fn outcome(region: &RegionMap, status: std::process::ExitStatus, stdout: String,
 }
 
 fn wait(mut child: Child, what: &str) -> (std::process::ExitStatus, String, String) {
+    // Read all along: a program that says much would otherwise wait for a reader.
+    let stdout = child.stdout.take().map(read_all);
+    let stderr = child.stderr.take().map(read_all);
     let begun = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().expect("our own child") {
@@ -286,8 +290,16 @@ fn wait(mut child: Child, what: &str) -> (std::process::ExitStatus, String, Stri
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let _ = child.stdout.take().map(|mut pipe| pipe.read_to_end(&mut stdout));
-    let _ = child.stderr.take().map(|mut pipe| pipe.read_to_end(&mut stderr));
-    (status, String::from_utf8_lossy(&stdout).into_owned(), String::from_utf8_lossy(&stderr).into_owned())
+    let text = |reader: Option<JoinHandle<String>>| {
+        reader.map_or_else(String::new, |it| it.join().expect("a reader"))
+    };
+    (status, text(stdout), text(stderr))
+}
+
+fn read_all(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
 }
