@@ -34,7 +34,7 @@ fn told_apart(file: &str, runs: u64, strategy: &str) {
         let program = build(&place, file, fixed);
         let runs = runs.to_string();
         let options =
-            ["explore", "--json", "--quiet", "--seed", "7", "--level", "memory", "--strategy", strategy];
+            ["explore", "--json", "--quiet", "--seed", "8", "--level", "memory", "--strategy", strategy];
         let ran =
             place.waylay(&[&options[..], &["--stop-on-first", "--runs", &runs, "--", &program]].concat());
         let summary: Value =
@@ -60,19 +60,19 @@ fn locks_made_of_loads_and_stores() {
 fn a_torn_read_and_a_count_that_reaches_zero_twice() {
     told_apart("seqlock.c", 300, "pct");
     told_apart("refcount.c", 100, "pct");
-    told_apart("shared.rs", 400, "pct");
+    told_apart("shared.rs", 800, "pct");
 }
 
 #[test]
 fn stacks_deques_and_queues() {
-    told_apart("treiber.cpp", 300, "pct");
+    told_apart("treiber.cpp", 1000, "pct");
     told_apart("deque.cpp", 100, "pct");
-    told_apart("queue.rs", 400, "pct");
+    told_apart("queue.rs", 800, "pct");
 }
 
 #[test]
 fn published_too_early_protected_too_late_or_not_at_all() {
     told_apart("once.cpp", 200, "pct");
     told_apart("hazard.cpp", 200, "pct");
-    told_apart("racy.rs", 400, "pct");
+    told_apart("racy.rs", 800, "pct");
 }
