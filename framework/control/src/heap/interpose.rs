@@ -4,6 +4,7 @@
 
 use super::accounting;
 use super::next;
+#[cfg(target_arch = "x86_64")]
 use super::strict;
 use super::tag;
 use super::thread;
@@ -23,43 +24,59 @@ fn passes(size: usize) -> bool {
     unsafe { thread::current() }.spend(size)
 }
 
-/// Defines exported functions that go on in another one with one argument more: the address they return to, which
-/// says whose code made the call.
-macro_rules! with_caller {
-    ($($name:ident($($argument:ident),+) $register:literal => $function:ident;)+) => {$(
+/// Defines exported functions that go on in one of two: the plain one, or under control one that gets an argument more,
+/// the address to return to, which says whose code made the call. Outside strict mode that is a comparison and a jump.
+macro_rules! in_two_ways {
+    ($($name:ident($($argument:ident: $kind:ty),+) $(-> $result:ty)?, $register:literal => $plain:ident, $controlled:ident;)+) => {$(
         #[cfg(target_arch = "x86_64")]
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name($($argument: usize),+) -> *mut c_void {
-            core::arch::naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {function}", function = sym $function)
+        unsafe extern "C" fn $name($($argument: $kind),+) $(-> $result)? {
+            core::arch::naked_asm!(
+                "cmp byte ptr [rip + {controlled}], 0",
+                "jne 2f",
+                "jmp {plain}",
+                "2:",
+                concat!("mov ", $register, ", [rsp]"),
+                "jmp {under_control}",
+                controlled = sym strict::CONTROLLED,
+                plain = sym $plain,
+                under_control = sym under_control::$controlled,
+            )
         }
 
         #[cfg(not(target_arch = "x86_64"))]
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name($($argument: usize),+) -> *mut c_void {
+        unsafe extern "C" fn $name($($argument: $kind),+) $(-> $result)? {
             // SAFETY: the caller's.
-            unsafe { $function($($argument as _,)+ 0) }
+            unsafe { $plain($($argument),+) }
         }
     )+};
 }
 
-with_caller! {
-    malloc(size) "rsi" => malloc_for;
-    calloc(count, size) "rdx" => calloc_for;
-    realloc(pointer, size) "rdx" => realloc_for;
-    reallocarray(pointer, count, size) "rcx" => reallocarray_for;
-    free(pointer) "rsi" => free_for;
+in_two_ways! {
+    malloc(size: usize) -> *mut c_void, "rsi" => plain_malloc, malloc;
+    calloc(count: usize, size: usize) -> *mut c_void, "rdx" => plain_calloc, calloc;
+    realloc(pointer: *mut c_void, size: usize) -> *mut c_void, "rdx" => plain_realloc, realloc;
+    reallocarray(pointer: *mut c_void, count: usize, size: usize) -> *mut c_void, "rcx"
+        => plain_reallocarray, reallocarray;
+    free(pointer: *mut c_void), "rsi" => plain_free, free;
 }
 
-unsafe extern "C" fn malloc_for(size: usize, caller: usize) -> *mut c_void {
-    strict::before_allocation(caller);
+unsafe extern "C" fn plain_malloc(size: usize) -> *mut c_void {
     // SAFETY: the caller's; this is what it called.
-    let next = move || unsafe { next::malloc(size) };
-    if passes(size) { next() } else { accounting::allocate(size, next) }
+    unsafe { if passes(size) { next::malloc(size) } else { malloc_sampled(size) } }
 }
 
-unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mut c_void {
-    strict::before_allocation(caller);
+/// Apart, so that the usual way through `malloc` needs no frame.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn malloc_sampled(size: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    accounting::allocate(size, move || unsafe { next::malloc(size) })
+}
+
+unsafe extern "C" fn plain_calloc(count: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller's.
     let next = move || unsafe { next::calloc(count, size) };
     match count.checked_mul(size) {
@@ -68,20 +85,35 @@ unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mu
     }
 }
 
-unsafe extern "C" fn free_for(pointer: *mut c_void, caller: usize) -> *mut c_void {
-    if WIPED.may_hold(pointer.addr()) {
-        accounting::forget(pointer);
-    }
+unsafe extern "C" fn plain_free(pointer: *mut c_void) {
     // SAFETY: the caller's.
-    unsafe { strict::free(pointer, caller) };
-    // Nobody looks at it; all functions of the family are exported with one type.
-    std::ptr::null_mut()
+    unsafe { if WIPED.may_hold(pointer.addr()) { free_sampled(pointer) } else { next::free(pointer) } }
 }
 
-unsafe extern "C" fn realloc_for(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-    strict::before_allocation(caller);
+/// Apart, as [`malloc_sampled`].
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn free_sampled(pointer: *mut c_void) {
+    accounting::forget(pointer);
     // SAFETY: the caller's.
-    let next = move || unsafe { strict::realloc(pointer, size) };
+    unsafe { next::free(pointer) }
+}
+
+unsafe extern "C" fn plain_realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    account_for_realloc(pointer, size, move || unsafe { next::realloc(pointer, size) })
+}
+
+unsafe extern "C" fn plain_reallocarray(pointer: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    match bytes_of(count, size) {
+        // SAFETY: the caller's.
+        Some(bytes) => unsafe { plain_realloc(pointer, bytes) },
+        None => std::ptr::null_mut(),
+    }
+}
+
+#[inline(always)]
+fn account_for_realloc(pointer: *mut c_void, size: usize, next: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if !WIPED.may_hold(pointer.addr()) && passes(size) {
         next()
     } else {
@@ -89,19 +121,57 @@ unsafe extern "C" fn realloc_for(pointer: *mut c_void, size: usize, caller: usiz
     }
 }
 
-unsafe extern "C" fn reallocarray_for(
-    pointer: *mut c_void,
-    count: usize,
-    size: usize,
-    caller: usize,
-) -> *mut c_void {
-    match count.checked_mul(size) {
+/// The length of an array; an error number says that there is no such length.
+fn bytes_of(count: usize, size: usize) -> Option<usize> {
+    let bytes = count.checked_mul(size);
+    if bytes.is_none() {
+        // SAFETY: the error number of this thread.
+        unsafe { *libc::__errno_location() = libc::ENOMEM };
+    }
+    bytes
+}
+
+/// The same in strict mode, where these calls are steps of code at `caller`.
+#[cfg(target_arch = "x86_64")]
+mod under_control {
+    use super::*;
+
+    pub(super) unsafe extern "C" fn malloc(size: usize, caller: usize) -> *mut c_void {
+        strict::before_allocation(caller);
         // SAFETY: the caller's.
-        Some(bytes) => unsafe { realloc_for(pointer, bytes, caller) },
-        None => {
-            // SAFETY: the error number of this thread.
-            unsafe { *libc::__errno_location() = libc::ENOMEM };
-            std::ptr::null_mut()
+        unsafe { plain_malloc(size) }
+    }
+
+    pub(super) unsafe extern "C" fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
+        strict::before_allocation(caller);
+        // SAFETY: the caller's.
+        unsafe { plain_calloc(count, size) }
+    }
+
+    pub(super) unsafe extern "C" fn free(pointer: *mut c_void, caller: usize) {
+        if WIPED.may_hold(pointer.addr()) {
+            accounting::forget(pointer);
+        }
+        // SAFETY: the caller's.
+        unsafe { strict::free(pointer, caller) }
+    }
+
+    pub(super) unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+        strict::before_allocation(caller);
+        // SAFETY: the caller's.
+        account_for_realloc(pointer, size, move || unsafe { strict::realloc(pointer, size) })
+    }
+
+    pub(super) unsafe extern "C" fn reallocarray(
+        pointer: *mut c_void,
+        count: usize,
+        size: usize,
+        caller: usize,
+    ) -> *mut c_void {
+        match bytes_of(count, size) {
+            // SAFETY: the caller's.
+            Some(bytes) => unsafe { realloc(pointer, bytes, caller) },
+            None => std::ptr::null_mut(),
         }
     }
 }

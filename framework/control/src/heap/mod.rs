@@ -41,7 +41,9 @@ mod quarantine;
 mod sampler;
 mod settings;
 mod stack;
-mod strict;
+#[cfg(target_arch = "x86_64")]
+#[cfg_attr(test, allow(dead_code, reason = "unit tests do not interpose anything"))]
+pub(crate) mod strict;
 pub(crate) mod tag;
 mod thread;
 mod wiped;

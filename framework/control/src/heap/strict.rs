@@ -1,16 +1,22 @@
 //! What strict mode adds to allocating and freeing: steps, and the guard. Nothing at all elsewhere.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::next;
+use super::{guard, next};
+use crate::runtime::calls;
+
+/// Whether calls go through this file. A byte, because assembly looks at it.
+pub(super) static CONTROLLED: AtomicBool = AtomicBool::new(false);
+
+/// From now on allocating and freeing may be steps, and freed blocks may be kept back.
+pub(crate) fn take_control() {
+    CONTROLLED.store(true, Ordering::Relaxed);
+}
 
 /// Code at `caller` is about to allocate.
-#[inline(always)]
 pub(super) fn before_allocation(caller: usize) {
-    #[cfg(target_arch = "x86_64")]
-    crate::runtime::calls::before_allocation(caller);
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = caller;
+    calls::before_allocation(caller);
 }
 
 /// Frees a block for code at `caller`. A switch before shows what was looked at for too long, one after it what is
@@ -18,31 +24,15 @@ pub(super) fn before_allocation(caller: usize) {
 ///
 /// # Safety
 /// As for `free`.
-#[inline(always)]
 pub(super) unsafe fn free(pointer: *mut c_void, caller: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if crate::runtime::calls::are_steps() || super::guard::is_on() {
-        // SAFETY: the caller's.
-        return unsafe { free_under_control(pointer, caller) };
-    }
-    let _ = caller;
-    // SAFETY: the caller's.
-    unsafe { next::free(pointer) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[cold]
-#[inline(never)]
-unsafe fn free_under_control(pointer: *mut c_void, caller: usize) {
-    use crate::runtime::calls;
     if pointer.is_null() {
         return;
     }
     calls::at_free(caller, pointer.addr());
     // SAFETY: the caller's.
     unsafe {
-        if super::guard::is_on() {
-            super::guard::free(pointer, calls::whereabouts());
+        if guard::is_on() {
+            guard::free(pointer, calls::whereabouts());
         } else {
             next::free(pointer);
         }
@@ -54,20 +44,18 @@ unsafe fn free_under_control(pointer: *mut c_void, caller: usize) {
 ///
 /// # Safety
 /// As for `realloc`.
-#[inline(always)]
 pub(super) unsafe fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
-    #[cfg(target_arch = "x86_64")]
-    if super::guard::is_on()
+    if guard::is_on()
         && !pointer.is_null()
         // SAFETY: the caller's.
-        && let Some(old) = unsafe { super::guard::moves(pointer, size) }
+        && let Some(old) = unsafe { guard::moves(pointer, size) }
     {
         // SAFETY: the new block is longer than the old one, which the caller gives up.
         unsafe {
             let block = next::malloc(size);
             if !block.is_null() {
                 block.cast::<u8>().copy_from_nonoverlapping(pointer.cast(), old);
-                super::guard::free(pointer, crate::runtime::calls::whereabouts());
+                guard::free(pointer, calls::whereabouts());
             }
             return block;
         }

@@ -10,7 +10,7 @@ use waylay_schedule::{
 
 use super::logical::Logical;
 use super::{Runtime, calls, carrier::Carrier, in_process::Series, install, lifecycle, outside, preempt, runtime};
-use crate::heap::guard;
+use crate::heap::{guard, strict};
 use crate::instrument::access;
 use crate::interpose::processors;
 use crate::me::set_me;
@@ -44,6 +44,9 @@ pub(crate) unsafe fn begin(region: RegionMap) {
         access::begin_run();
         preempt::start(settings.preempt_ms);
         outside::set_running(true);
+        if settings.calls != 0 || settings.guard != 0 {
+            strict::take_control();
+        }
         if settings.calls != 0 {
             calls::make_steps();
         }
