@@ -170,9 +170,11 @@ unsafe extern "C" {
 const DEADLOCKED: c_int = 86 << 8;
 
 fn repeat(animal: Animal, runs: u64) -> i32 {
+    // SAFETY: the name is a C string that lives through the call.
     let find = |name: &str| unsafe { dlsym(std::ptr::null_mut(), CString::new(name).unwrap().as_ptr()) };
     let (begin, end) = (find("waylay_control_begin_run"), find("waylay_control_end_run"));
     assert!(!begin.is_null() && !end.is_null());
+    // SAFETY: both symbols were found, and the library defines them with these types.
     let (begin_run, end_run) = unsafe {
         (
             std::mem::transmute::<*mut c_void, extern "C" fn(u64) -> i32>(begin),
@@ -180,13 +182,16 @@ fn repeat(animal: Animal, runs: u64) -> i32 {
         )
     };
     // Readable and writable, shared and anonymous.
+    // SAFETY: a fresh page of zeros, which are valid counters; it stays mapped to the end.
     let tally = unsafe { &*mmap(std::ptr::null_mut(), 4096, 3, 0x21, -1, 0).cast::<Tally>() };
     while tally.next.load(SeqCst) < runs {
+        // SAFETY: this process has one thread.
         let child = unsafe { fork() };
         if child == 0 {
             loop {
                 let number = tally.next.load(SeqCst);
                 if number >= runs {
+                    // SAFETY: takes no pointer; the child leaves without the parent's clean-up.
                     unsafe { _exit(0) };
                 }
                 tally.next.store(number + 1, SeqCst);
@@ -200,6 +205,7 @@ fn repeat(animal: Animal, runs: u64) -> i32 {
             }
         }
         let mut status = 0;
+        // SAFETY: the kernel writes the status that is passed.
         assert_eq!(unsafe { waitpid(child, &mut status, 0) }, child);
         match status {
             0 => break,
