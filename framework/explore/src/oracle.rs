@@ -77,7 +77,7 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
         // A process that waits uses next to nothing; one that computes may have to share a busy machine with many.
         let busy = hang.cpu * 20 > hang.limit;
         let kind = if busy { Kind::Livelock } else { Kind::Deadlock };
-        let how = if busy { "computes without a step" } else { "waits for something outside the schedule" };
+        let how = if busy { "is still computing" } else { "waits for something outside the schedule" };
         let what = format!("no end within {:?}, after {} steps: it {how}", hang.limit, run.steps);
         return Some(failed(kind, what, None, "hang"));
     }
