@@ -14,7 +14,8 @@ use waylay_randomizer::report::Ending;
 use waylay_randomizer::statistics::Progress as Numbers;
 
 use super::scenario::Progress;
-use super::supervisor::{Session, Supervisor};
+use super::session::Session;
+use super::supervisor::Supervisor;
 use crate::failure::RandomizerTrace;
 use crate::randomizer::{Quiet, RandomizerProcess, RandomizerTask, Tally};
 use crate::store::RandomizerRecord;

@@ -1,49 +1,28 @@
 //! What was seen becomes a finding: stacks are taken and named, the kind is decided, the signature computed.
 
-use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use jiff::Timestamp;
 use waylay_dist::Seed;
-use waylay_evidence::classify::{self, Certainty, HangKind, Observation, Role, ThreadSample};
-use waylay_evidence::signature::{self, Signature as EvidenceSignature};
+use waylay_evidence::signature::Signature as EvidenceSignature;
 use waylay_evidence::{
     CaptureOptions, CodeAddress, CrashContext, Frame, MemoryMap, MemoryMapError, ProcessId, SchedulerState,
     StackEnd, Symbolizer, ThreadId, ThreadStack, Wait, capture, render,
 };
+use waylay_page::HostPhase;
 use waylay_page::record::{Received, Sort};
-use waylay_page::{Clock, HostPhase, Layout, TestPhase, Ticks, WorkerState};
 
-use super::hang;
 use super::leaks::LeakSeen;
-use super::scenario::{Assignment, Progress};
+use super::scene::Scene;
 use super::strict::Verdict;
-use super::supervisor::Session;
-use crate::failure::{Finding, Kind, Occurrence, PotView, RandomizerTrace, Signature};
-use crate::host::{HostLog, Overdue};
-use crate::report::{count, span};
+use crate::failure::{Finding, Kind, Occurrence, Signature};
+use crate::host::HostLog;
+use crate::report::count;
 use crate::store::{Keep, Shelved};
 use crate::sys;
 
-/// Time between the two samples of a hang: long enough for processor time to show, short enough to report in time.
-const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
-/// In a pot, an iteration that takes this long may belong to a hang of another test.
-const STANDS: Duration = Duration::from_millis(250);
 /// A fault this near to the stack pointer is a stack overflow: no frame of real code skips more at once.
 const OVERFLOW_DISTANCE: u64 = 1 << 20;
-
-/// Where something went wrong.
-pub(crate) struct Scene<'a> {
-    pid: u32,
-    layout: &'a Layout,
-    assignment: &'a Assignment,
-    progress: &'a Progress,
-    clock: Clock,
-    log: &'a HostLog,
-    randomizer: Option<RandomizerTrace>,
-}
 
 /// A finding that is not recorded yet.
 pub(crate) struct Draft {
@@ -58,142 +37,11 @@ pub(crate) struct Draft {
     pub(crate) shelved: Option<Shelved>,
 }
 
-/// Whether a hang was decided at once.
-pub(crate) struct Decision {
-    pub(crate) certain: bool,
-}
-
 /// Takes evidence. Holds the names that were looked up before.
 pub(crate) struct Investigator {
     symbolizer: Symbolizer,
     /// Where the code of the last host was: its failures can be named even when it is gone.
     last_map: Option<(ProcessId, MemoryMap)>,
-}
-
-impl<'a> Scene<'a> {
-    pub(crate) fn of(
-        session: &'a Session,
-        progress: &'a Progress,
-        clock: Clock,
-        log: &'a HostLog,
-    ) -> Scene<'a> {
-        Scene {
-            pid: session.host.pid(),
-            layout: session.host.layout(),
-            assignment: &session.assignment,
-            progress,
-            clock,
-            log,
-            randomizer: session.randomizer.as_ref().map(|randomizer| randomizer.trace()),
-        }
-    }
-
-    fn process(&self) -> ProcessId {
-        ProcessId(self.pid)
-    }
-
-    fn test_name(&self, test: Option<usize>) -> Option<String> {
-        Some(self.assignment.plans.get(test?)?.name.clone())
-    }
-
-    fn plugin(&self, test: Option<usize>) -> Option<PathBuf> {
-        Some(self.assignment.plugins[self.assignment.plans.get(test?)?.plugin].clone())
-    }
-
-    fn occurrence(&self, test: Option<usize>, worker: Option<u32>, iteration: u64, seed: Seed) -> Occurrence {
-        Occurrence {
-            pot: test.and_then(|test| self.pot(test)),
-            at: Timestamp::now(),
-            scenario: self.progress.name.clone(),
-            worker,
-            iteration,
-            seed,
-            pid: self.pid,
-            randomizer: self.randomizer,
-            workers: self.assignment.views(self.layout, &self.clock),
-        }
-    }
-
-    /// The pot that a test is in, with the numbers of all tests in it.
-    fn pot(&self, test: usize) -> Option<PotView> {
-        self.assignment.plans.get(test)?.contained.as_ref()?;
-        let outermost = self.assignment.outermost(test);
-        let running = Some((self.assignment, self.layout));
-        let record = self.progress.record(Duration::ZERO, &self.clock, running, None);
-        Some(PotView {
-            test: self.test_name(Some(outermost))?,
-            plugin: self.plugin(Some(outermost))?,
-            tests: record.tests.into_iter().filter(|test| test.pot.is_some()).collect(),
-        })
-    }
-
-    /// The test that runs on a worker, contained or not, and the number of its iteration.
-    fn iteration_of_slot(&self, slot: usize) -> (usize, u64) {
-        let (test, iteration) = self.layout.workers[slot].running();
-        let contained = self.assignment.plans.get(test as usize).is_some_and(|plan| plan.contained.is_some());
-        (test as usize, if contained { iteration } else { self.assignment.iteration(slot, self.layout) })
-    }
-
-    /// What happened to a worker slot, as the page shows it.
-    fn occurrence_of_slot(&self, test: Option<usize>, slot: Option<usize>, seed: Seed) -> Occurrence {
-        let worker = slot.and_then(|slot| self.assignment.slots.get(slot)).map(|(_, worker)| *worker);
-        let iteration = slot.map_or(0, |slot| self.iteration_of_slot(slot).1);
-        self.occurrence(test, worker, iteration, seed)
-    }
-
-    fn of_received(&self, received: &Received) -> Occurrence {
-        let slot = received.worker.map(|slot| slot as usize);
-        let worker = slot.and_then(|slot| self.assignment.slots.get(slot)).map(|(_, worker)| *worker);
-        let test = self.test_of_received(received);
-        self.occurrence(test, worker, received.iteration, Seed::new(received.seed))
-    }
-
-    fn test_of_received(&self, received: &Received) -> Option<usize> {
-        received.test.map(|test| test as usize).filter(|test| *test < self.assignment.plans.len())
-    }
-
-    /// Threads of a test, by their kernel number. Tests of one pot share its threads, and those that have been in an
-    /// iteration for a while may wait for each other; the rest get on.
-    fn workers_of(&self, test: usize) -> Vec<ThreadId> {
-        let owner = self.assignment.outermost(test);
-        let now = self.clock.now();
-        let stands = |slot: usize| {
-            let words = &self.layout.workers[slot];
-            let since = now.since(Ticks(words.entered_at.load(Ordering::Relaxed)));
-            self.assignment.plans[test].contained.is_none()
-                || WorkerState::load(&words.state) == WorkerState::Running
-                    && self.clock.duration(since) > STANDS
-        };
-        let slots = self.assignment.slots.iter().enumerate();
-        let mine = slots.filter(|(slot, (other, _))| *other == owner && stands(*slot));
-        mine.map(|(slot, _)| ThreadId(self.layout.workers[slot].tid.load(Ordering::Relaxed))).collect()
-    }
-
-    fn is_pot_worker(&self, thread: &ThreadId) -> bool {
-        let of_pot =
-            |(_, (owner, _)): &(usize, &(usize, u32))| self.assignment.plans[*owner].combiner.is_some();
-        let slots = self.assignment.slots.iter().enumerate().filter(of_pot);
-        slots.into_iter().any(|(slot, _)| self.layout.workers[slot].tid.load(Ordering::Relaxed) == thread.0)
-    }
-
-    fn finished_by_test(&self, test: usize) -> u64 {
-        if self.assignment.plans[test].contained.is_some() {
-            return self.layout.tests[test].runs.load(Ordering::Relaxed);
-        }
-        let mine = self.assignment.slots.iter().enumerate().filter(|(_, (owner, _))| *owner == test);
-        mine.map(|(slot, _)| self.layout.workers[slot].finished.load(Ordering::Relaxed)).sum()
-    }
-
-    fn seed_of_slot(&self, slot: usize, seed: Seed) -> Seed {
-        let Some((_, worker)) = self.assignment.slots.get(slot) else { return seed };
-        let (test, iteration) = self.iteration_of_slot(slot);
-        let Some(plan) = self.assignment.plans.get(test) else { return seed };
-        // A contained test draws the same whichever worker runs it.
-        let stream = if plan.contained.is_some() { 0 } else { *worker };
-        let mut rng = seed.worker(&plan.name, stream);
-        rng.begin(iteration);
-        rng.iteration_seed()
-    }
 }
 
 impl Draft {
@@ -429,90 +277,6 @@ impl Investigator {
         draft
     }
 
-    /// Something is late. Two samples decide what it is.
-    pub(crate) fn hang(
-        &mut self,
-        scene: &Scene<'_>,
-        late: &[Overdue],
-        seed: Seed,
-        grace: Duration,
-    ) -> (Draft, Decision) {
-        let test = hang::test_of(&late[0]);
-        let overdue: Vec<ThreadId> = late
-            .iter()
-            .map(|late| match late {
-                Overdue::Iteration { worker, .. } => {
-                    ThreadId(scene.layout.workers[*worker].tid.load(Ordering::Relaxed))
-                }
-                Overdue::Phase { tid, .. } | Overdue::Loading { tid, .. } => ThreadId(*tid),
-            })
-            .collect();
-        let mut gaps = Vec::new();
-        let progress_before = progress_of(scene, late);
-        let finished_before = scene.finished_by_test(test);
-        let began = Instant::now();
-        let first = self.sample(scene, &mut gaps);
-        std::thread::sleep(BETWEEN_SAMPLES.saturating_sub(began.elapsed()));
-        let interval = began.elapsed();
-        let mut stacks = self.sample(scene, &mut gaps);
-        let roles = |stacks: &[ThreadStack]| -> Vec<ThreadSample> {
-            stacks.iter().map(|stack| ThreadSample::of(stack, role(scene, test, &overdue, stack))).collect()
-        };
-        let (before, after) = (roles(&first), roles(&stacks));
-        let mut verdict = classify::classify(&Observation {
-            first: &before,
-            second: &after,
-            interval,
-            returned: late.iter().all(|late| hang::came_back(late, scene.layout)),
-            iterations_elsewhere: scene.finished_by_test(test).saturating_sub(finished_before),
-            watched: Duration::ZERO,
-            grace,
-        });
-        if progress_of(scene, late) != progress_before && verdict.kind == HangKind::Livelock {
-            verdict.kind = HangKind::Slow;
-            verdict.reason = "the iteration says that it makes progress".to_owned();
-        }
-        stacks.sort_by_key(|stack| tells_less(stack, role(scene, test, &overdue, stack)));
-        let kind = match verdict.kind {
-            HangKind::Deadlock => Kind::Deadlock,
-            HangKind::Livelock => Kind::Livelock,
-            HangKind::Slow => Kind::Slow,
-            HangKind::Starvation => Kind::Starvation,
-        };
-        let name = scene.test_name(Some(test)).unwrap_or_default();
-        let involved: Vec<&ThreadStack> = stacks
-            .iter()
-            .filter(|stack| match kind {
-                // Who holds what does not matter when threads wait for each other; who else computes does not
-                // belong to a hang of one thread.
-                Kind::Deadlock => role(scene, test, &overdue, stack) != Role::Bystander,
-                _ => overdue.contains(&stack.id),
-            })
-            .collect();
-        let signature = named(kind, EvidenceSignature::of_hang(kind.word(), &name, involved));
-        let what = describe_late(late);
-        let slot = late.iter().find_map(|late| match late {
-            Overdue::Iteration { worker, .. } => Some(*worker),
-            Overdue::Phase { .. } | Overdue::Loading { .. } => None,
-        });
-        let iteration_seed = slot.map_or(Seed::new(0), |slot| scene.seed_of_slot(slot, seed));
-        let occurrence = scene.occurrence_of_slot(Some(test), slot, iteration_seed);
-        let mut draft = self.draft(scene, kind, signature, what, Some(test), occurrence, stacks, gaps);
-        draft.finding.reason = Some(verdict.reason);
-        (draft, Decision { certain: verdict.certainty == Certainty::Certain })
-    }
-
-    /// A suspect that came back.
-    pub(crate) fn slow(&self, mut draft: Draft) -> Draft {
-        let name = draft.name().to_owned();
-        let own: Vec<&ThreadStack> = draft.finding.stacks.iter().take(1).collect();
-        draft.finding.signature = named(Kind::Slow, EvidenceSignature::of_hang("slow", &name, own));
-        draft.finding.kind = Kind::Slow;
-        let before = draft.finding.reason.take().unwrap_or_default();
-        draft.finding.reason = Some(format!("it came back in the end; when it was late, {before}"));
-        draft
-    }
-
     /// Something that grows or was left behind.
     pub(crate) fn leak(&mut self, scene: &Scene<'_>, seen: LeakSeen) -> Draft {
         let mut gaps = Vec::new();
@@ -540,7 +304,7 @@ impl Investigator {
         draft
     }
 
-    fn sample(&mut self, scene: &Scene<'_>, gaps: &mut Vec<String>) -> Vec<ThreadStack> {
+    pub(super) fn sample(&mut self, scene: &Scene<'_>, gaps: &mut Vec<String>) -> Vec<ThreadStack> {
         match capture(scene.process(), &CaptureOptions::default()) {
             Ok(snapshot) => self.symbolizer.stacks(&snapshot),
             Err(error) => {
@@ -573,7 +337,7 @@ impl Investigator {
     }
 
     #[allow(clippy::too_many_arguments)] // one place that puts a finding together from what the four paths found
-    fn draft(
+    pub(super) fn draft(
         &self,
         scene: &Scene<'_>,
         kind: Kind,
@@ -634,78 +398,6 @@ fn given_stack(name: &str, frames: Vec<Frame>) -> ThreadStack {
         frames,
         omitted: None,
         end: StackEnd::Root,
-    }
-}
-
-fn role(scene: &Scene<'_>, test: usize, overdue: &[ThreadId], stack: &ThreadStack) -> Role {
-    if overdue.contains(&stack.id) {
-        return Role::Overdue;
-    }
-    let is_worker_of = |test: usize| scene.workers_of(test).contains(&stack.id);
-    if is_worker_of(test) {
-        return Role::SameTest;
-    }
-    if let Some(owner) = scene.layout.test_of_thread(stack.id.0) {
-        let of_test = (owner as usize) < scene.assignment.plans.len()
-            && scene.assignment.outermost(owner as usize) == scene.assignment.outermost(test);
-        return if of_test { Role::SameTest } else { Role::Bystander };
-    }
-    let mine = scene.assignment.outermost(test);
-    let others = (0..scene.assignment.plans.len()).filter(|other| scene.assignment.outermost(*other) != mine);
-    let other = others.into_iter().any(is_worker_of) || scene.is_pot_worker(&stack.id);
-    let plugin = &scene.assignment.plugins[scene.assignment.plans[test].plugin];
-    let in_plugin = stack
-        .frames
-        .iter()
-        .any(|frame| frame.module.as_deref().is_some_and(|module| plugin.as_os_str() == module));
-    if !other && in_plugin { Role::SameTest } else { Role::Bystander }
-}
-
-/// Order of stacks in a hang: threads of the test before bystanders, and those that wait for a lock before those that
-/// only wait for other threads to end; among equals, the late one first.
-fn tells_less(stack: &ThreadStack, role: Role) -> (bool, bool, bool) {
-    let waits_for_end = signature::waiting_call(&stack.frames)
-        .is_some_and(|call| ["join", "scope", "park"].iter().any(|word| call.contains(word)));
-    (role == Role::Bystander, waits_for_end, role != Role::Overdue)
-}
-
-fn progress_of(scene: &Scene<'_>, late: &[Overdue]) -> Vec<u64> {
-    let progress = |late: &Overdue| match late {
-        Overdue::Iteration { worker, .. } => scene.layout.workers[*worker].progress.load(Ordering::Relaxed),
-        Overdue::Phase { .. } | Overdue::Loading { .. } => 0,
-    };
-    late.iter().map(progress).collect()
-}
-
-fn describe_late(late: &[Overdue]) -> String {
-    let longest = |since: fn(&Overdue) -> Duration| late.iter().map(since).max().unwrap_or_default();
-    let since = longest(|late| match late {
-        Overdue::Iteration { since, .. } | Overdue::Phase { since, .. } | Overdue::Loading { since, .. } => {
-            *since
-        }
-    });
-    match late[0] {
-        Overdue::Iteration { .. } if late.len() == 1 => {
-            format!("TestMain has not returned for {}", span(since))
-        }
-        Overdue::Iteration { .. } => {
-            format!("TestMain has not returned for {} on {} workers", span(since), late.len())
-        }
-        Overdue::Loading { .. } => {
-            format!("a constructor of the plugin has not returned for {}", span(since))
-        }
-        Overdue::Phase { phase, .. } => {
-            let call = match phase {
-                TestPhase::Creating => "CreateInstance has not returned",
-                TestPhase::Starting => "OnTestStart has not returned",
-                TestPhase::Cancelling => "OnTestCancelled has not returned",
-                TestPhase::Draining => "a worker has not left TestMain after the test was cancelled",
-                TestPhase::Ending => "OnTestEnd has not returned",
-                TestPhase::Destroying => "DestroyInstance has not returned",
-                _ => "a phase has not ended",
-            };
-            format!("{call} for {}", span(since))
-        }
     }
 }
 

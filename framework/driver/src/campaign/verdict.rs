@@ -10,10 +10,12 @@ use waylay_evidence::signature::{Signature as EvidenceSignature, normal_message}
 use waylay_host::plan::SchedulePlan;
 
 use super::CampaignError;
-use super::investigation::{Draft, Scene, named};
+use super::investigation::{Draft, named};
 use super::scenario::Progress;
+use super::scene::Scene;
+use super::session::Session;
 use super::strict::{Examination, FailedSchedule, Verdict};
-use super::supervisor::{Session, Supervisor};
+use super::supervisor::Supervisor;
 use crate::failure::{Kind, Signature};
 use crate::report::{count, plural};
 

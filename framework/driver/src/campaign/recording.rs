@@ -1,0 +1,150 @@
+//! Findings on their way to the disk: kept at once, shelved until they are decided, or put aside until it is known whose
+//! they are.
+
+use std::path::Path;
+
+use waylay_evidence::{CrashContext, DumpLimits, ProcessId};
+
+use super::CampaignError;
+use super::investigation::Draft;
+use super::leaks::LeakSeen;
+use super::scenario::Progress;
+use super::scene::Scene;
+use super::session::Session;
+use super::supervisor::Supervisor;
+use crate::failure::Finding;
+use crate::report::plural;
+use crate::store::Shelved;
+
+/// Why there is no dump.
+pub(super) const GONE: &str = "the process was gone";
+
+/// Something that one of several tests left behind, and nothing tells which.
+pub(crate) struct Unattributed {
+    pub(super) draft: Draft,
+    /// The scenario's tests that ran in that host.
+    pub(super) among: Vec<usize>,
+}
+
+impl Supervisor<'_> {
+    /// Records a finding and, when it is the test's last permitted one, retires the test.
+    pub(super) fn record(
+        &mut self,
+        session: &Session,
+        progress: &mut Progress,
+        draft: Draft,
+    ) -> Result<(), CampaignError> {
+        if session.region.is_some() {
+            return self.record_strict(session, progress, draft);
+        }
+        let Draft { finding, crash, test, alive, shelved } = draft;
+        let mut lost_log = Ok(());
+        self.keep(finding, shelved, |path| {
+            lost_log = Self::keep_randomizer_log(session, path);
+            if alive { dump(session.host.pid(), crash.as_ref(), path) } else { Err(GONE.to_owned()) }
+        })?;
+        if let Err(reason) = lost_log {
+            self.problem(reason);
+        }
+        self.count_failure(session, progress, test);
+        Ok(())
+    }
+
+    /// Counts a failure of a test and retires the test when it is its last permitted one.
+    pub(super) fn count_failure(&mut self, session: &Session, progress: &mut Progress, test: Option<usize>) {
+        if let Some(host_test) = test {
+            let test = &mut progress.tests[session.assignment.tests[host_test]];
+            test.failures += 1;
+            if test.test.max_failures > 0 && test.failures >= test.test.max_failures && test.retired.is_none()
+            {
+                let after = format!("retired after {}", plural(test.failures, "failure"));
+                self.live.note(&format!("{} is {after} (max-failures); the others go on", test.test.name));
+                test.retired = Some(after);
+                session.host.cancel_test(host_test);
+            }
+        }
+    }
+
+    /// Puts a finding on disk and tells about it when it is new.
+    pub(super) fn keep(
+        &mut self,
+        finding: Finding,
+        shelved: Option<Shelved>,
+        dump: impl FnOnce(&Path) -> Result<usize, String>,
+    ) -> Result<(), CampaignError> {
+        self.keep_with(finding, shelved, dump, || {})
+    }
+
+    /// The same, with something to do before anybody is told.
+    pub(super) fn keep_with(
+        &mut self,
+        finding: Finding,
+        shelved: Option<Shelved>,
+        dump: impl FnOnce(&Path) -> Result<usize, String>,
+        before: impl FnOnce(),
+    ) -> Result<(), CampaignError> {
+        let signature = finding.signature.id.clone();
+        let recorded = match shelved {
+            Some(shelved) => self.failures.record_shelved(finding, shelved)?,
+            None => self.failures.record(finding, dump)?,
+        };
+        before();
+        if recorded.new
+            && let Some(entry) =
+                self.failures.entries().into_iter().find(|entry| entry.signature.id == signature)
+        {
+            self.live.failure(entry, &self.failures.folder_of(&signature));
+        }
+        Ok(())
+    }
+
+    /// Puts the evidence of a finding that is not decided yet on disk.
+    pub(super) fn shelve(&mut self, session: &Session, draft: &mut Draft) -> Result<(), CampaignError> {
+        let mut lost_log = Ok(());
+        draft.shelved = self.failures.shelve(&draft.finding, |path| {
+            lost_log = Self::keep_randomizer_log(session, path);
+            dump(session.host.pid(), draft.crash.as_ref(), path)
+        })?;
+        if let Err(reason) = lost_log {
+            self.problem(reason);
+        }
+        Ok(())
+    }
+
+    /// A host that is lost takes its suspects with it: what their evidence says is all that will be known.
+    pub(super) fn record_undecided(
+        &mut self,
+        session: &mut Session,
+        progress: &mut Progress,
+    ) -> Result<(), CampaignError> {
+        for suspect in std::mem::take(&mut session.suspects) {
+            self.record(session, progress, suspect.into_undecided())?;
+        }
+        Ok(())
+    }
+
+    /// Records a leak, or puts it aside until it is known whose it is.
+    pub(super) fn take_leak(
+        &mut self,
+        session: &mut Session,
+        progress: &mut Progress,
+        seen: LeakSeen,
+    ) -> Result<(), CampaignError> {
+        let _quiet = self.quiet(session, progress);
+        let scene = Scene::of(session, progress, self.clock, &self.log);
+        let mut draft = self.investigator.leak(&scene, seen);
+        if draft.test.is_some() {
+            return self.record(session, progress, draft);
+        }
+        self.shelve(session, &mut draft)?;
+        self.unattributed.push(Unattributed { draft, among: session.assignment.tests.clone() });
+        Ok(())
+    }
+}
+
+/// Writes a dump and returns its number of threads.
+fn dump(pid: u32, crash: Option<&CrashContext>, path: &Path) -> Result<usize, String> {
+    waylay_evidence::minidump(ProcessId(pid), path, crash, &DumpLimits::default())
+        .map(|info| info.threads)
+        .map_err(|error| error.to_string())
+}

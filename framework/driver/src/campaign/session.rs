@@ -1,0 +1,482 @@
+//! One host at work: started, attended to until it is gone, and what it says, does and fails to do taken in.
+//!
+//! Attending never waits for the host without a limit; whatever the host does not do in time is done to it.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use waylay_host::event::Event;
+use waylay_page::{Command, HostPhase, TestPhase, Ticks, WorkerState};
+
+use super::CampaignError;
+use super::deadline::Deadline;
+use super::disturbance::Disturbance;
+use super::hang::{self, Suspect, Verdict};
+use super::leaks::LeakWatch;
+use super::scenario::{Assignment, Progress, TestProgress};
+use super::scene::Scene;
+use super::supervisor::Supervisor;
+use crate::host::{HostProcess, HostTask, Overdue, find_overdue};
+use crate::randomizer::RandomizerProcess;
+use crate::report::Tick;
+use crate::sys::{self, ControlRegion};
+
+/// Longest time between two looks at a host. A hang is seen at most this much after its limit.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often counters are written to disk and leaks looked for.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+/// A host that has ended its tests gets this long to end, at least: it waits for us to look at what they left.
+const LEAST_TIME_TO_END: Duration = Duration::from_secs(10);
+
+/// How one host ended.
+pub(super) enum HostEnd {
+    /// In order: everything was cancelled and ended.
+    InOrder,
+    /// It died or was killed; what was left can go on in the next host.
+    Lost,
+    /// Somebody killed it, or the kernel did; that says nothing about what was being loaded.
+    Killed,
+}
+
+/// One host at work.
+pub(crate) struct Session {
+    /// Before the host, so that it is dropped first: the end of a process waits for its tracer.
+    pub(crate) randomizer: Option<RandomizerProcess>,
+    pub(crate) host: HostProcess,
+    pub(crate) assignment: Assignment,
+    pub(super) suspects: Vec<Suspect>,
+    leaks: Option<LeakWatch>,
+    cancelled_at: Option<Instant>,
+    housekept: Instant,
+    /// The plugin that is being loaded, and since when.
+    loading: (u32, Instant),
+    /// What the control library shares, in strict mode.
+    pub(crate) region: Option<ControlRegion>,
+    pub(crate) started: Instant,
+    /// Since when every test is over and only the host itself is not.
+    tests_over: Option<Instant>,
+    /// When a randomizer that did not let go of threads was killed: what was late until then may be so because of it.
+    pub(super) released: Option<Instant>,
+}
+
+impl Supervisor<'_> {
+    pub(super) fn start(&mut self, progress: &mut Progress) -> Result<Session, CampaignError> {
+        let assignment = progress.assign();
+        let task = HostTask {
+            seed: self.campaign.record.seed,
+            plugins: assignment.plugins.clone(),
+            tests: assignment.plans.clone(),
+            keep_when_orphaned: self.options.keep_hung,
+            strict: progress.is_strict(),
+        };
+        let region = match progress.current_strict() {
+            Some(test) => Some(test.prepare().map_err(|error| {
+                CampaignError::Start(format!("cannot make the memory that a strict host shares: {error}"))
+            })?),
+            None => None,
+        };
+        let watched = assignment.tests.iter().any(|index| progress.tests[*index].test.leaks);
+        let sampling = self.options.heap_sampling.filter(|_| watched);
+        let host = self.command.start(task, &self.clock, &self.log, sampling, region.as_ref())?;
+        self.campaign.record.hosts += 1;
+        let of_test = assignment.tests.iter().map(|index| progress.tests[*index].test.leaks).collect();
+        let leaks = watched.then(|| LeakWatch::new(&self.options.leaks, of_test));
+        Ok(Session {
+            randomizer: None,
+            host,
+            assignment,
+            suspects: Vec::new(),
+            leaks,
+            cancelled_at: None,
+            housekept: Instant::now(),
+            loading: (0, Instant::now()),
+            region,
+            started: Instant::now(),
+            tests_over: None,
+            released: None,
+        })
+    }
+
+    /// Attends to one host until it is gone.
+    pub(super) fn attend(
+        &mut self,
+        session: &mut Session,
+        progress: &mut Progress,
+        place: usize,
+        began: Instant,
+        deadline: &mut Deadline,
+    ) -> Result<HostEnd, CampaignError> {
+        loop {
+            if HostPhase::load(&session.host.layout().header.phase) >= HostPhase::Running {
+                deadline.tests_run(Instant::now());
+            }
+            let bell = session.host.layout().header.doorbell.load(Ordering::Acquire);
+            // Asked before the records are read: a record filled before the host died is then always seen.
+            let status = session.host.ended();
+            self.take_events(session, progress);
+            if self.take_failures(session, progress)? {
+                self.record_undecided(session, progress)?;
+                self.kill(session, progress);
+                return Ok(HostEnd::Lost);
+            }
+            if self.take_verdict(session, progress)? {
+                self.kill(session, progress);
+                return Ok(HostEnd::Lost);
+            }
+            if let Some(status) = status {
+                if HostPhase::load(&session.host.layout().header.phase) == HostPhase::Left {
+                    // Nothing that is late keeps a host from ending in order: it all came back.
+                    for suspect in std::mem::take(&mut session.suspects) {
+                        let draft = suspect.into_draft(true, &self.investigator);
+                        self.record(session, progress, draft)?;
+                    }
+                    return Ok(HostEnd::InOrder);
+                }
+                if let Some(randomizer) = &mut session.randomizer {
+                    // Its log is whole then.
+                    randomizer.await_end();
+                }
+                let draft =
+                    self.investigator.vanished(&Scene::of(session, progress, self.clock, &self.log), status);
+                self.record(session, progress, draft)?;
+                self.record_undecided(session, progress)?;
+                if sys::was_killed(status) {
+                    return Ok(HostEnd::Killed);
+                }
+                self.refuse_what_was_loading(session, progress, "died");
+                return Ok(HostEnd::Lost);
+            }
+            self.tend_randomizer(session, progress);
+            self.accompany(session, progress)?;
+            if self.take_hangs(session, progress)? {
+                return Ok(HostEnd::Lost);
+            }
+            if self.ends_too_slowly(session) {
+                self.kill(session, progress);
+                return Ok(HostEnd::Lost);
+            }
+            if session.housekept.elapsed() >= HOUSEKEEPING {
+                session.housekept = Instant::now();
+                self.housekeep(session, progress, place, began)?;
+            }
+            self.tick(session, progress);
+            let over = deadline.is_over(Instant::now()) || sys::interrupted() || self.enough();
+            if over && session.cancelled_at.is_none() {
+                session.cancelled_at = Some(Instant::now());
+                session.host.cancel();
+            }
+            session.host.wait_for_bell(bell, LOOK);
+        }
+    }
+
+    fn take_events(&mut self, session: &mut Session, progress: &mut Progress) {
+        for event in session.host.drain_events() {
+            match event {
+                Event::TestRefused { test, reason } => {
+                    let index = session.assignment.tests[test];
+                    self.refuse(&mut progress.tests[index], &reason);
+                }
+                Event::PluginRefused { plugin, reason } => {
+                    for (host_test, plan) in session.assignment.plans.iter().enumerate() {
+                        if plan.plugin == plugin {
+                            self.refuse(&mut progress.tests[session.assignment.tests[host_test]], &reason);
+                        }
+                    }
+                }
+                Event::Kinds { names } => session.assignment.kinds = names,
+                Event::LeftBehind { .. } => {
+                    if let Some(test) = progress.current_strict() {
+                        test.left_behind += 1;
+                    }
+                }
+                Event::Exhausted { .. } => {
+                    if let Some(test) = progress.current_strict() {
+                        test.exhausted = true;
+                    }
+                }
+                Event::TestStarted { .. } | Event::Described { .. } => {}
+            }
+        }
+    }
+
+    fn refuse(&mut self, test: &mut TestProgress, reason: &str) {
+        test.retired = Some(format!("cannot run: {reason}"));
+        self.problem(format!("{}: test {}: {reason}", test.test.plugin.display(), test.test.name));
+    }
+
+    /// A host that died or hung while it was loading, creating or starting would do so again: that test does not run.
+    fn refuse_what_was_loading(&mut self, session: &Session, progress: &mut Progress, how: &str) {
+        let layout = session.host.layout();
+        let phase = HostPhase::load(&layout.header.phase);
+        for (host_test, plan) in session.assignment.plans.iter().enumerate() {
+            let loading = phase == HostPhase::Loading
+                && plan.plugin == layout.header.loading.load(Ordering::Acquire) as usize;
+            let starting = phase == HostPhase::Starting
+                && matches!(
+                    TestPhase::load(&layout.tests[host_test].phase),
+                    TestPhase::Creating | TestPhase::Starting
+                );
+            // A container is starting while one of its tests is, and can do without it.
+            let inside = |other: usize| {
+                session.assignment.plans[other]
+                    .contained
+                    .as_ref()
+                    .is_some_and(|inside| inside.container == host_test)
+                    && matches!(
+                        TestPhase::load(&layout.tests[other].phase),
+                        TestPhase::Creating | TestPhase::Starting
+                    )
+            };
+            let starting = starting && !session.assignment.contained().any(inside);
+            if loading || starting {
+                let what = if loading { "loading the plugin" } else { "starting the test" };
+                let what = format!("the host {how} while {what}");
+                self.refuse(&mut progress.tests[session.assignment.tests[host_test]], &what);
+            }
+        }
+    }
+
+    /// Looks at the failures that the host handed over. True when the host cannot go on.
+    fn take_failures(
+        &mut self,
+        session: &mut Session,
+        progress: &mut Progress,
+    ) -> Result<bool, CampaignError> {
+        if session.host.layout().pending().next().is_none() {
+            return Ok(false);
+        }
+        let _quiet = self.quiet(session, progress);
+        for pending in session.host.layout().pending() {
+            let received = &pending.failure;
+            let scene = Scene::of(session, progress, self.clock, &self.log);
+            let ends = received.sort.ends_the_host() || session.region.is_some();
+            let draft = if received.sort.ends_the_host() {
+                self.investigator.fatal(&scene, received)
+            } else {
+                self.investigator.reported(&scene, received, |signature| self.failures.keep(signature))
+            };
+            self.record(session, progress, draft)?;
+            if ends {
+                self.refuse_what_was_loading(session, progress, "died");
+                return Ok(true);
+            }
+            if self.enough() {
+                session.host.cancel();
+            }
+            pending.release();
+        }
+        Ok(false)
+    }
+
+    /// Looks for what is late. True when the host was given up.
+    fn take_hangs(&mut self, session: &mut Session, progress: &mut Progress) -> Result<bool, CampaignError> {
+        let layout = session.host.layout();
+        let mut overdue =
+            find_overdue(layout, &session.assignment.limits, session.assignment.slots.len(), &self.clock);
+        overdue.extend(late_loading(&session.host, &session.assignment, &mut session.loading));
+        let mut decided = Vec::new();
+        for verdict in hang::settle(&mut session.suspects, layout, Instant::now()) {
+            match verdict {
+                Verdict::CameBack(suspect) => decided.push((suspect, true)),
+                Verdict::Stuck(suspect) => decided.push((suspect, false)),
+            }
+        }
+        let mut stuck = false;
+        for (suspect, came_back) in decided {
+            let draft = suspect.into_draft(came_back, &self.investigator);
+            self.record(session, progress, draft)?;
+            stuck |= !came_back;
+        }
+        if stuck {
+            self.record_undecided(session, progress)?;
+            self.refuse_what_was_loading(session, progress, "hung");
+            self.give_up(session, progress);
+            return Ok(true);
+        }
+        // Workers of one test that are late together are one hang.
+        let fresh: Vec<Overdue> = overdue
+            .into_iter()
+            .filter(|late| !session.suspects.iter().any(|suspect| suspect.covers(late)))
+            .collect();
+        let Some(first) = fresh.first() else { return Ok(false) };
+        let test = hang::test_of(first);
+        let limit = session.assignment.limits[test].hang;
+        let _quiet = self.quiet(session, progress);
+        if session.released.is_some_and(|at| at.elapsed() < limit) {
+            // Held by a randomizer that did not let go: it gets its time anew.
+            return Ok(false);
+        }
+        let late: Vec<Overdue> = fresh.iter().copied().filter(|late| hang::test_of(late) == test).collect();
+        let scene = Scene::of(session, progress, self.clock, &self.log);
+        let grace =
+            progress.tests[session.assignment.tests[test]].test.hang_timeout.min(self.options.most_grace);
+        let (mut draft, decision) = self.investigator.hang(&scene, &late, self.campaign.record.seed, grace);
+        if decision.certain {
+            self.record(session, progress, draft)?;
+            self.record_undecided(session, progress)?;
+            self.refuse_what_was_loading(session, progress, "hung");
+            self.give_up(session, progress);
+            return Ok(true);
+        }
+        self.live.note(&format!("{}: {} (watching whether it comes back)", draft.name(), draft.finding.what));
+        self.shelve(session, &mut draft)?;
+        session.suspects.push(Suspect::new(draft, late, Instant::now() + grace));
+        Ok(false)
+    }
+
+    /// Whether the host stays although every test is over: then something that belongs to no test keeps it.
+    fn ends_too_slowly(&mut self, session: &mut Session) -> bool {
+        let layout = session.host.layout();
+        let is_over = |test: usize| {
+            matches!(TestPhase::load(&layout.tests[test].phase), TestPhase::Ended | TestPhase::Refused)
+        };
+        if !(0..session.assignment.plans.len()).all(is_over) {
+            return false;
+        }
+        let since = *session.tests_over.get_or_insert_with(Instant::now);
+        let limit = session.assignment.limits.iter().map(|limits| limits.cancel).max().unwrap_or_default();
+        let late = since.elapsed() > limit.max(LEAST_TIME_TO_END);
+        if late {
+            self.problem("a host did not end although all of its tests had: it was killed".to_owned());
+        }
+        late
+    }
+
+    /// Ends a hung host, or leaves it for a debugger.
+    fn give_up(&mut self, session: &mut Session, progress: &mut Progress) {
+        if self.options.keep_hung {
+            self.end_randomizer(session, progress);
+            let pid = session.host.keep();
+            self.kept_hosts.push(pid);
+            self.live.note(&format!("process {pid} is kept: attach with `gdb -p {pid}`"));
+        } else {
+            self.kill(session, progress);
+        }
+    }
+
+    /// Kills a host. Its randomizer ends before: waiting for a traced process is waiting for its tracer.
+    fn kill(&mut self, session: &mut Session, progress: &mut Progress) {
+        self.end_randomizer(session, progress);
+        session.host.kill();
+    }
+
+    fn housekeep(
+        &mut self,
+        session: &mut Session,
+        progress: &mut Progress,
+        place: usize,
+        began: Instant,
+    ) -> Result<(), CampaignError> {
+        let running = Some((&session.assignment, session.host.layout()));
+        let region = session.region.as_ref().map(|region| (region, session.started.elapsed()));
+        self.campaign.record.scenarios[place] =
+            progress.record(began.elapsed(), &self.clock, running, region);
+        self.campaign.record.failures = self.failures.total();
+        self.campaign.record.signatures = self.failures.signatures() as u64;
+        self.live.tests(&self.campaign.record.scenarios[place].tests);
+        self.averages.learn(&self.campaign.record.scenarios[place]);
+        self.averages.save()?;
+        self.failures.flush()?;
+        self.campaign.save()?;
+        if let Some(problem) = self.log.take_problem() {
+            self.problem(format!("{problem}; the host's output is no longer kept"));
+        }
+        if session.cancelled_at.is_none() && session.suspects.is_empty() {
+            let findings = match &mut session.leaks {
+                Some(leaks) => leaks.look(&session.host, &session.assignment),
+                None => Vec::new(),
+            };
+            for finding in findings {
+                self.take_leak(session, progress, finding)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what there is before the first test and what is left after the last, and lets the host go on.
+    fn accompany(&mut self, session: &mut Session, progress: &mut Progress) -> Result<(), CampaignError> {
+        match HostPhase::load(&session.host.layout().header.phase) {
+            HostPhase::Starting if session.host.layout().header.go.load(Ordering::Relaxed) == 0 => {
+                if !Self::may_begin(session) {
+                    return Ok(());
+                }
+                self.investigator.note_code(session.host.pid());
+                let mut blind = false;
+                if let Some(leaks) = &mut session.leaks {
+                    leaks.note_beginning(&session.host);
+                    blind = leaks.is_blind(&session.host);
+                }
+                if blind {
+                    self.problem(
+                        "memory leaks cannot be seen: the control library was not loaded into the host"
+                            .to_owned(),
+                    );
+                }
+                session.host.go();
+            }
+            HostPhase::Ended if Command::load(&session.host.layout().header.command) != Command::Leave => {
+                let left =
+                    session.leaks.as_ref().map_or_else(Vec::new, |leaks| leaks.leftovers(&session.host));
+                for seen in left {
+                    self.take_leak(session, progress, seen)?;
+                }
+                session.host.leave();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, session: &Session, progress: &Progress) {
+        let layout = session.host.layout();
+        let now = self.clock.now();
+        let slowest = session
+            .assignment
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(slot, _)| WorkerState::load(&layout.workers[*slot].state) == WorkerState::Running)
+            .map(|(slot, (test, worker))| {
+                let entered = Ticks(layout.workers[slot].entered_at.load(Ordering::Relaxed));
+                (now.since(entered), test, worker)
+            })
+            .max()
+            .map(|(ticks, test, worker)| {
+                (format!("{}#{worker}", session.assignment.plans[*test].name), self.clock.duration(ticks))
+            })
+            .filter(|(_, time)| *time >= Duration::from_millis(100));
+        let running: u64 =
+            progress.totals(Some((&session.assignment, layout))).iter().map(|totals| totals.iterations).sum();
+        self.live.tick(&Tick {
+            elapsed: self.began.elapsed(),
+            randomizer: progress.disturbance.as_ref().map(Disturbance::record),
+            scenario: progress.name.clone(),
+            strict: progress.is_strict(),
+            iterations: self.earlier_iterations + running,
+            failures: self.failures.total(),
+            signatures: self.failures.signatures(),
+            slowest,
+        });
+    }
+}
+
+/// Whether the plugin that is being loaded takes longer than any of its tests may take to start.
+fn late_loading(
+    host: &HostProcess,
+    assignment: &Assignment,
+    loading: &mut (u32, Instant),
+) -> Option<Overdue> {
+    let header = &host.layout().header;
+    let plugin = header.loading.load(Ordering::Acquire);
+    if HostPhase::load(&header.phase) > HostPhase::Loading {
+        return None;
+    }
+    if loading.0 != plugin {
+        *loading = (plugin, Instant::now());
+    }
+    let since = loading.1.elapsed();
+    let of_plugin = |test: &usize| assignment.plans[*test].plugin == plugin as usize;
+    let tests: Vec<usize> = (0..assignment.plans.len()).filter(of_plugin).collect();
+    let limit = tests.iter().map(|test| assignment.limits[*test].start).max()?;
+    (since > limit).then(|| Overdue::Loading { test: tests[0], plugin, tid: host.pid(), since })
+}
