@@ -3,8 +3,8 @@
 //! A crate of its own because the driver must not link the control library: that one defines `pthread_mutex_lock`
 //! and its like, which would take effect in the driver too.
 //!
-//! - [`region`]: memory shared by both. The driver writes [`Settings`] before a run; the library writes [`Report`],
-//!   the schedule and a text while it runs, so that they survive the death of the process.
+//! - [`region`]: memory shared by both. The driver writes [`settings`] before a run; the library writes its
+//!   [`report`], the schedule and a text while it runs, so that they survive the death of the process.
 //! - [`instrumentation`]: which instructions are steps, for the whole life of a process.
 //! - [`server`]: the messages of the fork server, over a socket.
 //! - [`in_process`]: the functions by which a host repeats runs inside its own process.
@@ -14,18 +14,20 @@
 
 #![cfg(target_os = "linux")]
 
+mod coded;
 pub mod in_process;
 pub mod instrumentation;
 pub mod region;
+pub mod report;
 pub mod server;
+pub mod settings;
 
 pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun};
 pub use instrumentation::{Instrumentation, Level, Site};
-pub use region::{
-    ClockSource, Ending, Note, NoteWriter, RandomSource, Region, RegionError, RegionMap, Report, Settings,
-    Stretch, Switching, Tally, Timeouts,
-};
+pub use region::{Note, NoteWriter, Region, RegionError, RegionMap, Stretch};
+pub use report::{Ending, Report, Tally};
 pub use server::{Reply, Request, ServerError, ServerLink};
+pub use settings::{ClockSource, RandomSource, Settings, Switching, Timeouts};
 
 /// Environment variable with the number of the descriptor of the [`Region`].
 pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";

@@ -3,9 +3,11 @@
 //! The layout is `repr(C)` and versioned; large parts are sparse, so only what a run writes takes memory.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::instrumentation::{Instrumentation, SITES, Site};
+use crate::report::{Ending, Report};
+use crate::settings::Settings;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
@@ -16,8 +18,6 @@ pub const PARAMETERS: usize = 1 << 20;
 pub const TEXT: usize = 1 << 18;
 /// Entries of a schedule, recorded or to be followed.
 pub const STRETCHES: usize = 1 << 24;
-/// Depths that [`Tally`] tells apart; what aims deeper counts as the last.
-pub const DEPTHS: usize = 16;
 /// Sentences of the conversation with the strategy that are kept.
 pub const NOTES: usize = 1 << 21;
 
@@ -43,224 +43,6 @@ pub enum RegionError {
     /// The schedule does not fit.
     #[error("a schedule of {0} switches is too long to follow: at most {STRETCHES}")]
     TooManySwitches(usize),
-}
-
-macro_rules! coded {
-    ($(#[$doc:meta])+ $name:ident { $($(#[$vdoc:meta])+ $variant:ident = $code:literal,)+ }) => {
-        $(#[$doc])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u32)]
-        pub enum $name { $($(#[$vdoc])+ $variant = $code,)+ }
-
-        impl $name {
-            /// The value with this code.
-            pub fn from_code(code: u32) -> Option<Self> {
-                match code { $($code => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-coded! {
-    /// How the library changes threads.
-    Switching {
-        /// It does not: threads run as they would without it.
-        Free = 0,
-        /// All threads are fibers on one kernel thread.
-        Carrier = 1,
-        /// Kernel threads on one processor hand a baton on.
-        Baton = 2,
-    }
-}
-coded! {
-    /// When a wait with a deadline, or a sleep, may end by itself.
-    Timeouts {
-        /// Whenever the strategy chooses so.
-        Choice = 0,
-        /// Only when nothing else can run.
-        Idle = 1,
-    }
-}
-coded! {
-    /// Where the program's clocks get their time from.
-    ClockSource {
-        /// Virtual time: equal runs see equal times.
-        Virtual = 0,
-        /// The real clocks.
-        Real = 1,
-    }
-}
-coded! {
-    /// Where the program's random bytes come from.
-    RandomSource {
-        /// A stream made from the seed.
-        Seeded = 0,
-        /// The kernel.
-        Real = 1,
-    }
-}
-coded! {
-    /// How a run ended, as far as the library knows.
-    Ending {
-        /// It has not: still running, or killed before the library could say more.
-        Unfinished = 0,
-        /// The program exited by itself.
-        Exited = 1,
-        /// No thread could ever run again.
-        Deadlock = 2,
-        /// The step limit was reached.
-        StepLimit = 3,
-        /// The settings could not be carried out.
-        Refused = 4,
-    }
-}
-
-/// What the driver wants of a run. Written before the run begins, constant while it lasts.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// A code of [`Switching`].
-    pub switching: u32,
-    /// A code of [`Timeouts`].
-    pub timeouts: u32,
-    /// A code of [`ClockSource`].
-    pub clock: u32,
-    /// A code of [`RandomSource`].
-    pub random: u32,
-    /// Seed of the campaign.
-    pub seed: u64,
-    /// Number of the run.
-    pub run: u64,
-    /// The run is ended after this many steps; 0: never.
-    pub max_steps: u64,
-    /// 1: `main` runs free, and the host begins runs itself (see [`in_process`](crate::in_process)).
-    pub in_process: u32,
-    /// Milliseconds of processor time between two looks at a thread that computes without a step; 0: it may for ever.
-    pub preempt_ms: u32,
-    /// 1: the conversation with the strategy is kept, for a strategy on the driver's side to learn from.
-    pub listen: u32,
-    /// 1: calls that allocate, free, write or use files are steps too.
-    pub calls: u32,
-    /// 1: freed memory is kept back and filled with a pattern, so that its misuse shows.
-    pub guard: u32,
-    /// 1: the schedule to follow is a list of forced switches, everything else runs without preemption.
-    guided: u32,
-    /// Length of the parameters.
-    parameters: u32,
-    /// 1: a process that would be ended because of a deadlock or at the step limit waits to be killed, so that it can be
-    /// looked at.
-    pub hold: u32,
-    /// 1: it is looked which code sites access memory that threads share, at the memory level.
-    pub profile: u32,
-    /// One more than the number of sites chosen to be steps at the memory level; 0: all are.
-    chosen: u32,
-    /// Stretches of the schedule to follow; 0: the strategy decides.
-    replay: u64,
-}
-
-impl Settings {
-    /// A run under carrier with virtual time and the given seed.
-    pub fn new(switching: Switching, seed: u64, run: u64) -> Settings {
-        Settings {
-            switching: switching as u32,
-            timeouts: Timeouts::Choice as u32,
-            clock: ClockSource::Virtual as u32,
-            random: RandomSource::Seeded as u32,
-            seed,
-            run,
-            max_steps: 10_000_000,
-            in_process: 0,
-            preempt_ms: 4,
-            listen: 0,
-            calls: 0,
-            guard: 0,
-            guided: 0,
-            parameters: 0,
-            hold: 0,
-            profile: 0,
-            chosen: 0,
-            replay: 0,
-        }
-    }
-}
-
-/// What became of a run. Written by the library as the run goes on.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Report {
-    /// A code of [`Ending`].
-    pub ending: AtomicU32,
-    /// Threads that took part, the main thread included.
-    pub threads: AtomicU32,
-    /// Choices made.
-    pub steps: AtomicU64,
-    /// Choices that changed the running thread.
-    pub switches: AtomicU64,
-    /// Stretches recorded.
-    pub stretches: AtomicU64,
-    /// Virtual nanoseconds that passed.
-    pub virtual_ns: AtomicU64,
-    /// One more than the step at which the run left the schedule it was to follow; 0 when it did not.
-    pub diverged: AtomicU64,
-    /// 1 when the record of the schedule is incomplete because it was too long.
-    pub cut: AtomicU32,
-    /// 1 when something outside the library's control took part: equal seeds may differ.
-    pub partly_controlled: AtomicU32,
-    /// A code of [`Switching`]: how threads were switched in fact. Baton stands in for carrier where the machine
-    /// cannot do that; the schedules are the same.
-    pub switching: AtomicU32,
-    /// Sentences of the conversation that were said; more than [`NOTES`] of them are counted and lost.
-    pub notes: AtomicU64,
-    /// Bytes of text.
-    pub text: AtomicU32,
-    /// Calls in which a thread had to leave the scheduler.
-    pub excursions: AtomicU32,
-    /// Bytes of what the process hands over to the next one.
-    pub handed: AtomicU32,
-    /// Code sites found to access memory that threads share; more than fit are counted and lost.
-    pub conflicting: AtomicU32,
-    /// Sites of unmodified code that are steps, and that could not be made steps.
-    pub patched: AtomicU32,
-    /// See `patched`.
-    pub refused: AtomicU32,
-    /// Address and length of the list of instructions that were moved: pairs of where they are and where they were.
-    pub moved: AtomicU64,
-    /// See `moved`.
-    pub moved_count: AtomicU64,
-    /// Plain accesses of runs in which it is looked which are shared: each would be a step if all were.
-    pub accesses: AtomicU64,
-    /// Of all runs in the process.
-    pub tally: Tally,
-}
-
-/// Sums over the runs of one process. Kept while they go on, so that they survive the death of the process.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Tally {
-    /// Runs that began.
-    pub runs: AtomicU64,
-    /// Steps of the runs that ended.
-    pub steps: AtomicU64,
-    /// The most steps of a run that ended.
-    pub longest: AtomicU64,
-    /// The greatest k that a run was planned with.
-    pub reach: AtomicU64,
-    /// Runs that ended and in which something outside the library's control took part.
-    pub partly_controlled: AtomicU64,
-    /// Runs by the depth that they aimed at.
-    pub aimed: [AtomicU64; DEPTHS],
-    /// The most threads of a run that ended.
-    pub threads: AtomicU32,
-    /// Threads that the last run left behind; the process can make no further run then.
-    pub left: AtomicU32,
-}
-
-impl Tally {
-    fn words(&self) -> impl Iterator<Item = &AtomicU64> {
-        [&self.runs, &self.steps, &self.longest, &self.reach, &self.partly_controlled]
-            .into_iter()
-            .chain(&self.aimed)
-    }
 }
 
 /// Consecutive choices that fell on one thread.
@@ -657,6 +439,7 @@ fn system(what: &'static str) -> RegionError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Switching;
 
     #[test]
     fn both_sides_see_one_region() {

@@ -1,0 +1,103 @@
+//! What the library says of a run, and of all runs of a process together.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::coded::coded;
+
+/// Depths that [`Tally`] tells apart; what aims deeper counts as the last.
+pub const DEPTHS: usize = 16;
+
+coded! {
+    /// How a run ended, as far as the library knows.
+    Ending {
+        /// It has not: still running, or killed before the library could say more.
+        Unfinished = 0,
+        /// The program exited by itself.
+        Exited = 1,
+        /// No thread could ever run again.
+        Deadlock = 2,
+        /// The step limit was reached.
+        StepLimit = 3,
+        /// The settings could not be carried out.
+        Refused = 4,
+    }
+}
+
+/// What became of a run. Written by the library as the run goes on.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Report {
+    /// A code of [`Ending`].
+    pub ending: AtomicU32,
+    /// Threads that took part, the main thread included.
+    pub threads: AtomicU32,
+    /// Choices made.
+    pub steps: AtomicU64,
+    /// Choices that changed the running thread.
+    pub switches: AtomicU64,
+    /// Stretches recorded.
+    pub stretches: AtomicU64,
+    /// Virtual nanoseconds that passed.
+    pub virtual_ns: AtomicU64,
+    /// One more than the step at which the run left the schedule it was to follow; 0 when it did not.
+    pub diverged: AtomicU64,
+    /// 1 when the record of the schedule is incomplete because it was too long.
+    pub cut: AtomicU32,
+    /// 1 when something outside the library's control took part: equal seeds may differ.
+    pub partly_controlled: AtomicU32,
+    /// A code of [`Switching`]: how threads were switched in fact. Baton stands in for carrier where the machine
+    /// cannot do that; the schedules are the same.
+    pub switching: AtomicU32,
+    /// Sentences of the conversation that were said; more than [`NOTES`] of them are counted and lost.
+    pub notes: AtomicU64,
+    /// Bytes of text.
+    pub text: AtomicU32,
+    /// Calls in which a thread had to leave the scheduler.
+    pub excursions: AtomicU32,
+    /// Bytes of what the process hands over to the next one.
+    pub handed: AtomicU32,
+    /// Code sites found to access memory that threads share; more than fit are counted and lost.
+    pub conflicting: AtomicU32,
+    /// Sites of unmodified code that are steps, and that could not be made steps.
+    pub patched: AtomicU32,
+    /// See `patched`.
+    pub refused: AtomicU32,
+    /// Address and length of the list of instructions that were moved: pairs of where they are and where they were.
+    pub moved: AtomicU64,
+    /// See `moved`.
+    pub moved_count: AtomicU64,
+    /// Plain accesses of runs in which it is looked which are shared: each would be a step if all were.
+    pub accesses: AtomicU64,
+    /// Of all runs in the process.
+    pub tally: Tally,
+}
+
+/// Sums over the runs of one process. Kept while they go on, so that they survive the death of the process.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Tally {
+    /// Runs that began.
+    pub runs: AtomicU64,
+    /// Steps of the runs that ended.
+    pub steps: AtomicU64,
+    /// The most steps of a run that ended.
+    pub longest: AtomicU64,
+    /// The greatest k that a run was planned with.
+    pub reach: AtomicU64,
+    /// Runs that ended and in which something outside the library's control took part.
+    pub partly_controlled: AtomicU64,
+    /// Runs by the depth that they aimed at.
+    pub aimed: [AtomicU64; DEPTHS],
+    /// The most threads of a run that ended.
+    pub threads: AtomicU32,
+    /// Threads that the last run left behind; the process can make no further run then.
+    pub left: AtomicU32,
+}
+
+impl Tally {
+    pub(crate) fn words(&self) -> impl Iterator<Item = &AtomicU64> {
+        [&self.runs, &self.steps, &self.longest, &self.reach, &self.partly_controlled]
+            .into_iter()
+            .chain(&self.aimed)
+    }
+}

@@ -1,0 +1,110 @@
+//! What the driver wants of a run.
+
+use crate::coded::coded;
+
+coded! {
+    /// How the library changes threads.
+    Switching {
+        /// It does not: threads run as they would without it.
+        Free = 0,
+        /// All threads are fibers on one kernel thread.
+        Carrier = 1,
+        /// Kernel threads on one processor hand a baton on.
+        Baton = 2,
+    }
+}
+coded! {
+    /// When a wait with a deadline, or a sleep, may end by itself.
+    Timeouts {
+        /// Whenever the strategy chooses so.
+        Choice = 0,
+        /// Only when nothing else can run.
+        Idle = 1,
+    }
+}
+coded! {
+    /// Where the program's clocks get their time from.
+    ClockSource {
+        /// Virtual time: equal runs see equal times.
+        Virtual = 0,
+        /// The real clocks.
+        Real = 1,
+    }
+}
+coded! {
+    /// Where the program's random bytes come from.
+    RandomSource {
+        /// A stream made from the seed.
+        Seeded = 0,
+        /// The kernel.
+        Real = 1,
+    }
+}
+/// What the driver wants of a run. Written before the run begins, constant while it lasts.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// A code of [`Switching`].
+    pub switching: u32,
+    /// A code of [`Timeouts`].
+    pub timeouts: u32,
+    /// A code of [`ClockSource`].
+    pub clock: u32,
+    /// A code of [`RandomSource`].
+    pub random: u32,
+    /// Seed of the campaign.
+    pub seed: u64,
+    /// Number of the run.
+    pub run: u64,
+    /// The run is ended after this many steps; 0: never.
+    pub max_steps: u64,
+    /// 1: `main` runs free, and the host begins runs itself (see [`in_process`](crate::in_process)).
+    pub in_process: u32,
+    /// Milliseconds of processor time between two looks at a thread that computes without a step; 0: it may for ever.
+    pub preempt_ms: u32,
+    /// 1: the conversation with the strategy is kept, for a strategy on the driver's side to learn from.
+    pub listen: u32,
+    /// 1: calls that allocate, free, write or use files are steps too.
+    pub calls: u32,
+    /// 1: freed memory is kept back and filled with a pattern, so that its misuse shows.
+    pub guard: u32,
+    /// 1: the schedule to follow is a list of forced switches, everything else runs without preemption.
+    pub(crate) guided: u32,
+    /// Length of the parameters.
+    pub(crate) parameters: u32,
+    /// 1: a process that would be ended because of a deadlock or at the step limit waits to be killed, so that it can be
+    /// looked at.
+    pub hold: u32,
+    /// 1: it is looked which code sites access memory that threads share, at the memory level.
+    pub profile: u32,
+    /// One more than the number of sites chosen to be steps at the memory level; 0: all are.
+    pub(crate) chosen: u32,
+    /// Stretches of the schedule to follow; 0: the strategy decides.
+    pub(crate) replay: u64,
+}
+
+impl Settings {
+    /// A run under carrier with virtual time and the given seed.
+    pub fn new(switching: Switching, seed: u64, run: u64) -> Settings {
+        Settings {
+            switching: switching as u32,
+            timeouts: Timeouts::Choice as u32,
+            clock: ClockSource::Virtual as u32,
+            random: RandomSource::Seeded as u32,
+            seed,
+            run,
+            max_steps: 10_000_000,
+            in_process: 0,
+            preempt_ms: 4,
+            listen: 0,
+            calls: 0,
+            guard: 0,
+            guided: 0,
+            parameters: 0,
+            hold: 0,
+            profile: 0,
+            chosen: 0,
+            replay: 0,
+        }
+    }
+}
