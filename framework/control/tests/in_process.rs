@@ -36,6 +36,12 @@ fn recycled_threads_look_new() {
     repeat("fresh", 300, "random");
 }
 
+/// A tick that comes at the same step of another run does not see a thread that computes without a step.
+#[test]
+fn runs_that_look_alike_are_not_one_that_does_not_end() {
+    repeat("busy", 1000, "random");
+}
+
 #[test]
 fn detached_threads_end_before_the_run_does() {
     repeat("detached", 300, "random");

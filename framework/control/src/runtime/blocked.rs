@@ -21,8 +21,8 @@ const PERIOD: u32 = 100;
 /// Processor time between two looks up to which the process was waiting.
 const WAITED: u64 = 5_000_000;
 
-/// Steps and processor time at the last look, and whether the thread was in a system call then.
-static STEPS: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Moment and processor time of the last look, if the thread was in a system call then.
+static MOMENT: AtomicU64 = AtomicU64::new(u64::MAX);
 static USED: AtomicU64 = AtomicU64::new(0);
 static NAMED: AtomicBool = AtomicBool::new(false);
 
@@ -39,12 +39,12 @@ unsafe extern "C-unwind" fn on_look(_: c_int, _: *mut libc::siginfo_t, context: 
         }
         let me = me();
         if me.is_null() || !is_in_system_call(place_in(context)[0]) {
-            STEPS.store(u64::MAX, Ordering::Relaxed);
+            MOMENT.store(u64::MAX, Ordering::Relaxed);
             return;
         }
-        let (steps, used) = ((*runtime()).sched.steps, processor_time());
-        let last = (STEPS.swap(steps, Ordering::Relaxed), USED.swap(used, Ordering::Relaxed));
-        if last.0 != steps || used - last.1 > WAITED {
+        let (moment, used) = ((*runtime()).moment(), processor_time());
+        let last = (MOMENT.swap(moment, Ordering::Relaxed), USED.swap(used, Ordering::Relaxed));
+        if last.0 != moment || used - last.1 > WAITED {
             return;
         }
         if !NAMED.swap(true, Ordering::Relaxed) {
@@ -53,7 +53,7 @@ unsafe extern "C-unwind" fn on_look(_: c_int, _: *mut libc::siginfo_t, context: 
                 (*me).id.0
             ));
         }
-        STEPS.store(u64::MAX, Ordering::Relaxed);
+        MOMENT.store(u64::MAX, Ordering::Relaxed);
         give_way(me);
     }
 }

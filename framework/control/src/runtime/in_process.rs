@@ -32,6 +32,13 @@ pub(crate) struct Series {
     pub(super) over: bool,
 }
 
+impl Series {
+    /// The run that goes on, or the last one.
+    pub(super) fn index(&self) -> u64 {
+        self.index
+    }
+}
+
 /// Begins a run on the calling thread, which is the main thread of the process's runs.
 ///
 /// # Safety

@@ -88,6 +88,13 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
+    /// A number that changes with every step, also from run to run: two looks that see the same saw the same moment.
+    pub(crate) fn moment(&self) -> u64 {
+        /// More steps than a run has between two looks.
+        const STEPS_BITS: u32 = 40;
+        self.series.index().wrapping_shl(STEPS_BITS).wrapping_add(self.sched.steps)
+    }
+
     /// Whether no more program code runs on this thread.
     pub(crate) fn has_finished(&self, thread: *mut Logical) -> bool {
         // SAFETY: logical threads live as long as their run.

@@ -42,7 +42,7 @@ static UNTOUCHABLE: [Module; RANGES] = [const {
 }; RANGES];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The kernel thread that executes the token's holder, and the steps it had at the last tick.
+/// The kernel thread that executes the token's holder, and the moment of the last tick.
 static HOLDER: AtomicI32 = AtomicI32::new(0);
 static LAST: AtomicU64 = AtomicU64::new(0);
 static STILL: AtomicU32 = AtomicU32::new(0);
@@ -184,8 +184,8 @@ unsafe extern "C-unwind" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: 
             return;
         }
         let in_place = stays_in_place(instruction, stack);
-        let steps = (*runtime()).sched.steps;
-        if LAST.swap(steps, Ordering::Relaxed) != steps {
+        let moment = (*runtime()).moment();
+        if LAST.swap(moment, Ordering::Relaxed) != moment {
             STILL.store(0, Ordering::Relaxed);
             return;
         }

@@ -102,6 +102,20 @@ static void detached(void) {
     }
 }
 
+// Computes for a moment between two steps, at the same place in every run.
+static void *computes(void *unused) {
+    pthread_mutex_lock(&guard);
+    for (volatile int i = 0; i < 100000; i++) {}
+    pthread_mutex_unlock(&guard);
+    return unused;
+}
+
+static void busy(void) {
+    pthread_t a, b;
+    CHECK(pthread_create(&a, 0, computes, 0) == 0 && pthread_create(&b, 0, computes, 0) == 0);
+    CHECK(pthread_join(a, 0) == 0 && pthread_join(b, 0) == 0);
+}
+
 // What a run may leave behind: a thread of a pool that waits for work, one that waits in the kernel, one that never ends.
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static int pipe_ends[2];
@@ -247,7 +261,10 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "deadlock")) return until_deadlock(runs);
     pthread_key_create(&key, destroy);
     pthread_key_create(&plain_key, 0);
-    void (*test)(void) = !strcmp(argv[1], "order") ? order : !strcmp(argv[1], "fresh") ? freshness : detached;
+    void (*test)(void) = !strcmp(argv[1], "order")   ? order
+                         : !strcmp(argv[1], "fresh") ? freshness
+                         : !strcmp(argv[1], "busy")  ? busy
+                                                     : detached;
     int bugs = 0, first = -1;
     uint64_t steps = 0, switches = 0;
     for (int run = 0; run < runs; run++) {
@@ -260,6 +277,7 @@ int main(int argc, char **argv) {
         end_run(bug, &summary);
         CHECK(summary.threads == (test == freshness ? 4 : 3));
         if (test == detached) CHECK(counter == 2);
+        CHECK(!summary.partly_controlled);
         if (bug && first < 0) first = run;
         bugs += bug;
         steps += summary.steps;
