@@ -126,11 +126,12 @@ fn open_files() -> usize {
     fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 
-/// Threads that neither this file nor the SDK started: a thread stays listed for a moment after it was joined.
+/// Threads that neither this file nor the SDK started: a thread stays listed for a moment after it was joined. One whose
+/// name cannot be read any more is gone.
 fn threads() -> usize {
     let names = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-    names.map(name).filter(|name| !name.starts_with(OURS) && !name.starts_with("iteration-")).count()
+    let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).ok();
+    names.filter_map(name).filter(|name| !name.starts_with(OURS) && !name.starts_with("iteration-")).count()
 }
 
 /// Strikes the test in a child and says what became of it. The calling file has a test `child` that calls [`child`].
