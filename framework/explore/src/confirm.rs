@@ -15,7 +15,7 @@ use waylay_schedule::Schedule;
 
 use crate::held::{Held, Stop, hold};
 use crate::observed::{Hang, Observed, to_stretches};
-use crate::oracle::{Expected, Failure, Verdict, judge};
+use crate::oracle::{Expected, Failure, NO_END, Verdict, judge};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::server::{Guide, RunError};
@@ -116,7 +116,7 @@ pub fn confirm(
     let instead = match &seen.verdict {
         Verdict::Failed(again) if again.key == failure.key => None,
         // The schedule ends where the recorded run was killed; whatever holds it up there holds it up here.
-        _ if matches!(seen.held.stop, Stop::Late) && failure.cause == "hang" => None,
+        _ if matches!(seen.held.stop, Stop::Late) && failure.cause == NO_END => None,
         Verdict::Failed(other) => Some(other.what.clone()),
         Verdict::Passed => Some("it ended without a failure".to_owned()),
     };

@@ -27,6 +27,10 @@ impl Default for Expected {
     }
 }
 
+/// The cause of a failure that consists in not ending. Whether the limit of steps or of time was reached first says
+/// something about the machine, not about the program.
+pub const NO_END: &str = "no end";
+
 /// What is wrong with a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -69,7 +73,7 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
         }
         Ending::StepLimit => {
             let what = format!("no end after {} steps", run.steps);
-            return Some(failed(Kind::Livelock, what, None, "step limit"));
+            return Some(failed(Kind::Livelock, what, None, NO_END));
         }
         Ending::Unfinished | Ending::Exited | Ending::Refused => {}
     }
@@ -79,7 +83,7 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
         let kind = if busy { Kind::Livelock } else { Kind::Deadlock };
         let how = if busy { "is still computing" } else { "waits for something outside the schedule" };
         let what = format!("no end within {:?}, after {} steps: it {how}", hang.limit, run.steps);
-        return Some(failed(kind, what, None, "hang"));
+        return Some(failed(kind, what, None, NO_END));
     }
     let stderr = run.stderr_text();
     if let Some(signal) = run.status.signal() {
@@ -285,6 +289,18 @@ mod tests {
         assert_eq!(text, "a plain sum is 3");
         let (_, text) = what(&run(101 << 8, Ending::Exited, panic), &plain).unwrap();
         assert_eq!(text, "exited with status 101: panicked at src/main.rs:3:5: index out of bounds");
+    }
+
+    #[test]
+    fn it_does_not_matter_which_limit_ends_a_run_that_computes_for_ever() {
+        let steps = run(87 << 8, Ending::StepLimit, "");
+        let mut time = run(9, Ending::Unfinished, "");
+        time.hung = Some(Hang { limit: Duration::from_secs(4), cpu: Duration::from_secs(4) });
+        let key = |run: &Observed| match judge(run, &Expected::default()) {
+            Verdict::Failed(failure) => failure.key,
+            Verdict::Passed => panic!("it failed"),
+        };
+        assert_eq!(key(&steps), key(&time));
     }
 
     #[test]

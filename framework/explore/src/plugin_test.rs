@@ -12,7 +12,7 @@ use waylay_evidence::{Symbolizer, ThreadStack};
 use waylay_host::plan::SchedulePlan;
 
 use crate::confirm::{Rerun, rerun};
-use crate::oracle::{Expected, Failure, Verdict};
+use crate::oracle::{Expected, Failure, NO_END, Verdict};
 use crate::program::Program;
 use crate::recording::{self, Conditions, StrictRecord};
 
@@ -105,7 +105,7 @@ fn is_alike(kind: Kind, again: &Failure) -> bool {
     let hung = |kind: Kind| matches!(kind, Kind::Deadlock | Kind::Livelock | Kind::Starvation);
     match again.cause.as_str() {
         // Killed because it was late: whatever held it up there holds it up here.
-        "hang" => hung(kind),
+        NO_END => hung(kind),
         _ => again.kind == kind || broke(kind) && broke(again.kind),
     }
 }
