@@ -174,7 +174,7 @@ impl Investigator {
             let what = last_words(scene.log).unwrap_or_else(|| "std::terminate was called".to_owned());
             (Kind::Crash, "uncaught exception".to_owned(), what)
         } else if sys::is_abort(received.signal) {
-            let what = if message.is_empty() {
+            let what = if message.is_empty() || !aborted_by_libc(frames) {
                 "abort() was called".to_owned()
             } else {
                 format!("aborted: {message}")
@@ -401,12 +401,23 @@ fn given_stack(name: &str, frames: Vec<Frame>) -> ThreadStack {
     }
 }
 
-/// Whether `abort` was called by the C++ runtime, whose inner functions have no names in a stripped library.
-fn aborted_by_cpp_runtime(frames: &[Frame]) -> bool {
+/// The module whose code called `abort`, if that is known.
+fn caller_of_abort(frames: &[Frame]) -> Option<&str> {
     let is_abort = |frame: &Frame| frame.function.as_deref() == Some("abort");
     let caller = frames.iter().skip_while(|frame| !is_abort(frame)).find(|frame| !is_abort(frame));
-    let module = caller.and_then(|frame| frame.module.as_deref()).unwrap_or_default();
+    caller.and_then(|frame| frame.module.as_deref())
+}
+
+/// Whether `abort` was called by the C++ runtime, whose inner functions have no names in a stripped library.
+fn aborted_by_cpp_runtime(frames: &[Frame]) -> bool {
+    let module = caller_of_abort(frames).unwrap_or_default();
     ["libstdc++", "libc++"].iter().any(|runtime| module.contains(runtime))
+}
+
+/// Whether `abort` was called by libc itself, which leaves a message. There is one place for all threads: the message
+/// that is found there when the program called `abort` is another thread's.
+fn aborted_by_libc(frames: &[Frame]) -> bool {
+    caller_of_abort(frames).is_none_or(sys::leaves_a_message)
 }
 
 /// What the C++ runtime printed before it aborted: it is in the pipe, but perhaps not read yet.
@@ -433,4 +444,33 @@ fn terminate_message(log: &str) -> Option<String> {
         }
     }
     (!messages.is_empty()).then(|| messages.join(", or "))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use waylay_evidence::Trust;
+
+    use super::*;
+
+    /// Two tests of one host abort at once, and the message of one of them is there.
+    #[test]
+    fn only_libc_leaves_a_message_when_it_aborts() {
+        let frame = |function: Option<&str>, module: &str| Frame {
+            function: function.map(str::to_owned),
+            function_offset: None,
+            module: Some(module.to_owned()),
+            offset: 1,
+            address: 2,
+            file: None,
+            line: None,
+            inlined: false,
+            trust: Trust::Tables,
+        };
+        let libc = "/lib/x86_64-linux-gnu/libc.so.6";
+        let abort = || vec![frame(Some("raise"), libc), frame(Some("abort"), libc)];
+        let called_by = |module: &str| [abort(), vec![frame(None, module)]].concat();
+        assert!(aborted_by_libc(&called_by(libc)), "free(): invalid pointer");
+        assert!(!aborted_by_libc(&called_by("/plugins/libmine.so")));
+        assert!(aborted_by_libc(&abort()), "nobody knows");
+    }
 }

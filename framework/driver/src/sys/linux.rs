@@ -127,6 +127,11 @@ pub(crate) fn is_abort(signal: u32) -> bool {
     signal == libc::SIGABRT as u32
 }
 
+/// Whether a module that calls `abort` says why, where the host finds it.
+pub(crate) fn leaves_a_message(module: &str) -> bool {
+    module.rsplit('/').next().is_some_and(|file| file.starts_with("libc.so") || file.starts_with("libc-"))
+}
+
 /// `SIGSEGV` and so on.
 pub(crate) fn signal_name(signal: i32) -> String {
     let known = [
