@@ -45,10 +45,10 @@ pub struct Report {
     pub cut: AtomicU32,
     /// 1 when something outside the library's control took part: equal seeds may differ.
     pub partly_controlled: AtomicU32,
-    /// A code of [`Switching`]: how threads were switched in fact. Baton stands in for carrier where the machine
+    /// A code of [`Switching`](crate::Switching): how threads were switched in fact. Baton stands in for carrier where the machine
     /// cannot do that; the schedules are the same.
     pub switching: AtomicU32,
-    /// Sentences of the conversation that were said; more than [`NOTES`] of them are counted and lost.
+    /// Sentences of the conversation that were said; more than [`NOTES`](crate::region::NOTES) of them are counted and lost.
     pub notes: AtomicU64,
     /// Bytes of text.
     pub text: AtomicU32,
