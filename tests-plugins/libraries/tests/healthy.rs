@@ -4,32 +4,10 @@
 mod defaults;
 #[path = "../../../framework/plugin/tests/fake_host/mod.rs"]
 mod fake_host;
+mod life;
 
-use fake_host::Host;
-use std::sync::atomic::Ordering;
-use waylay_abi as abi;
+use life::live;
 use waylay_libraries as _;
-
-/// Runs a whole life with four workers.
-fn live(test: &str, iterations: usize, values: &[(&'static str, &[i64])]) {
-    let host = Host::with(values);
-    let live = host.create(test).unwrap_or_else(|| panic!("{:?}", host.failures()));
-    assert_eq!(live.start(), abi::STATUS_OK);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for _ in 0..iterations {
-                    host.seed.fetch_add(1, Ordering::Relaxed);
-                    assert_eq!(live.main(), abi::STATUS_OK, "{:?}", host.failures());
-                }
-            });
-        }
-    });
-    live.cancel();
-    live.end();
-    drop(live);
-    assert!(host.failures().is_empty());
-}
 
 #[test]
 fn channel() {

@@ -23,6 +23,19 @@ fn test(plugin: &str, name: &str, more: &str) -> String {
     format!("[[scenario.test]]\nplugin = \"{plugin}\"\nname = \"{name}\"\n{more}\n")
 }
 
+/// A campaign that Ctrl-C ends, also where a shell had it ignored.
+fn start_interruptible(place: &Workplace) -> Running {
+    let mut command = place.command(&["run", "waylay.toml", "--json"]);
+    // SAFETY: only sets a signal back to its default, between fork and exec.
+    unsafe {
+        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    place.start_command(command)
+}
+
 /// The randomizers that the command has started and that live.
 fn randomizers(running: &Running) -> Vec<i32> {
     let pid = running.pid();
@@ -56,7 +69,10 @@ fn threads_are_suspended_and_the_report_says_how_and_what_it_guarantees() {
     assert_eq!(record["settings"]["count"], serde_json::json!({ "uniform": { "min": 1, "max": 1 } }));
     let names: Vec<&str> = list(&record["threads"]).iter().map(|thread| text(&thread["name"])).collect();
     assert!(names.contains(&"map#0") && names.contains(&"map#1"), "{names:?}");
-    assert!(!names.contains(&"waylay"), "the host's own thread is left alone: {names:?}");
+    // The host's own thread is left alone: it would get a third of some 750 suspensions. A thread that ends before it has
+    // set its name, such as the one that ends the test, has the host's.
+    let own = list(&record["threads"]).iter().find(|thread| thread["name"] == "waylay");
+    assert!(own.is_none_or(|thread| number(&thread["suspensions"]) < 10), "{record:#}");
     let bound = &ran.test("waylay_libraries", "map")["bound"];
     assert!(number(&bound["threads"]) >= 2 && number(&bound["min_test_ns"]) > 0, "{bound:#}");
     // The formula of the model, with the defaults of 2 ms each.
@@ -192,15 +208,7 @@ fn a_randomizer_that_is_killed_or_stopped_is_replaced_and_nobody_is_blamed() {
     // A thread that a stopped randomizer holds is late for certain after 1 s; that is the randomizer's doing.
     let map = test("waylay_libraries", "map", "hang-timeout = \"1s\"");
     let place = Workplace::with(&scenario("100s", FULL_SPEED, &map));
-    let mut command = place.command(&["run", "waylay.toml", "--json"]);
-    // SAFETY: only sets a signal back to its default, between fork and exec; a shell may have had it ignored.
-    unsafe {
-        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
-            libc::signal(libc::SIGINT, libc::SIG_DFL);
-            Ok(())
-        });
-    }
-    let running = place.start_command(command);
+    let running = start_interruptible(&place);
     let first = |running: &Running| randomizers(running).first().copied();
     let mut last = 0;
     for signal in [libc::SIGKILL, libc::SIGSTOP, libc::SIGKILL] {
@@ -226,6 +234,27 @@ fn a_randomizer_that_is_killed_or_stopped_is_replaced_and_nobody_is_blamed() {
     let record = &ran.json()["campaign"]["scenarios"][0]["randomizer"];
     assert_eq!(number(&ran.json()["campaign"]["hosts"]), 1, "the host goes on");
     assert!(number(&record["restarted"]) >= 3 && number(&record["killed"]) >= 1, "{record:#}");
+}
+
+/// It says how it goes five times a second, but this one never gets that far.
+#[test]
+fn a_randomizer_that_is_stopped_before_its_first_words_is_replaced() {
+    let nothing = test("waylay_faults", "nothing", "");
+    let place = Workplace::with(&scenario("100s", FULL_SPEED, &nothing));
+    let running = start_interruptible(&place);
+    running.until("a randomizer", |running| !randomizers(running).is_empty());
+    let stopped = randomizers(&running)[0];
+    // SAFETY: a plain call.
+    unsafe { libc::kill(stopped, libc::SIGSTOP) };
+    running.until("another one that holds threads", |running| {
+        let other = randomizers(running).first().is_some_and(|pid| *pid != stopped);
+        other && running.hosts().first().is_some_and(|host| traced_threads(*host) > 0)
+    });
+    running.signal(libc::SIGINT);
+    let ran = running.finish();
+    assert_eq!(ran.code(), Some(0), "{}\n{}", ran.stderr, ran.stdout);
+    let record = &ran.json()["campaign"]["scenarios"][0]["randomizer"];
+    assert_eq!((number(&record["restarted"]), number(&record["killed"])), (1, 1), "{record:#}");
 }
 
 #[test]
@@ -261,25 +290,22 @@ fn a_host_that_is_kept_for_a_debugger_is_left_alone() {
 fn a_debugger_in_the_way_is_named() {
     let nothing = test("waylay_faults", "nothing", "");
     let place = Workplace::with(&scenario("100s", FULL_SPEED, &nothing));
-    let mut command = place.command(&["run", "waylay.toml", "--json"]);
-    // SAFETY: as above.
-    unsafe {
-        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
-            libc::signal(libc::SIGINT, libc::SIG_DFL);
-            Ok(())
-        });
-    }
-    let running = place.start_command(command);
+    let running = start_interruptible(&place);
     running.until("a host at work", |running| {
         running.hosts().first().is_some_and(|host| traced_threads(*host) > 0)
     });
     let host = running.hosts()[0];
-    let worker = fs::read_dir(format!("/proc/{host}/task"))
-        .expect("threads")
-        .map(|entry| entry.expect("readable").path())
-        .find(|path| fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with("nothing#")))
-        .and_then(|path| path.file_name()?.to_str()?.parse::<i32>().ok())
-        .expect("a worker");
+    let find_worker = || {
+        let threads = fs::read_dir(format!("/proc/{host}/task")).expect("threads");
+        let is_worker = |path: &Path| {
+            fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with("nothing#"))
+        };
+        let mut workers = threads.flatten().map(|entry| entry.path()).filter(|path| is_worker(path));
+        workers.next().and_then(|path| path.file_name()?.to_str()?.parse::<i32>().ok())
+    };
+    // A thread that was just started has not set its name yet.
+    running.until("a worker with a name", |_| find_worker().is_some());
+    let worker = find_worker().expect("a worker");
     // SAFETY: the request takes no memory.
     running.until("attached", |_| unsafe { libc::ptrace(libc::PTRACE_SEIZE, worker, 0_usize, 0_usize) } == 0);
     std::thread::sleep(Duration::from_millis(1500));

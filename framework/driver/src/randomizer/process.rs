@@ -30,6 +30,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// It reports five times a second; one that says nothing for so long is stopped or stuck, perhaps with threads in its
 /// hands.
 const SILENCE: Duration = Duration::from_secs(5);
+/// The same before its first words: it has to be loaded first, and may wait for a processor.
+const SILENCE_AT_FIRST: Duration = Duration::from_secs(10);
 /// Disk for the log of one randomizer, in MiB: about a minute at the default settings.
 const LOG_MIB: u32 = 1;
 
@@ -78,6 +80,8 @@ pub(crate) struct RandomizerEnd {
     pub(crate) report: Option<Report>,
     /// The last it said about how it goes.
     pub(crate) progress: Option<Progress>,
+    /// From its start to its end.
+    pub(crate) lived: Duration,
     /// Its suspensions, as the page counts them: known of one that was killed, too.
     pub(crate) suspensions: u64,
     /// Why it ended although the host had not, in words.
@@ -194,10 +198,12 @@ impl RandomizerProcess {
         lock(&self.heard).progress.as_ref().map(|(progress, _)| progress.clone())
     }
 
-    /// Whether it said nothing for so long that it must be stopped or stuck. One that has not spoken yet may wait for a
-    /// processor.
+    /// Whether it said nothing for so long that it must be stopped or stuck.
     pub(crate) fn is_silent(&self) -> bool {
-        lock(&self.heard).progress.as_ref().is_some_and(|(_, at)| at.elapsed() > SILENCE)
+        match &lock(&self.heard).progress {
+            Some((_, at)) => at.elapsed() > SILENCE,
+            None => self.age() > SILENCE_AT_FIRST,
+        }
     }
 
     /// Whether it has ended by itself.
@@ -267,6 +273,7 @@ impl RandomizerProcess {
                 .as_ref()
                 .map(|report| report.progress.clone())
                 .or(heard.progress.map(|(said, _)| said)),
+            lived: self.age(),
             suspensions: suspensions(&self.page) - self.suspensions_before,
             reason: self.why_it_ended(&heard.answer, report.as_ref()),
             report,

@@ -79,8 +79,10 @@ impl Tally {
 
     /// Adds what one did.
     pub(crate) fn add(&mut self, end: &RandomizerEnd) {
-        if let Some(progress) = &end.progress {
-            self.past.add(progress);
+        match &end.progress {
+            Some(progress) => self.past.add(progress),
+            // It never said how long it was at work.
+            None => self.past.seconds += end.lived.as_secs_f64(),
         }
         // What it did since it last said how it goes.
         let said = end.progress.as_ref().map_or(0, |progress| progress.counts.suspensions);
@@ -146,7 +148,11 @@ impl Tally {
             killed: self.killed,
             seconds: sum.seconds,
             counts: sum.counts,
-            suspensions_per_s: sum.counts.suspensions as f64 / sum.seconds.max(1e-9),
+            suspensions_per_s: if sum.seconds > 0.0 {
+                sum.counts.suspensions as f64 / sum.seconds
+            } else {
+                0.0
+            },
             suspended_s: sum.suspended_s,
             quiet_s: sum.quiet_s,
             never_suspended: sum.never,
@@ -188,6 +194,9 @@ mod tests {
     use waylay_randomizer::ProcessId;
     use waylay_randomizer::report::{Ending, REPORT_VERSION};
     use waylay_randomizer::statistics::ThreadReport;
+
+    /// Longer than any of them said: loading is not work.
+    const LIVED: Duration = Duration::from_secs(3);
 
     fn progress(suspensions: u64, never: u64) -> Progress {
         let times = |us| Percentiles { p50_us: us, p99_us: us, max_us: us };
@@ -240,6 +249,7 @@ mod tests {
             tally.add(&RandomizerEnd {
                 report: Some(report),
                 progress: said,
+                lived: LIVED,
                 suspensions,
                 reason: String::new(),
             });
@@ -251,6 +261,7 @@ mod tests {
         tally.add(&RandomizerEnd {
             report: None,
             progress: killed,
+            lived: LIVED,
             suspensions: 50,
             reason: "killed".into(),
         });
@@ -268,6 +279,20 @@ mod tests {
     }
 
     #[test]
+    fn one_that_was_killed_before_its_first_words_has_a_rate() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.record(&Settings::default(), None).suspensions_per_s, 0.0);
+        tally.add(&RandomizerEnd {
+            report: None,
+            progress: None,
+            lived: LIVED,
+            suspensions: 18,
+            reason: String::new(),
+        });
+        assert_eq!(tally.record(&Settings::default(), None).suspensions_per_s, 6.0);
+    }
+
+    #[test]
     fn a_bound_needs_suspensions_and_two_threads() {
         let settings = Settings::default();
         let mut tally = Tally::default();
@@ -275,7 +300,13 @@ mod tests {
         let none = Tally::bound(&tally.record(&settings, None), &settings, shortest, 10);
         assert_eq!(none, Err("no thread was suspended".to_owned()));
         let said = Some(progress(50, 0));
-        tally.add(&RandomizerEnd { report: None, progress: said, suspensions: 50, reason: String::new() });
+        tally.add(&RandomizerEnd {
+            report: None,
+            progress: said,
+            lived: LIVED,
+            suspensions: 50,
+            reason: String::new(),
+        });
         let record = tally.record(&settings, None);
         let bound = Tally::bound(&record, &settings, shortest, 1000).expect("a bound");
         // 4 threads, rest and suspension of at most 2 ms each: 1/8 of 40 us in 4 ms.
