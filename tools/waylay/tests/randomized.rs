@@ -250,6 +250,10 @@ fn a_randomizer_that_is_stopped_before_its_first_words_is_replaced() {
         let other = randomizers(running).first().is_some_and(|pid| *pid != stopped);
         other && running.hosts().first().is_some_and(|host| traced_threads(*host) > 0)
     });
+    // What it holds counts when it is let go.
+    running.until("it lets go", |running| {
+        running.hosts().first().is_some_and(|host| traced_threads(*host) == 0)
+    });
     running.signal(libc::SIGINT);
     let ran = running.finish();
     assert_eq!(ran.code(), Some(0), "{}\n{}", ran.stderr, ran.stdout);
