@@ -1,0 +1,6 @@
+//! Reports: what a night found and what it guarantees, for people and for machines.
+//!
+//! Data in, text out: nothing here reads a file, asks the clock or opens a connection, so a report of stored data is the
+//! same today and next year. [`model`] is what goes in.
+
+pub mod model;
