@@ -12,7 +12,8 @@
 //! - [`oracle`]: whether that is a failure
 //! - [`learner`]: the strategy on this side: plans runs, learns from what was heard of them
 //! - [`sites`]: which accesses are worth a step, learned as well
-//! - [`explorer`]: the loop over all of these; [`interrupt`]: its early end
+//! - [`explorer`]: the loop over all of these; `batch`: the runs that are made at once; `findings`: what failing ones come
+//!   to; [`interrupt`]: the early end
 //! - [`held`]: a run of its own, held at the instruction where it fails, so that stacks can be taken
 //! - [`confirm`]: the same schedule again in a fresh process, with evidence
 //! - [`recording`]: what is kept of a failure, and read back
@@ -22,8 +23,10 @@
 
 #![cfg(target_os = "linux")]
 
+mod batch;
 pub mod confirm;
 pub mod explorer;
+mod findings;
 pub mod held;
 pub mod interrupt;
 pub mod learner;

@@ -30,7 +30,7 @@ pub struct Found {
 }
 
 /// What `waylay explore --json` prints.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
     /// The program.
     pub program: String,

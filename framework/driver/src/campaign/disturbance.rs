@@ -13,7 +13,7 @@ use waylay_randomizer::Settings;
 use waylay_randomizer::report::Ending;
 use waylay_randomizer::statistics::Progress as Numbers;
 
-use super::scenario::Progress;
+use super::progress::Progress;
 use super::session::Session;
 use super::supervisor::Supervisor;
 use crate::failure::RandomizerTrace;

@@ -8,7 +8,7 @@ use waylay_leaks::{
     GrowthFinding, HeapWatch, LeakFinding, LeakPolicy, LeftBehind, ProcessUsage, Resource, Tag, UsageWatch,
 };
 
-use super::scenario::Assignment;
+use super::assignment::Assignment;
 use crate::host::HostProcess;
 use crate::report::{count, plural};
 

@@ -1,5 +1,6 @@
 //! A campaign: scenarios one after the other, each supervised to its end, with everything on disk.
 
+mod assignment;
 mod combination;
 mod deadline;
 mod disturbance;
@@ -8,12 +9,15 @@ mod investigation;
 mod lateness;
 mod leaks;
 mod mix;
+mod numbers;
+mod progress;
 mod recording;
 mod scenario;
 mod scene;
 mod session;
 pub mod strict;
 mod supervisor;
+mod totals;
 mod verdict;
 
 use std::path::{Path, PathBuf};

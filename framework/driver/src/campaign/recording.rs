@@ -8,7 +8,7 @@ use waylay_evidence::{CrashContext, DumpLimits, ProcessId};
 use super::CampaignError;
 use super::investigation::Draft;
 use super::leaks::LeakSeen;
-use super::scenario::Progress;
+use super::progress::Progress;
 use super::scene::Scene;
 use super::session::Session;
 use super::supervisor::Supervisor;

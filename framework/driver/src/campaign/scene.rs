@@ -10,7 +10,8 @@ use waylay_evidence::{ProcessId, ThreadId};
 use waylay_page::record::Received;
 use waylay_page::{Clock, Layout, Ticks, WorkerState};
 
-use super::scenario::{Assignment, Progress};
+use super::assignment::Assignment;
+use super::progress::Progress;
 use super::session::Session;
 use crate::failure::{Occurrence, PotView, RandomizerTrace};
 use crate::host::HostLog;

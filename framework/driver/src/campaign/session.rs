@@ -9,11 +9,12 @@ use waylay_host::event::Event;
 use waylay_page::{Command, HostPhase, TestPhase, Ticks, WorkerState};
 
 use super::CampaignError;
+use super::assignment::Assignment;
 use super::deadline::Deadline;
 use super::disturbance::Disturbance;
 use super::hang::{self, Suspect, Verdict};
 use super::leaks::LeakWatch;
-use super::scenario::{Assignment, Progress, TestProgress};
+use super::progress::{Progress, TestProgress};
 use super::scene::Scene;
 use super::supervisor::Supervisor;
 use crate::host::{HostProcess, HostTask, Overdue, find_overdue};

@@ -8,8 +8,9 @@ use waylay_page::Clock;
 
 use super::deadline::Deadline;
 use super::investigation::Investigator;
+use super::progress::Progress;
 use super::recording::{GONE, Unattributed};
-use super::scenario::{Progress, Scenario};
+use super::scenario::Scenario;
 use super::session::HostEnd;
 use super::strict::Examiner;
 use super::verdict::Examined;

@@ -11,7 +11,7 @@ use waylay_host::plan::SchedulePlan;
 
 use super::CampaignError;
 use super::investigation::{Draft, named};
-use super::scenario::Progress;
+use super::progress::Progress;
 use super::scene::Scene;
 use super::session::Session;
 use super::strict::{Examination, FailedSchedule, Verdict};
