@@ -10,8 +10,10 @@
 //! - `randomizer`: the process that suspends threads of that host
 //! - [`failure`]: a failure as data
 //! - [`store`]: findings become files that survive anything
-//! - [`report`]: what people read
+//! - [`report`]: what people read while it runs
+//! - [`archive`]: what is kept becomes the data of reports, at any later time
 
+pub mod archive;
 pub mod campaign;
 pub mod catalog;
 pub mod config;

@@ -4,3 +4,4 @@
 //! same today and next year. [`model`] is what goes in.
 
 pub mod model;
+pub mod numbers;

@@ -2,12 +2,12 @@
 
 mod block;
 mod live;
-mod numbers;
 mod pot;
 mod summary;
 mod suspensions;
 
 pub use block::failure_block;
 pub use live::{Live, Silent, Terminal, Tick};
-pub use numbers::{count, plural, span};
 pub use summary::{FailureLine, Summary, summary_text};
+use waylay_report::numbers;
+pub use waylay_report::numbers::{count, plural, span};

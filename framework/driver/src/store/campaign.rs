@@ -10,6 +10,7 @@ use waylay_schedule::promise::Promise;
 
 use super::atomic::{self, At, WriteError};
 use super::randomizer::{BoundRecord, RandomizerRecord};
+use super::series::Series;
 use crate::environment::Environment;
 
 /// Format of [`CampaignRecord`].
@@ -174,6 +175,7 @@ pub struct Campaign {
     folder: PathBuf,
     marker: PathBuf,
     _lock: File,
+    series: Series,
     /// What is written to `campaign.json`.
     pub record: CampaignRecord,
 }
@@ -210,7 +212,7 @@ impl Campaign {
             failures: 0,
             scenarios: Vec::new(),
         };
-        let mut campaign = Campaign { folder, marker, _lock: lock, record };
+        let mut campaign = Campaign { folder, marker, _lock: lock, series: Series::default(), record };
         campaign.write(true)?;
         Ok(campaign)
     }
@@ -228,7 +230,9 @@ impl Campaign {
     fn write(&mut self, durable: bool) -> Result<(), WriteError> {
         self.record.updated = Timestamp::now();
         let text = serde_json::to_vec_pretty(&self.record).expect("a record is plain data");
-        atomic::write(&self.folder.join("campaign.json"), &text, durable)
+        atomic::write(&self.folder.join("campaign.json"), &text, durable)?;
+        let over = self.record.state != CampaignState::Running;
+        self.series.take(&self.record, &self.folder, over)
     }
 
     /// Writes the last record and marks the campaign as over.

@@ -7,6 +7,7 @@
 //!   <campaign>/
 //!     campaign.json         state, counters per test, environment
 //!     config.toml           the effective configuration
+//!     series.json           the same counters over time (limited)
 //!     host.log              what the hosts printed (limited)
 //!     randomizer.log        what the last randomizer did (limited)
 //!     failures/<signature>/ failure.json, stacks.txt, log.txt, dump.dmp, randomizer.log, replay.sh
@@ -19,6 +20,7 @@ mod campaign;
 mod failures;
 mod randomizer;
 mod retention;
+mod series;
 
 pub use atomic::WriteError;
 pub(crate) use averages::Averages;
@@ -29,3 +31,4 @@ pub use campaign::{
 pub use failures::{FailureStore, Recorded, Shelved, load_failure};
 pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};
 pub use retention::{Keep, Retention};
+pub(crate) use series::FILE as SERIES_FILE;

@@ -1,0 +1,88 @@
+//! What the other files of a failure's folder add to its record.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use waylay_report::model::{EvidenceFile, Failure, ForcedSwitch, Reproduction, ScheduleFacts};
+
+/// How often the failure came back when it was run again.
+pub const REPRODUCTION_FILE: &str = "reproduction.json";
+/// The picture of what led to it.
+pub const TIMELINE_FILE: &str = "timeline.svg";
+/// A picture that is larger was not made here.
+const LARGEST_TIMELINE: u64 = 4 << 20;
+/// Files that are listed; a failure has about ten.
+const MOST_FILES: usize = 200;
+
+/// What is read of `strict.json`; whoever runs schedules again reads all of it.
+#[derive(Deserialize)]
+struct Strict {
+    parameters: Parameters,
+    steps: u64,
+    switches: u64,
+    threads: u32,
+    confirmed: bool,
+}
+
+#[derive(Deserialize)]
+struct Parameters {
+    strategy: String,
+}
+
+/// What is read of `minimized.json`.
+#[derive(Deserialize)]
+struct Minimized {
+    switches: Vec<ForcedSwitch>,
+}
+
+/// Adds what stands in the folder's files: the schedule, how often it came back, the picture, the list of files.
+pub fn attach(failure: &mut Failure, folder: &Path) {
+    if let Some(strict) = read::<Strict>(folder, "strict.json") {
+        failure.schedule = Some(ScheduleFacts {
+            strategy: strict.parameters.strategy,
+            steps: strict.steps,
+            switches: strict.switches,
+            threads: strict.threads,
+            confirmed: strict.confirmed,
+            forced: read::<Minimized>(folder, "minimized.json").map(|minimized| minimized.switches),
+        });
+    }
+    failure.reproduction = read::<Reproduction>(folder, REPRODUCTION_FILE);
+    let picture = folder.join(TIMELINE_FILE);
+    if fs::metadata(&picture).is_ok_and(|file| file.is_file() && file.len() <= LARGEST_TIMELINE) {
+        failure.timeline_svg = fs::read_to_string(picture).ok();
+    }
+    failure.files = files(folder);
+}
+
+fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
+    serde_json::from_slice(&fs::read(folder.join(name)).ok()?).ok()
+}
+
+/// The plain files of a failure's folder and of the folders of its further occurrences; nothing that a link points to.
+fn files(folder: &Path) -> Vec<EvidenceFile> {
+    let mut found = Vec::new();
+    let mut look = |folder: &Path, prefix: &str| {
+        let mut below = Vec::new();
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (Ok(kind), name) = (entry.file_type(), entry.file_name().to_string_lossy().into_owned())
+            else {
+                continue;
+            };
+            if kind.is_dir() {
+                below.push(name);
+            } else if kind.is_file() && !name.ends_with(".part") && found.len() < MOST_FILES {
+                let bytes = entry.metadata().map_or(0, |file| file.len());
+                found.push(EvidenceFile { name: format!("{prefix}{name}"), bytes });
+            }
+        }
+        below
+    };
+    for below in look(folder, "") {
+        look(&folder.join(&below), &format!("{below}/"));
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}

@@ -1,0 +1,136 @@
+//! One campaign against those before it: which failures are new, which went on, which came back, which did not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use waylay_report::model::{FORMAT, Failure, FailureState, Night, NightPoint};
+
+use super::{
+    ArchiveError, campaigns, failure_folders, read_campaign, read_failure, read_failures, read_record,
+};
+use crate::store::load_failure;
+
+/// Nights before this one that are looked at: a month.
+const NIGHTS: usize = 30;
+
+/// What a night is compared with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Since {
+    /// The campaign before it, if there is one.
+    #[default]
+    Last,
+    /// That campaign.
+    Campaign(PathBuf),
+    /// Nothing.
+    Nothing,
+}
+
+/// A campaign as a report, compared with those beside it.
+pub fn night(folder: &Path, since: &Since, made: Timestamp) -> Result<Night, ArchiveError> {
+    let mut campaign = read_campaign(folder)?;
+    let (failures, problems) = read_failures(folder);
+    campaign.problems.extend(problems.into_iter().map(|problem| format!("cannot be read: {problem}")));
+    let mut night =
+        Night { format: FORMAT, made, campaign, failures, compared_with: None, trend: Vec::new() };
+    sort(&mut night.failures);
+    let beside = folder.parent().map(campaigns).unwrap_or_default();
+    let here = beside.iter().position(|other| same(other, folder)).unwrap_or(beside.len());
+    let before = &beside[here.saturating_sub(NIGHTS)..here];
+    let reference = match since {
+        Since::Last => before.last().cloned(),
+        Since::Campaign(folder) => Some(folder.clone()),
+        Since::Nothing => None,
+    };
+    if let Some(reference) = reference {
+        night.compared_with = reference.file_name().map(|name| name.to_string_lossy().into_owned());
+        compare_with(&mut night, &reference, before);
+    }
+    night.trend = trend(before, folder);
+    Ok(night)
+}
+
+fn same(a: &Path, b: &Path) -> bool {
+    fs::canonicalize(a).ok().zip(fs::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
+}
+
+/// By state, then kind, then the most frequent first.
+fn sort(failures: &mut [Failure]) {
+    failures.sort_by(|a, b| (a.state, &a.kind, b.count, &a.id).cmp(&(b.state, &b.kind, a.count, &b.id)));
+}
+
+/// The state of a failure: seen here, in the night that it is compared with, in any night before.
+pub fn compare(here: bool, in_reference: bool, before: bool) -> FailureState {
+    match (here, in_reference, before) {
+        (true, true, _) => FailureState::Ongoing,
+        (true, false, true) => FailureState::Rare,
+        (true, false, false) => FailureState::New,
+        (false, _, _) => FailureState::Resolved,
+    }
+}
+
+fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
+    let known: BTreeSet<String> = failure_folders(reference).into_iter().map(|found| found.id).collect();
+    let mut earlier: BTreeMap<String, (u64, u64, Option<Timestamp>)> = BTreeMap::new();
+    for found in before.iter().flat_map(|folder| failure_folders(folder)) {
+        if let Ok(entry) = load_failure(&found.folder) {
+            let seen = earlier.entry(found.id).or_default();
+            *seen = (seen.0 + 1, seen.1 + entry.count, seen.2.or(Some(entry.first_seen)));
+        }
+    }
+    for failure in &mut night.failures {
+        let seen = earlier.get(&failure.id);
+        failure.state = compare(true, known.contains(&failure.id), seen.is_some());
+        if let Some((nights, count, first)) = seen {
+            failure.nights += nights;
+            failure.count_ever += count;
+            failure.first_seen = first.or(failure.first_seen);
+        }
+    }
+    // Nothing can be said of a failure whose test did not run.
+    let ran: BTreeSet<&str> = night
+        .campaign
+        .tests()
+        .filter(|(_, test)| test.iterations > 0)
+        .map(|(_, test)| test.name.as_str())
+        .collect();
+    let here: BTreeSet<&str> = night.failures.iter().map(|failure| failure.id.as_str()).collect();
+    let mut gone = Vec::new();
+    for found in failure_folders(reference) {
+        if here.contains(found.id.as_str()) || found.id.starts_with("undecided-") {
+            continue;
+        }
+        let Ok(mut failure) = read_failure(&found) else { continue };
+        if failure.test.as_deref().is_none_or(|test| ran.contains(test)) {
+            failure.state = compare(false, true, true);
+            let seen = earlier.get(&failure.id).copied().unwrap_or((1, failure.count, failure.first_seen));
+            (failure.nights, failure.count_ever, failure.first_seen) = seen;
+            failure.count = 0;
+            gone.push(failure);
+        }
+    }
+    night.failures.extend(gone);
+    sort(&mut night.failures);
+}
+
+/// The nights in a row, oldest first.
+fn trend(before: &[PathBuf], folder: &Path) -> Vec<NightPoint> {
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut points = Vec::new();
+    for folder in before.iter().map(PathBuf::as_path).chain([folder]) {
+        let Ok(record) = read_record(folder) else { continue };
+        let ids: Vec<String> = failure_folders(folder).into_iter().map(|found| found.id).collect();
+        let new = ids.into_iter().filter(|id| known.insert(id.clone())).count() as u64;
+        points.push(NightPoint {
+            campaign: record.name.clone(),
+            started: record.started,
+            seconds: record.updated.duration_since(record.started).as_secs_f64().max(0.0),
+            iterations: record.scenarios.iter().flat_map(|one| &one.tests).map(|test| test.iterations).sum(),
+            failures: record.failures,
+            signatures: record.signatures,
+            new_signatures: if points.is_empty() { 0 } else { new },
+        });
+    }
+    points
+}

@@ -1,0 +1,160 @@
+use super::*;
+use crate::environment::Environment;
+use crate::failure::{Finding, Kind, Occurrence, Signature};
+use crate::store::{Campaign as Folder, CampaignState as Stored, FailureStore, Retention, TestRecord};
+use jiff::Timestamp;
+use waylay_dist::Seed;
+use waylay_report::model::{FailureState, Verdict};
+
+const KEEP: Retention = Retention { evidence_per_signature: 2, dumps_per_campaign: 10, signatures: 100 };
+
+fn finding(id: &str, test: &str) -> Finding {
+    Finding {
+        kind: Kind::Assert,
+        signature: Signature { id: id.into(), text: format!("assert in {test}") },
+        what: "lost an update".into(),
+        reason: None,
+        test: Some(test.into()),
+        plugin: Some("libx.so".into()),
+        occurrence: Occurrence {
+            at: Timestamp::now(),
+            scenario: "s".into(),
+            worker: Some(0),
+            iteration: 7,
+            seed: Seed::new(1),
+            pid: 1,
+            randomizer: None,
+            workers: Vec::new(),
+            pot: None,
+        },
+        stacks: Vec::new(),
+        stacks_text: "stacks".into(),
+        log_tail: String::new(),
+        gaps: Vec::new(),
+    }
+}
+
+/// A campaign whose tests ran and failed as said; left as a killed driver leaves it unless `close`.
+fn campaign(out: &Path, tests: &[(&str, u64)], failures: &[(&str, &str)], close: bool) -> PathBuf {
+    let environment = Environment::capture("");
+    let mut campaign = Folder::create(out, Seed::new(7), environment.clone(), "seed = 7\n").unwrap();
+    let mut store = FailureStore::create(campaign.folder(), KEEP, Seed::new(7), environment).unwrap();
+    for (id, test) in failures {
+        store.record(finding(id, test), |_| Err("none".into())).unwrap();
+    }
+    store.flush().unwrap();
+    let test = |name: &str, iterations: u64| -> TestRecord {
+        serde_json::from_value(serde_json::json!({
+            "name": name, "plugin": "libx.so", "workers": 2, "iterations": iterations, "failures": 0,
+            "average_ns": 1.0, "shortest_ns": 1.0, "longest_ns": 1.0, "retired": null,
+        }))
+        .unwrap()
+    };
+    campaign.record.scenarios.push(
+        serde_json::from_value(serde_json::json!({
+            "name": "s", "mode": "free", "seconds": 2.0,
+            "tests": tests.iter().map(|(name, n)| serde_json::to_value(test(name, *n)).unwrap()).collect::<Vec<_>>(),
+        }))
+        .unwrap(),
+    );
+    campaign.record.failures = store.total();
+    campaign.record.signatures = store.signatures() as u64;
+    campaign.save().unwrap();
+    let folder = campaign.folder().to_owned();
+    if close {
+        campaign.close(Stored::Finished).unwrap();
+    }
+    folder
+}
+
+fn states(night: &waylay_report::model::Night) -> Vec<(&str, FailureState)> {
+    night.failures.iter().map(|failure| (failure.id.as_str(), failure.state)).collect()
+}
+
+#[test]
+fn nights_are_compared() {
+    let out = tempfile::tempdir().unwrap();
+    let tests = [("a", 10), ("b", 10)];
+    campaign(out.path(), &tests, &[("assert-1", "a"), ("assert-2", "a")], true);
+    campaign(out.path(), &tests, &[("assert-1", "a"), ("assert-3", "b"), ("assert-4", "idle")], true);
+    let last = campaign(out.path(), &tests, &[("assert-1", "a"), ("assert-2", "a"), ("assert-5", "b")], true);
+    assert_eq!(find_campaign(out.path(), None).unwrap(), last);
+    let night = night(&last, &Since::Last, Timestamp::now()).unwrap();
+    assert_eq!(
+        states(&night),
+        [
+            ("assert-5", FailureState::New),
+            ("assert-1", FailureState::Ongoing),
+            ("assert-2", FailureState::Rare),
+            // The test of assert-4 did not run: nothing is known about it.
+            ("assert-3", FailureState::Resolved),
+        ]
+    );
+    assert_eq!(night.verdict(), Verdict::Failed);
+    assert_eq!(night.failures[1].nights, 3);
+    assert_eq!(night.failures[1].count_ever, 3);
+    let new: Vec<u64> = night.trend.iter().map(|point| point.new_signatures).collect();
+    assert_eq!(new, [0, 2, 1]);
+    let alone = super::night(&last, &Since::Nothing, Timestamp::now()).unwrap();
+    assert!(states(&alone).iter().all(|(_, state)| *state == FailureState::Unknown), "{:?}", states(&alone));
+}
+
+#[test]
+fn a_campaign_whose_driver_was_killed_is_reported_with_what_is_there() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = campaign(out.path(), &[("a", 10)], &[("assert-1", "a"), ("assert-2", "a")], false);
+    // Cut off in the middle, as only a broken disk leaves it; the part that a killed driver leaves; an undecided one.
+    fs::write(folder.join("failures/assert-2/failure.json"), "{\"format\":").unwrap();
+    fs::write(folder.join("failures/assert-1/failure.part"), "{").unwrap();
+    fs::write(folder.join("series.json"), "[{").unwrap();
+    let undecided = folder.join("failures/undecided-deadlock-9-1");
+    fs::create_dir(&undecided).unwrap();
+    fs::copy(folder.join("failures/assert-1/failure.json"), undecided.join("failure.json")).unwrap();
+    let before = fs::read(folder.join("campaign.json")).unwrap();
+    let night = night(&folder, &Since::Last, Timestamp::now()).unwrap();
+    assert_eq!(night.campaign.state, CampaignState::Interrupted);
+    assert_eq!(fs::read(folder.join("campaign.json")).unwrap(), before, "a report changes nothing");
+    assert_eq!(states(&night).len(), 2);
+    assert!(
+        night.campaign.problems.iter().any(|text| text.contains("assert-2")),
+        "{:?}",
+        night.campaign.problems
+    );
+    assert!(night.failures.iter().any(|failure| failure.gaps.iter().any(|gap| gap.contains("driver died"))));
+    assert!(night.failures[0].files.iter().all(|file| !file.name.ends_with(".part")));
+}
+
+#[test]
+fn a_campaign_that_is_at_work_is_running() {
+    let out = tempfile::tempdir().unwrap();
+    let alive = Folder::create(out.path(), Seed::new(7), Environment::capture(""), "").unwrap();
+    let night = night(alive.folder(), &Since::Last, Timestamp::now()).unwrap();
+    assert_eq!((night.campaign.state, night.verdict()), (CampaignState::Running, Verdict::NothingRan));
+}
+
+#[test]
+fn failures_are_found_by_the_beginning_of_their_name_and_by_their_folder() {
+    let out = tempfile::tempdir().unwrap();
+    let first = campaign(out.path(), &[("a", 1)], &[("assert-b05fe2c2", "a"), ("crash-b0700000", "a")], true);
+    let second = campaign(out.path(), &[("a", 1)], &[("assert-b05fe2c2", "a")], true);
+    let find = |id: &str| find_failure(out.path(), Path::new(id));
+    assert_eq!(find("assert-b05fe2c2").unwrap().campaign, second, "the newest counts");
+    assert_eq!(find("b05f").unwrap().campaign, second);
+    assert_eq!(find("crash").unwrap().campaign, first);
+    assert!(matches!(find("b0"), Err(ArchiveError::Ambiguous { candidates, .. }) if candidates.len() == 2));
+    assert!(matches!(find("nonsense"), Err(ArchiveError::NoFailure { .. })));
+    assert!(matches!(find(""), Err(ArchiveError::NoFailure { .. })));
+    let folder = first.join("failures/crash-b0700000");
+    assert_eq!(find(folder.to_str().unwrap()).unwrap().campaign, first);
+    assert!(matches!(find_campaign(Path::new("/nonexistent"), None), Err(ArchiveError::Empty(_))));
+    let unknown = find_campaign(out.path(), Some(Path::new("yesterday"))).unwrap_err();
+    assert!(unknown.to_string().contains("the latest is"), "{unknown}");
+}
+
+#[test]
+fn campaigns_of_one_second_are_in_the_order_in_which_they_began() {
+    let names = ["20261116-052119", "20261116-052119-10", "20261116-052119-9", "20261116-052120"];
+    let mut sorted = names.map(PathBuf::from).to_vec();
+    sorted.sort_by_key(|folder| order(folder));
+    assert_eq!(sorted, [names[0], names[2], names[1], names[3]].map(PathBuf::from));
+}

@@ -1,0 +1,270 @@
+//! A failure: what broke, where, how often, and how to see it again.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Environment;
+
+/// How a failure stands against the nights before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureState {
+    /// Seen for the first time.
+    New,
+    /// Seen in this night and in the one before.
+    Ongoing,
+    /// Seen before, missing in between, seen again.
+    Rare,
+    /// Seen before, not in this night.
+    Resolved,
+    /// There is nothing to compare with.
+    #[default]
+    Unknown,
+}
+
+impl FailureState {
+    /// The word that people read.
+    pub fn word(self) -> &'static str {
+        match self {
+            FailureState::New => "new",
+            FailureState::Ongoing => "ongoing",
+            FailureState::Rare => "rare",
+            FailureState::Resolved => "resolved",
+            FailureState::Unknown => "seen",
+        }
+    }
+}
+
+/// All occurrences of one signature.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The signature's short name; also its folder's.
+    pub id: String,
+    /// What the signature was computed from.
+    pub signature: String,
+    /// What broke: crash, assert, deadlock, livelock, slow, starvation, leak.
+    pub kind: String,
+    /// How it stands against earlier nights.
+    pub state: FailureState,
+    /// One line about the first occurrence.
+    pub what: String,
+    /// Why it was classified so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+    /// The test to blame; none when the host itself broke.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub test: Option<String>,
+    /// File of that test's plugin.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub plugin: Option<String>,
+    /// How often in this night.
+    pub count: u64,
+    /// How often in all nights together.
+    pub count_ever: u64,
+    /// Nights that had it, this one included.
+    pub nights: u64,
+    /// When first, in any night.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub first_seen: Option<Timestamp>,
+    /// When last.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub last_seen: Option<Timestamp>,
+    /// The first occurrences of this night.
+    pub occurrences: Vec<Occurrence>,
+    /// Every thread's stack in the first occurrence, the one to blame first.
+    pub stacks: Vec<Stack>,
+    /// What could not be collected, and why.
+    pub gaps: Vec<String>,
+    /// The command that runs it again.
+    pub replay: String,
+    /// Its folder.
+    pub folder: String,
+    /// Files of that folder that can be looked at: names relative to it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub files: Vec<EvidenceFile>,
+    /// How often it came back when it was run again.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reproduction: Option<Reproduction>,
+    /// What its schedule is, in strict mode.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub schedule: Option<ScheduleFacts>,
+    /// Its timeline as a picture: SVG that a renderer of this crate made.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeline_svg: Option<String>,
+    /// Where it ran.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub environment: Option<Environment>,
+    /// Why nobody is told about it, if somebody decided so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub suppressed: Option<String>,
+}
+
+/// A file of evidence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvidenceFile {
+    /// Its name, relative to the failure's folder.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// How often something came back when it was run again.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reproduction {
+    /// Times that it came back.
+    pub reproduced: u64,
+    /// Runs, or iterations.
+    pub runs: u64,
+    /// Seconds that this took.
+    pub seconds: f64,
+}
+
+/// What is known about a failing schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleFacts {
+    /// Who decided.
+    pub strategy: String,
+    /// Steps.
+    pub steps: u64,
+    /// Switches.
+    pub switches: u64,
+    /// Threads.
+    pub threads: u32,
+    /// Whether a fresh process that followed it failed in the same way.
+    pub confirmed: bool,
+    /// Switches that have to be forced, when it was minimised.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub forced: Option<Vec<ForcedSwitch>>,
+}
+
+/// A switch that has to be forced for the failure to happen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForcedSwitch {
+    /// The step, 0 being the first of the run.
+    pub step: u64,
+    /// Who was running.
+    pub from: u32,
+    /// Who runs instead.
+    pub to: u32,
+    /// What the one that was running was about to do, as text.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub from_stack: Option<String>,
+    /// Where the other one goes on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub to_stack: Option<String>,
+}
+
+/// One time that it happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Occurrence {
+    /// When.
+    pub at: Timestamp,
+    /// In which scenario.
+    pub scenario: String,
+    /// Which worker, if one is to blame.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worker: Option<u32>,
+    /// Number of the iteration.
+    pub iteration: u64,
+    /// The iteration's seed.
+    pub seed: String,
+    /// What every worker was doing.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub workers: Vec<Worker>,
+}
+
+/// What one worker was doing when something failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worker {
+    /// Its test.
+    pub test: String,
+    /// Its number within the test.
+    pub worker: u32,
+    /// Running, held, done.
+    pub state: String,
+    /// Number of the iteration.
+    pub iteration: u64,
+    /// Milliseconds since the iteration began.
+    pub for_ms: u64,
+    /// The contained test that it ran, in a pot.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub running: Option<String>,
+    /// Shared objects that its iteration was lent.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub holds: Vec<String>,
+}
+
+/// One thread's stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stack {
+    /// Kernel thread number.
+    pub thread: u32,
+    /// The thread's name.
+    pub name: String,
+    /// What it was doing, in a few words: `running`, `waiting in futex`.
+    pub doing: String,
+    /// Whether a fatal signal hit this thread.
+    pub crashed: bool,
+    /// Innermost first.
+    pub frames: Vec<Frame>,
+}
+
+/// Whose code a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The test's, or of the code that it tests.
+    Own,
+    /// The language's or the system's.
+    Runtime,
+    /// Waylay's.
+    Waylay,
+}
+
+/// One function on a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Its name; none when nothing names the address.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub function: Option<String>,
+    /// Source file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<String>,
+    /// Line in the source file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub line: Option<u32>,
+    /// File that holds the code.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub module: Option<String>,
+    /// The address as that file counts it.
+    pub offset: u64,
+    /// Whose code it is.
+    pub origin: Origin,
+}
+
+impl Failure {
+    /// Whether it was seen in this night.
+    pub fn is_here(&self) -> bool {
+        self.state != FailureState::Resolved
+    }
+
+    /// The test's name, or what stands for it.
+    pub fn subject(&self) -> &str {
+        self.test.as_deref().unwrap_or("the host itself")
+    }
+
+    /// The place to look at first: the innermost own frame with a source line of the first stack that has one.
+    pub fn place(&self) -> Option<&Frame> {
+        let own = |frame: &&Frame| {
+            frame.origin == Origin::Own && frame.file.is_some() && frame.line.is_some_and(|line| line > 0)
+        };
+        self.stacks.iter().find_map(|stack| stack.frames.iter().find(own))
+    }
+}
+
+impl Reproduction {
+    /// How often it comes back in one run.
+    pub fn rate(&self) -> f64 {
+        if self.runs == 0 { 0.0 } else { (self.reproduced as f64 / self.runs as f64).min(1.0) }
+    }
+}
