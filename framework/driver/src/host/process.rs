@@ -103,7 +103,16 @@ impl HostCommand {
     pub(crate) fn describe(&self, plugin: &Path, limit: Duration) -> Result<PluginDescription, String> {
         let path = plugin.to_owned();
         let (mut child, events) = self
-            .launch(Vec::new(), |_| {}, |events| Plan::Describe { plugin: path, events })
+            .launch(
+                Vec::new(),
+                // A plugin that was compiled for it calls functions of the control library from its constructors on.
+                |command| {
+                    if let Some(control) = &self.control {
+                        preload(command, control);
+                    }
+                },
+                |events| Plan::Describe { plugin: path, events },
+            )
             .map_err(|error| self.start_error()(error).to_string())?;
         // The output of a plugin's constructors is of no interest here, but must not block them.
         let mut stderr = child.stderr.take().expect("stderr is piped");

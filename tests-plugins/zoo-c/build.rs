@@ -1,0 +1,41 @@
+//! Compiles the C side. A cdylib exports only what Rust marks as exported: rustc hands the linker a version script in
+//! which every other symbol is local, and a second script cannot be combined with it. So the C entry points are
+//! compiled under other names, and `src/lib.rs` exports functions of the right names that call them.
+//!
+//! The compiler reports volatile and atomic accesses, as `waylay cflags` says, so that each is a step of strict mode.
+//! The calls find the control library in the host, which is there on Linux only.
+
+fn main() {
+    println!("cargo::rerun-if-changed=src");
+    println!("cargo::rerun-if-changed=../../framework/abi/include");
+    let mut build = cc::Build::new();
+    build
+        .files(["src/zoo.c", "src/ordering.c", "src/kernels.c", "src/classics.c"])
+        .include("../../framework/abi/include")
+        .define("WaylayPlugin", "zoo_c_plugin")
+        .define("CreateInstance", "zoo_c_create")
+        .define("DestroyInstance", "zoo_c_destroy")
+        .std("c11")
+        .opt_level(1)
+        .flag("-g")
+        .flag("-fno-omit-frame-pointer")
+        .warnings_into_errors(true)
+        .extra_warnings(true);
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+        build.flag("-fsanitize=thread");
+        let flags: &[&str] = match build.get_compiler().is_like_clang() {
+            true => {
+                &["-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"]
+            }
+            false => &[
+                "--param=tsan-instrument-func-entry-exit=0",
+                "--param=tsan-distinguish-volatile=1",
+                "-Wno-tsan",
+            ],
+        };
+        flags.iter().for_each(|flag| {
+            build.flag(flag);
+        });
+    }
+    build.compile("zoo_c");
+}

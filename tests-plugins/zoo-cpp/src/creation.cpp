@@ -1,0 +1,59 @@
+// Programs whose main thread has to start many threads before any of them has come far: the pattern of section VI of
+// "Promoting Secondary Orders of Event Pairs in Randomized Scheduling using a Randomized Stride".
+#include "zoo.hpp"
+
+namespace zoo {
+
+// reorder. Setters write two words, a checker that is started last compares them. d = 2: the first word is written -> the
+// checker reads, the checker reads -> any setter writes the second word. All setters start before the checker.
+void reorder(Run& run) {
+  std::atomic<int> first{0}, second{0};
+  std::mutex pair;
+  auto set = [&] {
+    auto held = run.twin_takes(pair);
+    first = 1;
+    second = -1;
+  };
+  auto check = [&] {
+    auto held = run.twin_takes(pair);
+    const int a = first, b = second;
+    if (!(a == 0 && b == 0) && !(a == 1 && b == -1) && !(a == 0 && b == -1)) run.bug("one word was set without the other");
+  };
+  std::vector<std::thread> threads;
+  for (long i = 0; i < run.threads; i++) threads.emplace_back(set);
+  threads.emplace_back(check);
+  for (std::thread& thread : threads) thread.join();
+}
+
+// twostage. Writers go through two stages, each under its own lock; a reader that is started last compares them. d = 2:
+// first stage of one -> the reader reads it, the reader reads the second -> any writer's second stage.
+void twostage(Run& run) {
+  std::mutex first_lock, second_lock, both;
+  int first = 0, second = 0;
+  auto write = [&] {
+    auto held = run.twin_takes(both);
+    {
+      std::lock_guard<std::mutex> lock(first_lock);
+      first = 1;
+    }
+    std::lock_guard<std::mutex> lock(second_lock);
+    second = first + 1;
+  };
+  auto read = [&] {
+    auto held = run.twin_takes(both);
+    int seen;
+    {
+      std::lock_guard<std::mutex> lock(first_lock);
+      seen = first;
+    }
+    if (seen == 0) return;
+    std::lock_guard<std::mutex> lock(second_lock);
+    if (second != seen + 1) run.bug("the second stage is missing");
+  };
+  std::vector<std::thread> threads;
+  for (long i = 0; i < run.threads; i++) threads.emplace_back(write);
+  threads.emplace_back(read);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace zoo
