@@ -1,0 +1,303 @@
+//! Charts as HTML that fits any width: the curve is SVG that stretches, the labels are text that does not.
+
+use std::fmt::Write as _;
+
+use crate::escape::Html;
+use crate::model::{NightPoint, Sample};
+use crate::numbers::compact;
+
+/// What a chart shows.
+#[derive(Clone, Debug)]
+pub struct Chart<'a> {
+    /// What is counted.
+    pub title: &'a str,
+    /// In which unit.
+    pub unit: &'a str,
+    /// Curves, or rows of bars.
+    pub series: Vec<Series<'a>>,
+    /// What is below.
+    pub axis: Axis,
+    /// Bars instead of curves: for things that are counted once each.
+    pub bars: bool,
+}
+
+/// One curve.
+#[derive(Clone, Debug)]
+pub struct Series<'a> {
+    /// Its name, shown when there is more than one.
+    pub name: &'a str,
+    /// Its colour: 1 to 6.
+    pub colour: u8,
+    /// From left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// What is below a chart.
+#[derive(Clone, Debug)]
+pub enum Axis {
+    /// Seconds since a campaign began.
+    Elapsed,
+    /// One label per whole number from 0.
+    Labels(Vec<String>),
+}
+
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 200.0;
+
+/// A number of the form 1, 2 or 5 times a power of ten that is not below `value`.
+fn nice(value: f64) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return 1.0;
+    }
+    let power = 10_f64.powf(value.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .iter()
+        .map(|step| step * power)
+        .find(|step| *step >= value * 0.999_999)
+        .unwrap_or(value)
+}
+
+/// The distance of marks on an axis of that length, for about so many.
+fn step(length: f64, marks: f64) -> f64 {
+    nice(length / marks)
+}
+
+/// The same for time: people read minutes, not kiloseconds.
+fn time_step(seconds: f64) -> f64 {
+    const STEPS: [f64; 17] = [
+        1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0,
+        21_600.0, 43_200.0, 86_400.0,
+    ];
+    let wanted = seconds / 5.0;
+    STEPS
+        .into_iter()
+        .find(|step| *step >= wanted)
+        .unwrap_or_else(|| nice(wanted / 86_400.0).max(1.0) * 86_400.0)
+}
+
+fn clock(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0 => "0".to_owned(),
+        s if s < 120 => format!("{s} s"),
+        s if s < 7200 && s % 60 == 0 => format!("{} min", s / 60),
+        s if s < 172_800 => format!("{}:{:02} h", s / 3600, s / 60 % 60),
+        s => format!("{:.1} d", s as f64 / 86_400.0),
+    }
+}
+
+impl Chart<'_> {
+    /// The chart as a piece of a page.
+    pub fn html(&self) -> String {
+        let mut out = String::from("<figure class=\"chart\"><figcaption><b>");
+        let _ = write!(out, "{}</b> <span class=\"dim\">{}</span>", Html(self.title), Html(self.unit));
+        if self.series.len() > 1 {
+            out.push_str("<span class=\"legend\">");
+            for series in &self.series {
+                let _ = write!(out, "<span><i class=\"c{}\"></i>{}</span>", series.colour, Html(series.name));
+            }
+            out.push_str("</span>");
+        }
+        out.push_str("</figcaption>");
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        if points().count() == 0 {
+            out.push_str("<p class=\"empty\">nothing was measured</p></figure>");
+            return out;
+        }
+        let right = match &self.axis {
+            Axis::Elapsed => points().map(|point| point.0).fold(1.0, f64::max),
+            Axis::Labels(labels) => labels.len() as f64,
+        };
+        let most = points().map(|point| point.1).filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let mark = step(most.max(1e-9), 3.0).max(if most >= 3.0 { 1.0 } else { 0.0 });
+        let top = (most / mark).ceil().max(1.0) * mark;
+        out.push_str("<div class=\"plot\"><div class=\"ys\">");
+        for index in 0..=(top / mark).round() as u32 {
+            let value = f64::from(index) * mark;
+            let _ =
+                write!(out, "<span style=\"bottom:{:.2}%\">{}</span>", value / top * 100.0, compact(value));
+        }
+        let _ = write!(
+            out,
+            "</div><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
+            Html(self.title)
+        );
+        for index in 0..=(top / mark).round() as u32 {
+            let y = HEIGHT - f64::from(index) * mark / top * HEIGHT;
+            let _ = write!(out, "<line class=\"grid\" x1=\"0\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
+        }
+        for (row, series) in self.series.iter().enumerate() {
+            if self.bars {
+                self.bars(&mut out, series, row, (right, top));
+            } else {
+                curve(&mut out, series, (right, top), self.series.len() == 1);
+            }
+        }
+        out.push_str("</svg><div class=\"xs\">");
+        self.below(&mut out, right);
+        out.push_str("</div></div></figure>");
+        out
+    }
+
+    fn bars(&self, out: &mut String, series: &Series<'_>, row: usize, (right, top): (f64, f64)) {
+        let slot = WIDTH / right.max(1.0);
+        let rows = self.series.len() as f64;
+        let width = (slot * 0.7 / rows).min(40.0);
+        for (x, value) in &series.points {
+            let left = (x + 0.5) * slot + (row as f64 - rows / 2.0) * width;
+            let height = value / top * HEIGHT;
+            let _ = write!(
+                out,
+                "<rect class=\"c{}\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{} {}</title></rect>",
+                series.colour,
+                HEIGHT - height,
+                width * 0.92,
+                compact(*value),
+                Html(series.name)
+            );
+        }
+    }
+
+    fn below(&self, out: &mut String, right: f64) {
+        match &self.axis {
+            Axis::Elapsed => {
+                let step = time_step(right);
+                let mut at = 0.0;
+                while at <= right {
+                    let _ =
+                        write!(out, "<span style=\"left:{:.2}%\">{}</span>", at / right * 100.0, clock(at));
+                    at += step;
+                }
+            }
+            Axis::Labels(labels) => {
+                // Six dates fit side by side on a phone.
+                let every = labels.len().div_ceil(6).max(1);
+                for (index, label) in labels.iter().enumerate().filter(|(index, _)| index % every == 0) {
+                    let left = (index as f64 + 0.5) / labels.len() as f64 * 100.0;
+                    let _ = write!(out, "<span style=\"left:{left:.2}%\">{}</span>", Html(label));
+                }
+            }
+        }
+    }
+}
+
+fn curve(out: &mut String, series: &Series<'_>, (right, top): (f64, f64), fill: bool) {
+    let place =
+        |point: &(f64, f64)| (point.0 / right * WIDTH, HEIGHT - (point.1 / top * HEIGHT).clamp(0.0, HEIGHT));
+    let mut path = String::new();
+    for (index, point) in series.points.iter().enumerate() {
+        let (x, y) = place(point);
+        let _ = write!(path, "{}{x:.1} {y:.1}", if index == 0 { 'M' } else { 'L' });
+    }
+    if let (true, Some(first), Some(last)) = (fill, series.points.first(), series.points.last()) {
+        let (left, end) = (place(first).0, place(last).0);
+        let _ = write!(
+            out,
+            "<path class=\"area c{}\" d=\"{path}L{end:.1} {HEIGHT}L{left:.1} {HEIGHT}Z\"/>",
+            series.colour
+        );
+    }
+    let _ = write!(out, "<path class=\"line c{}\" d=\"{path}\"/>", series.colour);
+}
+
+/// How fast a counter grew between samples, per second.
+pub fn rate(samples: &[Sample], counter: impl Fn(&Sample) -> u64) -> Vec<(f64, f64)> {
+    let pairs = samples.windows(2).filter(|pair| pair[1].at_s > pair[0].at_s);
+    pairs
+        .map(|pair| {
+            let grown = counter(&pair[1]).saturating_sub(counter(&pair[0])) as f64;
+            (pair[1].at_s, grown / (pair[1].at_s - pair[0].at_s))
+        })
+        .collect()
+}
+
+/// A counter over time.
+pub fn level(samples: &[Sample], counter: impl Fn(&Sample) -> u64) -> Vec<(f64, f64)> {
+    samples.iter().map(|sample| (sample.at_s, counter(sample) as f64)).collect()
+}
+
+/// The charts of one campaign: iterations, failures, and suspensions and schedules where there were any.
+pub fn of_campaign(samples: &[Sample]) -> Vec<String> {
+    let chart = |title, unit, series: Vec<Series<'_>>| {
+        Chart { title, unit, series, axis: Axis::Elapsed, bars: false }.html()
+    };
+    let one = |colour, points| vec![Series { name: "", colour, points }];
+    let has = |counter: fn(&Sample) -> u64| samples.last().is_some_and(|last| counter(last) > 0);
+    let mut charts = vec![chart("Iterations", "per second", one(1, rate(samples, |s| s.iterations)))];
+    let failures = vec![
+        Series { name: "all", colour: 5, points: level(samples, |s| s.failures) },
+        Series { name: "different", colour: 4, points: level(samples, |s| s.signatures) },
+    ];
+    charts.push(chart("Failures", "so far", failures));
+    if has(|sample| sample.suspensions) {
+        charts.push(chart("Suspensions", "per second", one(3, rate(samples, |s| s.suspensions))));
+    }
+    if has(|sample| sample.schedules) {
+        charts.push(chart("Schedules", "per second, strict mode", one(2, rate(samples, |s| s.schedules))));
+    }
+    charts
+}
+
+/// The charts of nights in a row.
+pub fn of_nights(nights: &[NightPoint]) -> Vec<String> {
+    let labels =
+        || Axis::Labels(nights.iter().map(|night| night.started.strftime("%b %-d").to_string()).collect());
+    let points = |value: fn(&NightPoint) -> f64| -> Vec<(f64, f64)> {
+        nights.iter().enumerate().map(|(index, night)| (index as f64, value(night))).collect()
+    };
+    let known = |night: &NightPoint| night.signatures.saturating_sub(night.new_signatures) as f64;
+    let failures = Chart {
+        title: "Different failures",
+        unit: "per night",
+        series: vec![
+            Series { name: "new", colour: 5, points: points(|night| night.new_signatures as f64) },
+            Series { name: "known", colour: 4, points: points(known) },
+        ],
+        axis: labels(),
+        bars: true,
+    };
+    let iterations = Chart {
+        title: "Iterations",
+        unit: "per night",
+        series: vec![Series {
+            name: "iterations",
+            colour: 1,
+            points: points(|night| night.iterations as f64),
+        }],
+        axis: labels(),
+        bars: true,
+    };
+    vec![failures.html(), iterations.html()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_round_numbers() {
+        assert_eq!([0.3, 7.0, 12.0, 480.0, 1000.0].map(nice), [0.5, 10.0, 20.0, 500.0, 1000.0]);
+        assert_eq!([4.0, 60.0, 3600.0, 28_800.0].map(time_step), [1.0, 15.0, 1800.0, 7200.0]);
+        assert_eq!(
+            [0.0, 30.0, 600.0, 9000.0, 300_000.0].map(clock),
+            ["0", "30 s", "10 min", "2:30 h", "3.5 d"]
+        );
+    }
+
+    #[test]
+    fn rates_are_differences_and_restarts_are_no_negative_ones() {
+        let at = |at_s, iterations| Sample { at_s, iterations, ..Sample::default() };
+        let samples = [at(0.0, 0), at(2.0, 100), at(2.0, 150), at(4.0, 50)];
+        assert_eq!(rate(&samples, |sample| sample.iterations), [(2.0, 50.0), (4.0, 0.0)]);
+    }
+
+    #[test]
+    fn empty_and_hostile_charts_are_fine() {
+        let nothing =
+            Chart { title: "<b>", unit: "", series: Vec::new(), axis: Axis::Elapsed, bars: false }.html();
+        assert!(nothing.contains("&lt;b&gt;") && nothing.contains("nothing was measured"), "{nothing}");
+        let flat = vec![Series { name: "x", colour: 1, points: vec![(0.0, 0.0), (0.0, f64::NAN)] }];
+        let flat = Chart { title: "x", unit: "", series: flat, axis: Axis::Elapsed, bars: false }.html();
+        assert!(!flat.contains("inf"), "{flat}");
+    }
+}

@@ -1,0 +1,115 @@
+//! The tests of a campaign, one row each, with what a pot's tests were meant to get and got.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::overview::pill;
+use crate::escape::Html;
+use crate::model::{Campaign, Scenario, Test};
+use crate::numbers::{count, span};
+
+/// Rows that are shown of one scenario; a page stays a page.
+const MOST_ROWS: usize = 500;
+
+/// The table.
+pub fn tests_table(campaign: &Campaign) -> String {
+    let mut out = String::new();
+    for scenario in &campaign.scenarios {
+        out += &of_scenario(scenario);
+    }
+    out
+}
+
+fn of_scenario(scenario: &Scenario) -> String {
+    let shares = scenario.tests.iter().any(|test| test.share.is_some());
+    let time = span(Duration::from_secs_f64(scenario.seconds.max(0.0)));
+    let mut out = format!(
+        "<h3>{} {} <span class=\"dim small\">{time}",
+        Html(&scenario.name),
+        pill("", scenario.mode.word())
+    );
+    if let Some(randomizer) = &scenario.suspensions {
+        let _ = write!(
+            out,
+            ", {} suspensions, {} threads never suspended",
+            count(randomizer.suspensions),
+            count(randomizer.never_suspended)
+        );
+        if let Some(tracer) = &randomizer.refused_for {
+            let _ = write!(out, ", refused because {} traced the host", Html(tracer));
+        }
+    }
+    out.push_str(
+        "</span></h3><div class=\"scroll\"><table><thead><tr><th>test</th><th class=\"num\">iterations</th>\
+         <th class=\"num\">failures</th><th class=\"num\">average</th><th class=\"num\">shortest</th>\
+         <th class=\"num\">longest</th>",
+    );
+    if shares {
+        out.push_str("<th>share of the time (line: asked)</th>");
+    }
+    out.push_str("</tr></thead><tbody>");
+    for test in scenario.tests.iter().take(MOST_ROWS) {
+        out += &row(test, shares);
+    }
+    out.push_str("</tbody></table></div>");
+    if scenario.tests.len() > MOST_ROWS {
+        let _ = write!(
+            out,
+            "<p class=\"dim\">and {} more tests</p>",
+            count((scenario.tests.len() - MOST_ROWS) as u64)
+        );
+    }
+    out
+}
+
+fn row(test: &Test, shares: bool) -> String {
+    let time = |nanos: f64| match nanos {
+        n if n > 0.0 && n.is_finite() => span(Duration::from_nanos(n as u64)),
+        _ => "–".to_owned(),
+    };
+    let failures = match test.failures {
+        0 => "0".to_owned(),
+        n => pill("new", &count(n)),
+    };
+    let mut out = format!("<tr><td class=\"name\"><b>{}</b>", Html(&test.name));
+    if let Some(strict) = &test.strict {
+        let _ = write!(
+            out,
+            "<br><span class=\"dim small\">{}, {} threads, {} steps, {} per second</span>",
+            Html(&strict.strategy),
+            strict.threads,
+            count(strict.steps),
+            count(strict.schedules_per_second as u64)
+        );
+    }
+    if let Some(retired) = &test.retired {
+        let _ = write!(out, "<br><span class=\"dim small\">{}</span>", Html(retired));
+    }
+    let _ = write!(
+        out,
+        "</td><td class=\"num\">{}</td><td class=\"num\">{failures}</td><td class=\"num\">{}</td>\
+         <td class=\"num\">{}</td><td class=\"num\">{}</td>",
+        count(test.iterations),
+        time(test.average_ns),
+        time(test.shortest_ns),
+        time(test.longest_ns)
+    );
+    if shares {
+        out.push_str("<td>");
+        if let Some(share) = &test.share {
+            // The longest bar is that of twice what was asked, so that too much is seen as well as too little.
+            let scale = (share.asked * 2.0).max(share.achieved).max(1e-9);
+            let _ = write!(
+                out,
+                "<span class=\"small\">{:.1} % of {:.1} % asked</span><div class=\"share\"><i style=\"width:{:.1}%\"></i>\
+                 <b style=\"left:{:.1}%\"></b></div>",
+                share.achieved * 100.0,
+                share.asked * 100.0,
+                share.achieved / scale * 100.0,
+                share.asked / scale * 100.0
+            );
+        }
+        out.push_str("</td>");
+    }
+    out + "</tr>"
+}
