@@ -7,6 +7,7 @@
 //! - [`catalog`]: plugin files are found and described, each in a process of its own
 //! - [`campaign`]: configuration and catalog become scenarios; each is supervised until its end
 //! - `host`: one host process, and who in it is late
+//! - [`interrupt`]: the wish that it all ends
 //! - `randomizer`: the process that suspends threads of that host
 //! - [`failure`]: a failure as data
 //! - [`store`]: findings become files that survive anything
@@ -20,6 +21,7 @@ pub mod config;
 pub mod environment;
 pub mod failure;
 mod host;
+pub mod interrupt;
 mod randomizer;
 pub mod report;
 pub mod store;

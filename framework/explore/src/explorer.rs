@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use waylay_driver::environment::Environment;
+use waylay_driver::failure::FailureEntry;
 use waylay_driver::store::{
-    Campaign, CampaignState, FailureStore, Retention, ScenarioRecord, TestRecord, WriteError,
+    Campaign, CampaignRecord, CampaignState, FailureStore, Retention, ScenarioRecord, TestRecord, WriteError,
 };
 use waylay_schedule::promise::{headline, promises};
 use waylay_schedule::{RunParameters, Seed, Spec};
@@ -82,6 +83,11 @@ pub trait Progress {
     fn tick(&mut self, state: &State) -> bool;
     /// A failure that is the first with its signature.
     fn found(&mut self, found: &Found);
+    /// The whole campaign as its folder has it now, and the failures that are new or were counted again since the last
+    /// call. Called when it begins, about once a second, and when it is over.
+    fn campaign(&mut self, record: &CampaignRecord, folder: &Path, failures: &[&FailureEntry]) {
+        let _ = (record, folder, failures);
+    }
 }
 
 /// How far an exploration is.
@@ -107,7 +113,7 @@ pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, Expl
     let state = exploration.go(&mut servers, progress);
     exploration.summary.restarts = servers.iter().map(Server::restarts).sum();
     drop(servers);
-    exploration.close(state)
+    exploration.close(state, progress)
 }
 
 struct Exploration<'a> {
@@ -207,7 +213,7 @@ impl<'a> Exploration<'a> {
                 }
             }
             if saved.elapsed() > Duration::from_secs(1) {
-                self.save()?;
+                self.save(progress)?;
                 saved = Instant::now();
             }
             if !wanted {
@@ -288,7 +294,7 @@ impl<'a> Exploration<'a> {
         Ok(true)
     }
 
-    fn save(&mut self) -> Result<(), WriteError> {
+    fn save(&mut self, progress: &mut dyn Progress) -> Result<(), WriteError> {
         self.findings.store.flush()?;
         let seconds = self.begun.elapsed().as_secs_f64();
         let record = &mut self.campaign.record;
@@ -315,15 +321,22 @@ impl<'a> Exploration<'a> {
                 pot: None,
             }],
         }];
-        self.campaign.save()
+        self.campaign.save()?;
+        progress.campaign(&self.campaign.record, self.campaign.folder(), &self.findings.store.entries());
+        Ok(())
     }
 
-    fn close(mut self, state: Result<CampaignState, ExploreError>) -> Result<Summary, ExploreError> {
-        self.save()?;
+    fn close(
+        mut self,
+        state: Result<CampaignState, ExploreError>,
+        progress: &mut dyn Progress,
+    ) -> Result<Summary, ExploreError> {
+        self.save(progress)?;
+        let folder = self.campaign.folder().to_owned();
         let state = match state {
             Ok(state) => state,
             Err(error) => {
-                self.campaign.close(CampaignState::Stopped)?;
+                progress.campaign(&self.campaign.close(CampaignState::Stopped)?, &folder, &[]);
                 return Err(error);
             }
         };
@@ -352,7 +365,7 @@ impl<'a> Exploration<'a> {
                 "{unheard} runs could not be learned from: they are too long, or the program does not repeat itself"
             ));
         }
-        self.campaign.close(state)?;
+        progress.campaign(&self.campaign.close(state)?, &folder, &[]);
         Ok(self.summary)
     }
 }

@@ -104,6 +104,7 @@ pub fn run(
     let environment = Environment::capture(&options.config);
     let mut campaign = Campaign::create(&options.out, options.seed, environment.clone(), &options.config)?;
     campaign.record.problems = problems;
+    live.campaign(&campaign.record, campaign.folder());
     let folder = absolute(campaign.folder());
     let mut failures = FailureStore::create(&folder, options.retention, options.seed, environment)?;
     let log = HostLog::create(&folder.join("host.log"), options.log_limit)?;
@@ -155,6 +156,7 @@ pub fn run(
         }
         supervisor.kept_hosts
     };
+    live.counted(&failures.changed());
     failures.flush()?;
     campaign.record.failures = failures.total();
     campaign.record.signatures = failures.signatures() as u64;
@@ -171,6 +173,7 @@ pub fn run(
     let lines = lines.collect();
     let state = if sys::interrupted() { CampaignState::Stopped } else { CampaignState::Finished };
     let record = campaign.close(state)?;
+    live.campaign(&record, &folder);
     Ok(Summary {
         folder,
         campaign: record,

@@ -372,13 +372,10 @@ impl Supervisor<'_> {
         let region = session.region.as_ref().map(|region| (region, session.started.elapsed()));
         self.campaign.record.scenarios[place] =
             progress.record(began.elapsed(), &self.clock, running, region);
-        self.campaign.record.failures = self.failures.total();
-        self.campaign.record.signatures = self.failures.signatures() as u64;
         self.live.tests(&self.campaign.record.scenarios[place].tests);
         self.averages.learn(&self.campaign.record.scenarios[place]);
         self.averages.save()?;
-        self.failures.flush()?;
-        self.campaign.save()?;
+        self.put_down()?;
         if let Some(problem) = self.log.take_problem() {
             self.problem(format!("{problem}; the host's output is no longer kept"));
         }

@@ -89,8 +89,18 @@ impl Supervisor<'_> {
         self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None, None);
         self.averages.learn(&self.campaign.record.scenarios[place]);
         self.averages.save()?;
+        self.put_down()
+    }
+
+    /// Writes what changed, and tells who listens.
+    pub(super) fn put_down(&mut self) -> Result<(), CampaignError> {
+        self.campaign.record.failures = self.failures.total();
+        self.campaign.record.signatures = self.failures.signatures() as u64;
+        let changed = self.failures.changed();
+        self.live.counted(&changed);
         self.failures.flush()?;
         self.campaign.save()?;
+        self.live.campaign(&self.campaign.record, self.campaign.folder());
         Ok(())
     }
 
@@ -211,9 +221,10 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Whether there are as many failures as were asked for.
+    /// Whether there are as many failures as were asked for, or who listens has heard enough.
     pub(super) fn enough(&self) -> bool {
         self.options.stop_after_failures.is_some_and(|most| self.failures.total() >= most)
+            || self.live.enough()
     }
 
     /// Something that was asked for did not run, or not as it should: told, and the campaign is not clean.

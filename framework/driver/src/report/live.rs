@@ -9,8 +9,7 @@ use super::numbers::{count, plural, span};
 use super::pot::share_line;
 use super::suspensions::suspension_text;
 use crate::failure::FailureEntry;
-use crate::store::RandomizerRecord;
-use crate::store::TestRecord;
+use crate::store::{CampaignRecord, RandomizerRecord, TestRecord};
 
 /// How things stand.
 #[derive(Clone, Debug)]
@@ -44,6 +43,18 @@ pub trait Live {
     /// The numbers of a scenario's tests; called about once a second, those of pots are shown now and then.
     fn tests(&mut self, tests: &[TestRecord]) {
         let _ = tests;
+    }
+    /// Failures whose counts changed since the last call; called about once a second.
+    fn counted(&mut self, entries: &[&FailureEntry]) {
+        let _ = entries;
+    }
+    /// The whole campaign as its folder has it now; called when it begins, about once a second, and when it is over.
+    fn campaign(&mut self, record: &CampaignRecord, folder: &Path) {
+        let _ = (record, folder);
+    }
+    /// Whether the campaign is to end in order before its time: asked often.
+    fn enough(&self) -> bool {
+        false
     }
 }
 

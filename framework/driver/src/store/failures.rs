@@ -207,6 +207,11 @@ impl FailureStore {
         }
     }
 
+    /// Entries that changed since the last [`flush`](FailureStore::flush); new ones are written at once and not among them.
+    pub fn changed(&self) -> Vec<&FailureEntry> {
+        self.entries.values().filter(|entry| entry.dirty).map(|entry| &entry.entry).collect()
+    }
+
     /// Writes the entries that changed. Call about once a second.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         for (id, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.dirty) {

@@ -188,6 +188,11 @@ pub(crate) fn watch_for_interrupts() {
     }
 }
 
+/// Notes that everything is to end.
+pub(crate) fn interrupt() {
+    INTERRUPTS.fetch_max(1, Ordering::Relaxed);
+}
+
 /// Whether the user wants to stop.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0

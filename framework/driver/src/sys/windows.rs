@@ -296,6 +296,11 @@ pub(crate) fn watch_for_interrupts() {
     unsafe { SetConsoleCtrlHandler(Some(on_event), 1) };
 }
 
+/// Notes that everything is to end.
+pub(crate) fn interrupt() {
+    INTERRUPTS.fetch_max(1, Ordering::Relaxed);
+}
+
 /// Whether the user wants to stop.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0
