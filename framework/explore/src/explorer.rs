@@ -3,7 +3,7 @@
 //! Runs are shared out to workers, each with a fork server of its own: worker j of J takes every J-th run. Which runs
 //! are made, with what parameters, and what is reported does not depend on J (only a time limit and Ctrl-C do).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use waylay_driver::environment::Environment;

@@ -1,11 +1,13 @@
 //! `waylay explore`: any program in strict mode, schedule after schedule.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use waylay_dist::Seed;
+use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{count, span};
+use waylay_driver::store::CampaignRecord;
 use waylay_explore::explorer::{self, ExploreError, Plan, Progress, State};
 use waylay_explore::interrupt;
 use waylay_explore::oracle::Expected;
@@ -13,6 +15,8 @@ use waylay_explore::program::Program;
 use waylay_explore::recording::{Conditions, Steps};
 use waylay_explore::server::RunError;
 use waylay_explore::summary::Found;
+use waylay_history::feed::Feed;
+use waylay_history::write::Context;
 use waylay_schedule::Spec;
 
 use crate::args::{ExploreOptions, Patch};
@@ -40,13 +44,23 @@ pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed
     }
     interrupt::watch();
     let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
-    let mut lines = Lines { quiet: options.quiet, every, next: every };
+    let feed = match Feed::open(&options.out, Context::default()) {
+        Ok(feed) => Some(feed),
+        Err(error) => {
+            eprintln!("waylay: the history is not written: {error}");
+            None
+        }
+    };
+    let mut lines = Lines { quiet: options.quiet, every, next: every, feed };
     let summary = explorer::explore(&plan, &mut lines).map_err(|error| match error {
         ExploreError::NoThreads(_) | ExploreError::Run(RunError::NoMain { .. }) => {
             Failed::Usage(error.to_string())
         }
         other => Failed::Own(other.to_string()),
     })?;
+    if let Some(problem) = lines.feed.take().and_then(Feed::finish) {
+        eprintln!("waylay: the history is not written: {problem}");
+    }
     eprint!("\n{}", summary.text());
     if json {
         print_json(&summary)?;
@@ -131,6 +145,7 @@ struct Lines {
     quiet: bool,
     every: Duration,
     next: Duration,
+    feed: Option<Feed>,
 }
 
 impl Progress for Lines {
@@ -147,6 +162,13 @@ impl Progress for Lines {
             );
         }
         !interrupt::requested()
+    }
+
+    fn campaign(&mut self, record: &CampaignRecord, _folder: &Path, failures: &[&FailureEntry]) {
+        if let Some(feed) = &self.feed {
+            feed.campaign(record);
+            feed.failures(failures.iter().copied());
+        }
     }
 
     fn found(&mut self, found: &Found) {

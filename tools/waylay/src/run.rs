@@ -11,6 +11,8 @@ use waylay_driver::report::{Live, Silent, Terminal, count, plural, summary_text}
 use waylay_driver::store::{Campaign, Retention};
 #[cfg(target_os = "linux")]
 use waylay_explore::plugin_test::Confirmer;
+use waylay_history::feed::Recorded;
+use waylay_history::write::Context;
 
 use crate::args::RunOptions;
 use crate::output::{Failed, print_json};
@@ -141,16 +143,17 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         let scenarios = plural(mix.scenarios.len() as u64, "scenario");
         eprintln!("waylay: {scenarios}, {}, seed {}", plural(tests as u64, "test"), options.seed);
     }
-    let mut live = live(arguments.quiet);
+    let mut live = Recorded::open(live(arguments.quiet), &options.out, Context::default());
     let summary = campaign::run(
         mix.scenarios,
         mix.problems,
         &installation,
         &options,
-        live.as_mut(),
+        &mut live,
         examiner(&installation),
-    )
-    .map_err(|error| Failed::Own(error.to_string()))?;
+    );
+    live.finish();
+    let summary = summary.map_err(|error| Failed::Own(error.to_string()))?;
     eprint!("\n{}", summary_text(&summary));
     if json {
         print_json(&summary)?;

@@ -58,6 +58,30 @@ pub trait Live {
     }
 }
 
+impl<L: Live + ?Sized> Live for Box<L> {
+    fn note(&mut self, text: &str) {
+        (**self).note(text);
+    }
+    fn failure(&mut self, entry: &FailureEntry, folder: &Path) {
+        (**self).failure(entry, folder);
+    }
+    fn tick(&mut self, tick: &Tick) {
+        (**self).tick(tick);
+    }
+    fn tests(&mut self, tests: &[TestRecord]) {
+        (**self).tests(tests);
+    }
+    fn counted(&mut self, entries: &[&FailureEntry]) {
+        (**self).counted(entries);
+    }
+    fn campaign(&mut self, record: &CampaignRecord, folder: &Path) {
+        (**self).campaign(record, folder);
+    }
+    fn enough(&self) -> bool {
+        (**self).enough()
+    }
+}
+
 /// Tells nobody.
 #[derive(Debug, Default)]
 pub struct Silent;

@@ -1,0 +1,100 @@
+//! A campaign or a failure as pages and reports want it: what its folder tells, with what the history knows beside.
+
+use waylay_driver::archive::{self, FailureFolder};
+use waylay_driver::failure::FailureEntry;
+use waylay_driver::store::CampaignRecord;
+use waylay_report::model::{Campaign, CampaignState, Failure};
+
+use crate::import::is_at_work;
+use crate::query::{FailureRow, SightingRow};
+use crate::{History, HistoryError};
+
+/// Campaigns of a failure that are looked through for evidence that is still there.
+const LOOKED_AT: u64 = 100;
+
+/// Source file and line of the frame to look at first; empty when none has them.
+pub(crate) fn place(entry: &FailureEntry) -> String {
+    let failure = archive::record::failure(entry, std::path::Path::new(""));
+    let Some(frame) = failure.place() else { return String::new() };
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        _ => String::new(),
+    }
+}
+
+/// A failure with everything that is known of it.
+#[derive(Debug)]
+pub struct KnownFailure {
+    /// What its newest folder tells; without stacks when no folder is left.
+    pub failure: Failure,
+    /// The campaign that the folder belongs to; none when no folder is left.
+    pub campaign: Option<String>,
+    /// The campaigns that had it, newest first.
+    pub sightings: Vec<SightingRow>,
+}
+
+impl History {
+    /// A failure; none when it was never seen.
+    pub fn known_failure(&self, signature: &str) -> Result<Option<KnownFailure>, HistoryError> {
+        let Some(row) = self.failure(signature)? else { return Ok(None) };
+        let sightings = self.sightings(signature, LOOKED_AT)?;
+        let mut campaign = None;
+        let mut failure = None;
+        for sighting in sightings.iter().filter(|sighting| sighting.evidence) {
+            let folder = crate::feed::failure_folder(self.out(), &sighting.campaign, signature);
+            let found = FailureFolder {
+                campaign: self.out().join(&sighting.campaign),
+                folder,
+                id: signature.to_owned(),
+            };
+            if let Ok(read) = archive::read_failure(&found) {
+                campaign = Some(sighting.campaign.clone());
+                failure = Some(read);
+                break;
+            }
+        }
+        let mut failure = failure.unwrap_or_else(|| bare(&row));
+        failure.state = row.state;
+        failure.count_ever = row.count;
+        failure.nights = row.nights;
+        failure.first_seen = Some(row.first_seen);
+        failure.last_seen = Some(row.last_seen);
+        failure.suppressed = row.suppressed;
+        Ok(Some(KnownFailure { failure, campaign, sightings }))
+    }
+
+    /// A campaign; none when it was never seen.
+    pub fn known_campaign(&self, name: &str) -> Result<Option<Campaign>, HistoryError> {
+        use rusqlite::OptionalExtension;
+        let record: Option<String> = self.at(self
+            .connection
+            .query_row(
+                "SELECT record FROM campaign_record WHERE campaign = (SELECT id FROM campaign WHERE name = ?1)",
+                [name],
+                |row| row.get(0),
+            )
+            .optional())?;
+        let Some(record) = record.and_then(|text| serde_json::from_str::<CampaignRecord>(&text).ok()) else {
+            return Ok(None);
+        };
+        let mut campaign = archive::record::campaign(&record);
+        if campaign.state == CampaignState::Running && !is_at_work(self.out(), name) {
+            campaign.state = CampaignState::Interrupted;
+        }
+        campaign.series = self.series(name)?;
+        Ok(Some(campaign))
+    }
+}
+
+/// What is left of a failure without a folder.
+fn bare(row: &FailureRow) -> Failure {
+    Failure {
+        id: row.signature.clone(),
+        signature: row.text.clone(),
+        kind: row.kind.clone(),
+        what: row.what.clone(),
+        test: Some(row.test.clone()).filter(|test| !test.is_empty()),
+        gaps: vec!["its evidence is no longer kept".to_owned()],
+        ..Failure::default()
+    }
+}

@@ -1,0 +1,146 @@
+//! The history: what every campaign below one folder ran and found, in one SQLite database beside the campaigns.
+//!
+//! The campaigns' own folders stay the truth. The database can be deleted at any time: it is made again from them, as it
+//! is filled up after a process that wrote it was killed. So it is written without waiting for the disk more than once
+//! per batch, and several processes may write it at the same time.
+//!
+//! In the order in which data flows:
+//!
+//! - [`schema`]: the tables, their version, and how older versions become this one
+//! - [`night`]: which night a campaign belongs to; [`state`]: new, ongoing, rare or resolved; both pure
+//! - [`sighting`]: a failure of one campaign, reduced to what is kept here
+//! - [`write`](mod@write): campaigns and failures go in
+//! - [`feed`]: the same while a campaign runs, from a thread of its own
+//! - [`import`]: the same from campaign folders that are there already
+//! - [`query`]: lists and numbers come out; [`gather`]: a campaign or a failure with its evidence, as reports want it
+//! - [`suppression`]: failures that nobody wants to hear of for a while; pure
+//! - [`retention`]: which evidence goes; pure. [`prune`]: it goes
+
+pub mod feed;
+pub mod gather;
+pub mod import;
+pub mod night;
+pub mod prune;
+pub mod query;
+pub mod retention;
+pub mod schema;
+pub mod sighting;
+pub mod state;
+pub mod suppression;
+pub mod write;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+/// Name of the database, beside the campaigns.
+pub const FILE: &str = "history.sqlite";
+/// How long to wait for another process that writes. A batch takes milliseconds; a loaded disk may take seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why the history cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// SQLite says no.
+    #[error("{}: {source}", .path.display())]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// A newer Waylay wrote it.
+    #[error(
+        "{} was written by a newer waylay (version {found} of its tables, this one knows {}): use that one, or move \
+         the file away and have it made again from the campaigns",
+        .path.display(), schema::VERSION
+    )]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+    },
+    /// A folder cannot be read, or evidence not removed.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// What it is about.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// An open history.
+#[derive(Debug)]
+pub struct History {
+    pub(crate) connection: Connection,
+    out: PathBuf,
+    path: PathBuf,
+}
+
+impl History {
+    /// Opens the history of a folder of campaigns, and makes or updates it first where needed.
+    pub fn open(out: &Path) -> Result<History, HistoryError> {
+        std::fs::create_dir_all(out).map_err(|source| HistoryError::File { path: out.to_owned(), source })?;
+        let path = out.join(FILE);
+        let at = |source| HistoryError::Database { path: path.clone(), source };
+        let mut connection = Connection::open(&path).map_err(at)?;
+        configure(&connection).map_err(at)?;
+        // Readers do not wait for a writer, and a killed writer leaves the last whole transaction.
+        connection.pragma_update(None, "journal_mode", "wal").map_err(at)?;
+        if let Some(found) = schema::migrate(&mut connection).map_err(at)? {
+            return Err(HistoryError::Newer { path, found });
+        }
+        Ok(History { connection, out: out.to_owned(), path })
+    }
+
+    /// Opens it for reading only; it has to be there.
+    pub fn open_to_read(out: &Path) -> Result<History, HistoryError> {
+        let path = out.join(FILE);
+        let at = |source| HistoryError::Database { path: path.clone(), source };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(at)?;
+        configure(&connection).map_err(at)?;
+        connection.pragma_update(None, "query_only", true).map_err(at)?;
+        Ok(History { connection, out: out.to_owned(), path })
+    }
+
+    /// The folder of campaigns.
+    pub fn out(&self) -> &Path {
+        &self.out
+    }
+
+    /// Gives an error of the database its name.
+    pub(crate) fn at<T>(&self, result: rusqlite::Result<T>) -> Result<T, HistoryError> {
+        result.map_err(|source| HistoryError::Database { path: self.path.clone(), source })
+    }
+
+    /// One transaction that is written as a whole or not at all.
+    pub(crate) fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, HistoryError> {
+        // Immediate: two writers wait for each other at the beginning, and never fail at the end.
+        let result = (|| {
+            let transaction =
+                self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            let value = work(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        })();
+        self.at(result)
+    }
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // With a write-ahead log this survives the death of the process; the campaigns' folders survive more.
+    connection.pragma_update(None, "synchronous", "normal")?;
+    // Pages of the database that are read stay in memory up to 16 MiB.
+    connection.pragma_update(None, "cache_size", -16 * 1024)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! The tables, their version, and how a database of an older version becomes one of this.
+//!
+//! The version is SQLite's `user_version`. A step from one version to the next is never changed once it was released:
+//! a change of the tables is a further step. All steps that are needed run in one transaction, so that two processes
+//! that start together do them once.
+//!
+//! Times are milliseconds since 1970. A night is a date, the one on whose evening it begins.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// The version that this program writes.
+pub const VERSION: i64 = STEPS.len() as i64;
+
+/// From nothing to the newest version.
+const STEPS: [&str; 2] = [CAMPAIGNS_AND_FAILURES, SERVICE];
+
+const CAMPAIGNS_AND_FAILURES: &str = "
+-- One `waylay run` or `waylay explore`. Rows stay when the evidence goes: they are small, and trends need them.
+CREATE TABLE campaign (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    night TEXT NOT NULL,
+    state TEXT NOT NULL,
+    started INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    iterations INTEGER NOT NULL DEFAULT 0,
+    schedules INTEGER NOT NULL DEFAULT 0,
+    suspensions INTEGER NOT NULL DEFAULT 0,
+    hosts INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    signatures INTEGER NOT NULL DEFAULT 0,
+    new_signatures INTEGER NOT NULL DEFAULT 0,
+    problems INTEGER NOT NULL DEFAULT 0,
+    -- The evidence: 2 all of it is there, 1 only that of open failures, 0 none.
+    evidence INTEGER NOT NULL DEFAULT 2,
+    bytes INTEGER
+);
+CREATE INDEX campaign_by_time ON campaign (started);
+CREATE INDEX campaign_by_night ON campaign (night);
+
+-- The last campaign.json, for the pages and reports of campaigns whose folder is gone.
+CREATE TABLE campaign_record (
+    campaign INTEGER PRIMARY KEY REFERENCES campaign,
+    record TEXT NOT NULL
+);
+
+CREATE TABLE test (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    plugin TEXT NOT NULL,
+    UNIQUE (name, plugin)
+);
+
+-- The nights in which a test ran, numbered from 1.
+CREATE TABLE test_night (
+    test INTEGER NOT NULL REFERENCES test,
+    night TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (test, night)
+) WITHOUT ROWID;
+
+CREATE TABLE scenario (
+    campaign INTEGER NOT NULL REFERENCES campaign,
+    place INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    seconds REAL NOT NULL,
+    suspensions INTEGER NOT NULL,
+    PRIMARY KEY (campaign, place)
+) WITHOUT ROWID;
+
+-- A test in a scenario of a campaign.
+CREATE TABLE run (
+    campaign INTEGER NOT NULL REFERENCES campaign,
+    place INTEGER NOT NULL,
+    test INTEGER NOT NULL REFERENCES test,
+    iterations INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    average_ns REAL NOT NULL,
+    PRIMARY KEY (campaign, place, test)
+) WITHOUT ROWID;
+CREATE INDEX run_by_test ON run (test, campaign);
+
+-- One signature, over all campaigns.
+CREATE TABLE failure (
+    id INTEGER PRIMARY KEY,
+    signature TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    what TEXT NOT NULL,
+    place TEXT NOT NULL,
+    test INTEGER NOT NULL REFERENCES test,
+    count INTEGER NOT NULL,
+    nights INTEGER NOT NULL,
+    first_seen INTEGER NOT NULL,
+    last_seen INTEGER NOT NULL,
+    first_night TEXT NOT NULL,
+    last_night TEXT NOT NULL,
+    state TEXT NOT NULL
+);
+CREATE INDEX failure_by_time ON failure (last_seen);
+CREATE INDEX failure_by_count ON failure (count);
+CREATE INDEX failure_by_first ON failure (first_seen);
+CREATE INDEX failure_by_state ON failure (state, last_seen);
+CREATE INDEX failure_by_kind ON failure (kind, last_seen);
+CREATE INDEX failure_by_test ON failure (test, state);
+
+-- A signature in one campaign.
+CREATE TABLE sighting (
+    failure INTEGER NOT NULL REFERENCES failure,
+    campaign INTEGER NOT NULL REFERENCES campaign,
+    count INTEGER NOT NULL,
+    first_seen INTEGER NOT NULL,
+    last_seen INTEGER NOT NULL,
+    -- Whether its folder is there.
+    evidence INTEGER NOT NULL DEFAULT 1,
+    PRIMARY KEY (failure, campaign)
+) WITHOUT ROWID;
+CREATE INDEX sighting_by_campaign ON sighting (campaign);
+
+-- How a campaign stood over time.
+CREATE TABLE sample (
+    campaign INTEGER NOT NULL REFERENCES campaign,
+    at_ms INTEGER NOT NULL,
+    iterations INTEGER NOT NULL,
+    schedules INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    signatures INTEGER NOT NULL,
+    suspensions INTEGER NOT NULL,
+    PRIMARY KEY (campaign, at_ms)
+) WITHOUT ROWID;
+
+-- Sums over everything that was ever written here. They only grow, whatever else goes.
+CREATE TABLE counter (
+    name TEXT NOT NULL,
+    label TEXT NOT NULL,
+    value REAL NOT NULL,
+    PRIMARY KEY (name, label)
+) WITHOUT ROWID;
+";
+
+const SERVICE: &str = "
+-- How long each mix of the service ran.
+CREATE TABLE mix (
+    name TEXT PRIMARY KEY,
+    seconds REAL NOT NULL,
+    turns INTEGER NOT NULL
+) WITHOUT ROWID;
+ALTER TABLE campaign ADD COLUMN mix TEXT;
+
+-- Failures that somebody was told about.
+CREATE TABLE notice (
+    failure INTEGER PRIMARY KEY REFERENCES failure,
+    at INTEGER NOT NULL
+);
+
+-- What a suppression kept quiet.
+ALTER TABLE failure ADD COLUMN suppressed TEXT;
+CREATE TABLE suppression_hit (
+    suppression TEXT NOT NULL,
+    failure INTEGER NOT NULL REFERENCES failure,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (suppression, failure)
+) WITHOUT ROWID;
+";
+
+/// Brings the database to this version. Its own version when that is newer, and nothing was touched.
+pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<Option<i64>> {
+    if version(connection)? == VERSION {
+        return Ok(None);
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Asked again: another process may have been quicker.
+    let found = version(&transaction)?;
+    if found > VERSION {
+        return Ok(Some(found));
+    }
+    for step in STEPS.iter().skip(found.max(0) as usize) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    Ok(None)
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_database_gets_the_steps_that_it_lacks_and_keeps_what_it_has() {
+        let mut old = Connection::open_in_memory().unwrap();
+        old.execute_batch(STEPS[0]).unwrap();
+        old.execute_batch(
+            "PRAGMA user_version = 1;
+             INSERT INTO campaign (name, night, state, started, updated) VALUES ('a', '2026-11-16', 'finished', 1, 2);",
+        )
+        .unwrap();
+        assert_eq!(migrate(&mut old).unwrap(), None);
+        assert_eq!(version(&old).unwrap(), VERSION);
+        let mix: Option<String> = old.query_row("SELECT mix FROM campaign", [], |row| row.get(0)).unwrap();
+        assert_eq!(mix, None);
+        assert_eq!(migrate(&mut old).unwrap(), None);
+    }
+
+    #[test]
+    fn a_newer_database_is_left_alone() {
+        let mut newer = Connection::open_in_memory().unwrap();
+        newer.pragma_update(None, "user_version", VERSION + 1).unwrap();
+        assert_eq!(migrate(&mut newer).unwrap(), Some(VERSION + 1));
+        let tables: i64 =
+            newer.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
+        assert_eq!(tables, 0);
+    }
+}

@@ -1,0 +1,238 @@
+//! Nights go in, states, counts and lists come out.
+
+mod support;
+
+use support::{campaign, entry, record, utc};
+use waylay_driver::config::Pattern;
+use waylay_driver::report::{Live, Silent};
+use waylay_history::History;
+use waylay_history::feed::{Feed, Recorded};
+use waylay_history::query::{Filter, Order};
+use waylay_history::sighting::Sighting;
+use waylay_history::suppression::{Suppression, Suppressions};
+use waylay_history::write::Context;
+use waylay_report::model::FailureState;
+
+fn night(history: &mut History, day: i8, tests: &[(&str, u64)], failures: &[(&str, &str, u64)]) {
+    let record = campaign(day, tests);
+    let sightings: Vec<Sighting> = failures
+        .iter()
+        .map(|(signature, test, count)| Sighting::of(&entry(signature, Some(test), *count, record.started)))
+        .collect();
+    history.put(&record, &sightings, &utc()).unwrap();
+}
+
+fn state(history: &History, signature: &str) -> FailureState {
+    history.failure(signature).unwrap().unwrap().state
+}
+
+#[test]
+fn a_failure_is_new_then_ongoing_then_resolved_and_comes_back() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    let tests = [("queue", 100), ("map", 100)];
+    night(&mut history, 1, &tests, &[("d-1", "queue", 2)]);
+    assert_eq!(state(&history, "d-1"), FailureState::New);
+    night(&mut history, 2, &tests, &[("d-1", "queue", 1), ("d-2", "map", 1)]);
+    assert_eq!(state(&history, "d-1"), FailureState::Ongoing);
+    assert_eq!(state(&history, "d-2"), FailureState::New);
+    night(&mut history, 3, &tests, &[]);
+    assert_eq!(state(&history, "d-1"), FailureState::Ongoing);
+    night(&mut history, 4, &tests, &[]);
+    night(&mut history, 5, &tests, &[]);
+    assert_eq!(state(&history, "d-1"), FailureState::Resolved);
+    assert_eq!(state(&history, "d-2"), FailureState::Resolved);
+    night(&mut history, 6, &tests, &[("d-1", "queue", 1)]);
+    assert_eq!(state(&history, "d-1"), FailureState::Ongoing);
+    let row = history.failure("d-1").unwrap().unwrap();
+    assert_eq!((row.count, row.nights), (4, 3));
+    let totals = history.totals().unwrap();
+    assert_eq!((totals.new, totals.ongoing, totals.resolved), (0, 1, 1));
+    let points = history.nights(30).unwrap();
+    let new: Vec<u64> = points.iter().map(|point| point.new_signatures).collect();
+    assert_eq!(new, [1, 1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn nights_in_which_its_test_did_not_run_say_nothing_about_a_failure() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    night(&mut history, 1, &[("queue", 100)], &[("d-1", "queue", 1)]);
+    for day in 2..20 {
+        night(&mut history, day, &[("map", 100), ("queue", 0)], &[]);
+    }
+    assert_eq!(state(&history, "d-1"), FailureState::New);
+    let reasons = history.reasons("d-1").unwrap().unwrap();
+    assert_eq!((reasons.seen, reasons.span, reasons.clean), (1, 1, 0));
+}
+
+#[test]
+fn several_campaigns_of_one_night_are_one_night() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    for (name, at) in [("a", "2026-11-16T22:00:00Z"), ("b", "2026-11-17T03:00:00Z")] {
+        let at = at.parse().unwrap();
+        let sighting = Sighting::of(&entry("d-1", Some("queue"), 1, at));
+        history.put(&record(name, at, &[("queue", 5)]), &[sighting], &utc()).unwrap();
+    }
+    let row = history.failure("d-1").unwrap().unwrap();
+    assert_eq!((row.count, row.nights, row.state), (2, 1, FailureState::New));
+    assert_eq!(history.nights(30).unwrap().len(), 1);
+}
+
+#[test]
+fn the_order_in_which_nights_are_imported_does_not_matter() {
+    type Seen = &'static [(&'static str, &'static str, u64)];
+    let nights: [(i8, Seen); 6] = [
+        (1, &[("d-1", "queue", 2)]),
+        (2, &[("d-1", "queue", 1), ("d-2", "queue", 1)]),
+        (3, &[]),
+        (4, &[("d-2", "queue", 1)]),
+        (5, &[]),
+        (6, &[]),
+    ];
+    let states = |order: &[usize]| {
+        let out = tempfile::tempdir().unwrap();
+        let mut history = History::open(out.path()).unwrap();
+        for place in order {
+            let (day, failures) = nights[*place];
+            night(&mut history, day, &[("queue", 10)], failures);
+        }
+        ["d-1", "d-2"].map(|signature| {
+            let row = history.failure(signature).unwrap().unwrap();
+            (row.state, row.nights, row.count, row.first_seen, row.last_seen)
+        })
+    };
+    let expected = states(&[0, 1, 2, 3, 4, 5]);
+    assert_eq!(states(&[5, 4, 3, 2, 1, 0]), expected);
+    assert_eq!(states(&[3, 0, 5, 1, 4, 2]), expected);
+}
+
+#[test]
+fn writing_the_same_again_changes_nothing_and_sums_only_grow() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    let mut running = campaign(1, &[("queue", 100)]);
+    running.state = waylay_driver::store::CampaignState::Running;
+    let seen = |count| [Sighting::of(&entry("d-1", Some("queue"), count, running.started))];
+    history.put(&running, &seen(2), &utc()).unwrap();
+    let once = history.counters().unwrap();
+    history.put(&running, &seen(2), &utc()).unwrap();
+    assert_eq!(history.counters().unwrap(), once);
+    let finished = campaign(1, &[("queue", 150)]);
+    history.put(&finished, &seen(5), &utc()).unwrap();
+    history.put(&finished, &seen(5), &utc()).unwrap();
+    let sum = |history: &History, name: &str| -> f64 {
+        history.counters().unwrap().iter().filter(|(known, ..)| known == name).map(|(.., value)| value).sum()
+    };
+    assert_eq!(sum(&history, "iterations"), 150.0);
+    assert_eq!(sum(&history, "occurrences"), 5.0);
+    assert_eq!(sum(&history, "signatures"), 1.0);
+    assert_eq!(sum(&history, "campaigns"), 1.0);
+    // A record that is older than what is known takes nothing away.
+    history.put(&running, &seen(1), &utc()).unwrap();
+    assert_eq!(sum(&history, "iterations"), 150.0);
+    assert_eq!(history.failure("d-1").unwrap().unwrap().count, 5);
+}
+
+#[test]
+fn a_long_campaign_keeps_a_bounded_number_of_samples_over_its_whole_time() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    let mut record = campaign(1, &[("queue", 0)]);
+    record.state = waylay_driver::store::CampaignState::Running;
+    for second in 0..3000 {
+        record.updated = record.started + jiff::Span::new().seconds(second * 10);
+        record.scenarios[0].tests[0].iterations = second as u64;
+        history.put(&record, &[], &utc()).unwrap();
+    }
+    let series = history.series(&record.name).unwrap();
+    assert!(series.len() <= 513 && series.len() > 100, "{}", series.len());
+    assert!(series[0].at_s < 100.0 && series.last().unwrap().at_s > 29_500.0);
+    let gaps: Vec<f64> = series.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
+    assert!(gaps.iter().all(|gap| *gap <= 400.0), "{gaps:?}");
+}
+
+#[test]
+fn lists_are_filtered_ordered_and_cut() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    night(&mut history, 1, &[("queue", 9)], &[("d-1", "queue", 5), ("d-2", "queue", 9)]);
+    night(&mut history, 2, &[("queue", 9), ("100%_map", 9)], &[("d-1", "queue", 1), ("d-3", "100%_map", 1)]);
+    let list = |filter: Filter| -> Vec<String> {
+        let rows = history.failures(&Filter { limit: 10, ..filter }).unwrap();
+        rows.into_iter().map(|row| row.signature).collect()
+    };
+    assert_eq!(list(Filter { order: Order::Count, ..Filter::default() }), ["d-2", "d-1", "d-3"]);
+    assert_eq!(list(Filter { states: vec![FailureState::New], ..Filter::default() }), ["d-3"]);
+    assert_eq!(list(Filter { test: Some("100%_map".into()), ..Filter::default() }), ["d-3"]);
+    assert_eq!(list(Filter { text: Some("%".into()), ..Filter::default() }), ["d-3"]);
+    assert_eq!(list(Filter { text: Some("'; DROP TABLE failure; --".into()), ..Filter::default() }), [""; 0]);
+    assert_eq!(
+        list(Filter { campaign: Some("20261101-220000".into()), order: Order::Count, ..Filter::default() }),
+        ["d-2", "d-1"]
+    );
+    let second = Filter { order: Order::Count, skip: 1, limit: 1, ..Filter::default() };
+    assert_eq!(history.failures(&second).unwrap()[0].signature, "d-1");
+    assert_eq!(history.count_failures(&second, 100).unwrap(), 3);
+    assert_eq!(history.count_failures(&second, 2).unwrap(), 2);
+}
+
+#[test]
+fn suppressed_failures_are_counted_and_told_to_nobody_until_the_suppression_ends() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    let until = |date: &str| {
+        let one = Suppression {
+            reason: "ticket 7".into(),
+            until: date.parse().unwrap(),
+            signature: Some(Pattern::new("d-*")),
+            test: None,
+            kind: None,
+        };
+        Suppressions::new(vec![one], jiff::tz::TimeZone::UTC)
+    };
+    let context = Context { suppressions: until("2026-11-30"), ..utc() };
+    let record = campaign(1, &[("queue", 9)]);
+    let seen = |signature: &str, count| Sighting::of(&entry(signature, Some("queue"), count, record.started));
+    history.put(&record, &[seen("d-1", 2), seen("x-1", 1)], &context).unwrap();
+    history.put(&record, &[seen("d-1", 5), seen("x-1", 1)], &context).unwrap();
+    let hits = history.hits().unwrap();
+    assert_eq!(hits.len(), 1);
+    assert_eq!((hits[0].signature.as_str(), hits[0].count, hits[0].reason.as_str()), ("d-1", 5, "ticket 7"));
+    let unnoticed = |history: &History| -> Vec<String> {
+        history.unnoticed(10).unwrap().into_iter().map(|row| row.signature).collect()
+    };
+    assert_eq!(unnoticed(&history), ["x-1"]);
+    assert_eq!(history.totals().unwrap().suppressed, 1);
+    history.noticed(&["x-1".to_owned()]).unwrap();
+    assert_eq!(unnoticed(&history), [""; 0]);
+    let now = "2026-12-01T00:00:00Z".parse().unwrap();
+    history.apply(&context.suppressions, now).unwrap();
+    assert_eq!(history.failure("d-1").unwrap().unwrap().suppressed, None);
+    assert_eq!(unnoticed(&history), ["d-1"]);
+}
+
+#[test]
+fn a_feed_loses_nothing_of_thousands_of_different_failures() {
+    let out = tempfile::tempdir().unwrap();
+    let feed = Feed::open(out.path(), utc()).unwrap();
+    let mut live = Recorded::new(Silent, Some(feed));
+    let mut record = campaign(1, &[("queue", 1)]);
+    live.campaign(&record, out.path());
+    for number in 0..3000 {
+        live.failure(&entry(&format!("d-{number}"), Some("queue"), 1, record.started), out.path());
+        if number % 100 == 0 {
+            record.scenarios[0].tests[0].iterations = number;
+            live.campaign(&record, out.path());
+        }
+    }
+    let counted = [entry("d-7", Some("queue"), 99, record.started)];
+    live.counted(&counted.iter().collect::<Vec<_>>());
+    live.finish();
+    let history = History::open_to_read(out.path()).unwrap();
+    assert_eq!(history.count_failures(&Filter::default(), u64::MAX >> 1).unwrap(), 3000);
+    assert_eq!(history.failure("d-7").unwrap().unwrap().count, 99);
+    assert_eq!(history.campaign(&record.name).unwrap().unwrap().new_signatures, 3000);
+    assert_eq!(history.campaign(&record.name).unwrap().unwrap().iterations, 2900);
+}
