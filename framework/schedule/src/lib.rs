@@ -6,7 +6,7 @@
 //!
 //! To read: [`event`] (what threads are about to do), [`run`] (what a run is given and what comes out), [`strategy`]
 //! (the conversation with the controller), then one file per strategy: [`random_walk`], [`pct`] and [`rpro`] over
-//! [`priority`], [`stride`], [`pos`], [`surw`], [`systematic`], [`noise`], [`portfolio`], [`replay`], [`guided`].
+//! [`prioritized`] and [`priority`], [`stride`], [`pos`], [`surw`], [`systematic`], [`noise`], [`portfolio`], [`replay`], [`guided`].
 //! [`spec`] names them in text, [`bound`] and [`guarantee`] say what they promise, [`schedule`], [`trace`] and
 //! [`conversation`] hold what happened. All chance comes through [`source`].
 
@@ -26,6 +26,7 @@ pub mod noise;
 pub mod pct;
 pub mod portfolio;
 pub mod pos;
+pub mod prioritized;
 pub mod priority;
 pub mod promise;
 pub mod random_walk;

@@ -19,14 +19,11 @@
 
 use std::fmt;
 
-use crate::bound;
+use crate::bound::{self, Chance};
 use crate::depth::Depth;
-use crate::event::{Event, ThreadId};
-use crate::learned::Learned;
-use crate::priority::{Changes, Phases, Priorities, Rules};
-use crate::run::{Run, RunParameters, RunReport};
-use crate::source::{ChaCha, Source};
-use crate::strategy::Strategy;
+use crate::prioritized::{Planning, Prioritized, write_rules};
+use crate::priority::Rules;
+use crate::source::ChaCha;
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,114 +49,27 @@ impl fmt::Display for PctOptions {
     }
 }
 
-pub(crate) fn write_rules(out: &mut fmt::Formatter<'_>, steps: u64, rules: Rules) -> fmt::Result {
-    if steps > 0 {
-        write!(out, ",steps={steps}")?;
+impl Planning for PctOptions {
+    fn depth(&self) -> Depth {
+        self.depth
     }
-    match rules.phases {
-        Phases::Joined => {}
-        Phases::None => out.write_str(",phases=none")?,
-        Phases::Idle => out.write_str(",phases=idle")?,
+
+    fn steps(&self) -> u64 {
+        self.steps
     }
-    if !rules.final_wait {
-        out.write_str(",final-wait=off")?;
+
+    fn rules(&self) -> Rules {
+        self.rules
     }
-    if !rules.starvation {
-        out.write_str(",starvation=off")?;
+
+    fn radius(&self) -> Option<u64> {
+        None
     }
-    Ok(())
+
+    fn chance(&self, threads: u64, steps: u64, depth: u32) -> Chance {
+        bound::pct(threads, steps, depth)
+    }
 }
 
 /// PCT.
-#[derive(Clone, Debug)]
-pub struct Pct<S = ChaCha> {
-    options: PctOptions,
-    threads: Priorities<S>,
-    learned: Learned,
-}
-
-impl Pct {
-    /// PCT that draws from ChaCha8.
-    pub fn new(options: PctOptions) -> Pct {
-        Pct::with_source(options, ChaCha::new())
-    }
-}
-
-impl<S: Source> Pct<S> {
-    /// PCT that draws from `source`.
-    pub fn with_source(options: PctOptions, source: S) -> Pct<S> {
-        Pct { options, threads: Priorities::new(source, options.rules), learned: Learned::default() }
-    }
-}
-
-/// Separates the draw of the depth from the draws of the run.
-const DEPTH_STREAM: u64 = 1;
-
-/// Depth, threads and steps of the next run, for PCT and RPro alike.
-pub(crate) fn plan_depth(
-    run: Run,
-    strategy: String,
-    depth: Depth,
-    steps: u64,
-    learned: &Learned,
-    chance: impl Fn(u64, u64, u32) -> bound::Chance,
-) -> RunParameters {
-    let steps = if steps > 0 { steps } else { learned.steps() };
-    let threads = learned.threads();
-    let mut parameters = RunParameters { threads, steps, ..RunParameters::of(strategy) };
-    let measured = learned.runs() >= depth.profiling_runs();
-    let known = steps > 0 && (measured || !matches!(depth, Depth::Confident { .. }));
-    if known {
-        let mut stream = ChaCha::new();
-        stream.begin(run.split(DEPTH_STREAM));
-        let chance = |depth| chance(u64::from(threads), steps, depth);
-        parameters.depth = depth.choose(chance, |bound| stream.below(bound));
-    } else {
-        parameters.depth = 1;
-        parameters.profiling = true;
-    }
-    parameters
-}
-
-impl<S: Source> Strategy for Pct<S> {
-    fn plan(&mut self, run: Run) -> Option<RunParameters> {
-        let PctOptions { depth, steps, .. } = self.options;
-        Some(plan_depth(run, self.options.to_string(), depth, steps, &self.learned, bound::pct))
-    }
-
-    fn begin(&mut self, run: Run, parameters: &RunParameters) {
-        self.threads.begin(run, Changes { depth: parameters.depth, steps: parameters.steps, radius: None });
-    }
-
-    fn spawned(&mut self, thread: ThreadId, _parent: Option<ThreadId>) {
-        self.threads.spawned(thread);
-    }
-
-    #[inline]
-    fn ready(&mut self, thread: ThreadId, next: Event) {
-        self.threads.ready(thread, next);
-    }
-
-    #[inline]
-    fn blocked(&mut self, thread: ThreadId) {
-        self.threads.blocked(thread);
-    }
-
-    fn finished(&mut self, thread: ThreadId) {
-        self.threads.finished(thread);
-    }
-
-    #[inline]
-    fn pick(&mut self) -> Option<ThreadId> {
-        self.threads.pick()
-    }
-
-    #[inline]
-    fn step(&mut self, current: ThreadId, next: Event) -> ThreadId {
-        self.threads.step(current, next)
-    }
-
-    fn end(&mut self, report: &RunReport<'_>) {
-        self.learned.take(report, self.threads.reach());
-    }
-}
+pub type Pct<S = ChaCha> = Prioritized<PctOptions, S>;

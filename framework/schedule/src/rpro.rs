@@ -12,15 +12,11 @@
 
 use std::fmt;
 
-use crate::bound;
+use crate::bound::{self, Chance};
 use crate::depth::Depth;
-use crate::event::{Event, ThreadId};
-use crate::learned::Learned;
-use crate::pct::{plan_depth, write_rules};
-use crate::priority::{Changes, Priorities, Rules};
-use crate::run::{Run, RunParameters, RunReport};
-use crate::source::{ChaCha, Source};
-use crate::strategy::Strategy;
+use crate::prioritized::{Planning, Prioritized, write_rules};
+use crate::priority::Rules;
+use crate::source::ChaCha;
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,69 +44,27 @@ impl fmt::Display for RProOptions {
     }
 }
 
+impl Planning for RProOptions {
+    fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    fn radius(&self) -> Option<u64> {
+        Some(self.radius)
+    }
+
+    fn chance(&self, threads: u64, steps: u64, depth: u32) -> Chance {
+        bound::rpro(threads, steps, depth, self.radius)
+    }
+}
+
 /// RPro.
-#[derive(Clone, Debug)]
-pub struct RPro<S = ChaCha> {
-    options: RProOptions,
-    threads: Priorities<S>,
-    learned: Learned,
-}
-
-impl RPro {
-    /// RPro that draws from ChaCha8.
-    pub fn new(options: RProOptions) -> RPro {
-        RPro::with_source(options, ChaCha::new())
-    }
-}
-
-impl<S: Source> RPro<S> {
-    /// RPro that draws from `source`.
-    pub fn with_source(options: RProOptions, source: S) -> RPro<S> {
-        RPro { options, threads: Priorities::new(source, options.rules), learned: Learned::default() }
-    }
-}
-
-impl<S: Source> Strategy for RPro<S> {
-    fn plan(&mut self, run: Run) -> Option<RunParameters> {
-        let RProOptions { radius, depth, steps, .. } = self.options;
-        let chance = |threads, steps, depth| bound::rpro(threads, steps, depth, radius);
-        Some(plan_depth(run, self.options.to_string(), depth, steps, &self.learned, chance))
-    }
-
-    fn begin(&mut self, run: Run, parameters: &RunParameters) {
-        let RunParameters { depth, steps, .. } = *parameters;
-        self.threads.begin(run, Changes { depth, steps, radius: Some(self.options.radius) });
-    }
-
-    fn spawned(&mut self, thread: ThreadId, _parent: Option<ThreadId>) {
-        self.threads.spawned(thread);
-    }
-
-    #[inline]
-    fn ready(&mut self, thread: ThreadId, next: Event) {
-        self.threads.ready(thread, next);
-    }
-
-    #[inline]
-    fn blocked(&mut self, thread: ThreadId) {
-        self.threads.blocked(thread);
-    }
-
-    fn finished(&mut self, thread: ThreadId) {
-        self.threads.finished(thread);
-    }
-
-    #[inline]
-    fn pick(&mut self) -> Option<ThreadId> {
-        self.threads.pick()
-    }
-
-    #[inline]
-    fn step(&mut self, current: ThreadId, next: Event) -> ThreadId {
-        self.threads.step(current, next)
-    }
-
-    fn end(&mut self, report: &RunReport<'_>) {
-        self.learned.take(report, self.threads.reach());
-    }
-}
+pub type RPro<S = ChaCha> = Prioritized<RProOptions, S>;
