@@ -1,13 +1,17 @@
 //! The fork server: waits in front of `main` and starts a child per request.
 //!
-//! The child goes on into `main` with everything the loader and the constructors did already done.
+//! The child goes on into `main` with everything the loader and the constructors did already done. A page that a child
+//! touches first costs it a fault, so what is the same in every child is done here, before the fork.
 
 use waylay_control_protocol::{Reply, Request};
 
-use crate::sys;
+use crate::interpose::processors;
+use crate::{binding, sys};
 
-/// Serves requests until the driver closes the socket, then ends the process. Returns in children only.
-pub(crate) fn serve(socket: i32) {
+/// Serves requests until the driver closes the socket, then ends the process. Returns in children only, with what was
+/// made ready for the run.
+pub(crate) fn serve<T>(socket: i32, make_ready: impl Fn() -> T) -> T {
+    binding::bind_all();
     send(socket, Reply::Ready);
     loop {
         let mut code = [0u8; 4];
@@ -15,6 +19,9 @@ pub(crate) fn serve(socket: i32) {
             sys::exit_now(0);
         }
         let server = process_id();
+        let ready = make_ready();
+        // A child would start on another processor, if one is idle: waking that costs more than the child's whole run.
+        processors::bind();
         // SAFETY: the process has no thread that could hold a lock of libc's, unless a constructor made one; then
         // libc's own fork handles its locks.
         let child = unsafe { libc::fork() };
@@ -22,8 +29,10 @@ pub(crate) fn serve(socket: i32) {
             // SAFETY: the socket is the server's; the child has no use for it.
             unsafe { sys::call(libc::SYS_close, [socket as usize, 0, 0, 0, 0, 0]) };
             end_with(server);
-            return;
+            return ready;
         }
+        processors::release();
+        drop(ready);
         if child < 0 {
             sys::exit_now(3);
         }

@@ -34,6 +34,7 @@ macro_rules! strict {
 
 strict! {
     mod arena;
+    mod binding;
     mod fork_server;
     mod in_process;
     mod instrument;
@@ -45,6 +46,7 @@ strict! {
     mod sched;
     mod switch;
     mod sys;
+
 
     #[global_allocator]
     static ARENA: arena::Arena = arena::Arena::new();

@@ -39,15 +39,20 @@ impl Real {
         if at.is_null() { self.look_up() } else { at }
     }
 
-    #[cold]
-    fn look_up(&self) -> *mut c_void {
+    /// Its address as the loader knows it, null if there is no such function.
+    fn found(&self) -> *mut c_void {
         // SAFETY: names are NUL-terminated and static.
-        let at = unsafe {
+        unsafe {
             match self.version {
                 None => libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()),
                 Some(version) => dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), version.as_ptr()),
             }
-        };
+        }
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        let at = self.found();
         if at.is_null() {
             sys::write(2, b"waylay-control: libc has no ");
             sys::write(2, self.name.to_bytes());
@@ -59,8 +64,25 @@ impl Real {
     }
 }
 
+/// Looks up what [`real!`] declares, as far as it exists.
+pub(crate) fn look_all_up() {
+    unsafe extern "C" {
+        #[link_name = "__start_waylay_real"]
+        static START: [u8; 0];
+        #[link_name = "__stop_waylay_real"]
+        static STOP: [u8; 0];
+    }
+    let (start, stop) = ((&raw const START).cast::<Real>(), (&raw const STOP).cast::<Real>());
+    // SAFETY: the linker sets the two names to the bounds of the section, which holds nothing but these.
+    for real in unsafe { core::slice::from_raw_parts(start, stop.offset_from_unsigned(start)) } {
+        if real.at.load(Ordering::Relaxed).is_null() {
+            real.at.store(real.found(), Ordering::Relaxed);
+        }
+    }
+}
+
 unsafe extern "C" {
-    fn dlvsym(
+    pub(crate) fn dlvsym(
         handle: *mut c_void,
         name: *const core::ffi::c_char,
         version: *const core::ffi::c_char,
@@ -78,6 +100,7 @@ macro_rules! real {
         #[inline]
         #[allow(non_snake_case)]
         pub(crate) unsafe fn $name($($arg: $kind),*) $(-> $result)? {
+            #[unsafe(link_section = "waylay_real")]
             static REAL: crate::real::Real = crate::real::real!(@make $name $($version)?);
             // SAFETY: libc's function of this name has this signature; the rest is the caller's promise.
             unsafe {

@@ -362,6 +362,7 @@ fn whole_programs() {
             for run in 0..RUNS {
                 let outcome = server.run(Settings::new(switching, 1, run), &parameters);
                 assert_eq!(outcome.signal, None);
+                assert!(outcome.steps > 40, "the program is under control: {outcome:?}");
             }
         });
         drop(server);

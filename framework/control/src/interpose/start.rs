@@ -7,10 +7,10 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use waylay_control_protocol::{REGION_VARIABLE, RegionMap, SERVER_VARIABLE, Switching};
 
 use super::stand_aside::stand_aside;
-use super::{exit, real_thread};
+use super::{exit, processors, real_thread};
 use crate::me::Unmanaged;
 use crate::message::say;
-use crate::{fork_server, instrument, runtime, sys};
+use crate::{binding, fork_server, instrument, runtime, sys};
 
 type Main = extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
@@ -35,6 +35,7 @@ static UNLOADED: extern "C" fn() = exit::at_unload;
 /// runtimes for one. The variables are removed, so that programs started by this one are left alone.
 extern "C" fn at_load() {
     real_thread::make_key(runtime::last_words);
+    binding::count_modules();
     let Some(region) = take_number(REGION_VARIABLE) else { return stand_aside() };
     if let Some(server) = take_number(SERVER_VARIABLE) {
         SERVER.store(server, Ordering::Relaxed);
@@ -62,6 +63,15 @@ fn take_number(variable: &str) -> Option<i32> {
     number
 }
 
+/// The plan of a run of this process, unless there is none or a host makes its own.
+fn plan(region: &RegionMap) -> runtime::Planned {
+    let (settings, switching) = runtime::settings_of(region);
+    if switching == Switching::Free || settings.in_process != 0 {
+        return Err("nothing was planned".to_owned());
+    }
+    runtime::plan(region)
+}
+
 extern "C-unwind" fn controlled_main(
     argc: c_int,
     argv: *mut *mut c_char,
@@ -77,11 +87,10 @@ extern "C-unwind" fn controlled_main(
     crate::heap::guard::prepare();
     instrument::patch::begin(&region.instrumentation());
     let server = SERVER.load(Ordering::Relaxed);
-    if server >= 0 {
-        fork_server::serve(server);
-    }
+    let planned = if server >= 0 { fork_server::serve(server, || plan(&region)) } else { plan(&region) };
     let (settings, switching) = runtime::settings_of(&region);
     if switching == Switching::Free {
+        processors::release();
         return main(argc, argv, environment);
     }
     if settings.in_process != 0 {
@@ -90,7 +99,7 @@ extern "C-unwind" fn controlled_main(
         return main(argc, argv, environment);
     }
     // SAFETY: constructors may have left threads running; they stay unmanaged. No run has begun in this process.
-    unsafe { runtime::begin(region) };
+    unsafe { runtime::begin(region, planned) };
     let status = main(argc, argv, environment);
     let me = crate::me::me();
     if !me.is_null() {

@@ -54,7 +54,7 @@ pub(crate) use point::{
     wake_or_move,
 };
 pub(crate) use preempt::note_modules;
-pub(crate) use session::{begin, is_prepared_in_process, prepare_in_process, settings_of};
+pub(crate) use session::{Planned, begin, is_prepared_in_process, plan, prepare_in_process, settings_of};
 
 /// Everything about the run that goes on.
 pub(crate) struct Runtime {
@@ -73,8 +73,6 @@ pub(crate) struct Runtime {
     pub(crate) random: waylay_schedule::ChaCha,
     /// Looks at a clock since the last step: a loop that only reads the time has to let others run.
     pub(crate) looks: u32,
-    /// Processors the program may use, before it was bound to one.
-    pub(crate) processors: [u64; 16],
     pub(crate) watches: Vec<descriptors::Watch>,
     /// The main thread.
     pub(crate) main: *mut Logical,

@@ -24,17 +24,28 @@ pub(crate) fn settings_of(region: &RegionMap) -> (Settings, Switching) {
     (settings, Switching::from_code(settings.switching).unwrap_or(Switching::Free))
 }
 
+/// The strategy of a run, which is about to be asked for its first choice; or why there is none.
+pub(crate) type Planned = Result<AnyStrategy, String>;
+
+/// Makes the strategy that the region asks for. A fork server does this for its children, which would have to touch all
+/// the code that reads parameters.
+pub(crate) fn plan(region: &RegionMap) -> Planned {
+    let (mut strategy, parameters) = strategy(region)?;
+    let settings = region.settings();
+    strategy.begin(Run { seed: Seed(settings.seed), index: settings.run }, &parameters);
+    Ok(strategy)
+}
+
 /// Puts the calling thread under control as the main thread of the process's only run.
 ///
 /// # Safety
 /// The caller is the only thread of the process that may run program code, and no run has begun.
-pub(crate) unsafe fn begin(region: RegionMap) {
-    let (mut strategy, parameters) = match strategy(&region) {
-        Ok(found) => found,
+pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
+    let strategy = match planned {
+        Ok(strategy) => strategy,
         Err(error) => refuse(&region, &error),
     };
     let settings = region.settings();
-    strategy.begin(Run { seed: Seed(settings.seed), index: settings.run }, &parameters);
     // SAFETY: by the caller's promise.
     unsafe {
         let main = prepare(region, strategy, false);
@@ -113,10 +124,9 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
     let (stretches, capacity) = region.schedule_memory();
     // SAFETY: the region stays mapped as long as the runtime, which is for good.
     let recording = unsafe { Recording::into(stretches, capacity, &raw const region.report().stretches) };
-    let processors = processors::allowed();
     // Hand-overs between kernel threads on two processors take thirty times as long; under carrier that concerns the
     // creation of threads.
-    sys::pin_to_current_processor();
+    processors::bind();
     let main = Box::into_raw(Logical::new(None, core::ptr::null_mut()));
     // SAFETY: the caller vouches that no run has begun; `main` was just made.
     unsafe {
@@ -135,7 +145,6 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
             // Apart from the strategy's stream, so that neither shifts the other.
             random: ChaCha::new(),
             looks: 0,
-            processors,
             watches: Vec::new(),
             main,
             pooling,
