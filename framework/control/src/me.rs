@@ -77,9 +77,14 @@ pub(crate) struct Unmanaged(*mut Logical);
 
 impl Unmanaged {
     pub(crate) fn enter() -> Self {
-        let thread = me();
+        Self::enter_from(me())
+    }
+
+    /// The same where [`me`] is known already.
+    #[inline(always)]
+    pub(crate) fn enter_from(me: *mut Logical) -> Self {
         set_me(core::ptr::null_mut());
-        Self(thread)
+        Self(me)
     }
 }
 

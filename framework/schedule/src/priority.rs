@@ -306,17 +306,28 @@ impl<S: Source> Priorities<S> {
     }
 
     /// The running thread stays enabled and is about to do `next`.
-    #[inline]
+    #[inline(always)]
     pub fn step(&mut self, current: ThreadId, next: Event) -> ThreadId {
-        if current != self.running || self.enabled.len() <= 1 || self.enabled.key(current) == 0 {
+        if current != self.running || self.enabled.key(current) == 0 {
             self.ready(current, next);
             return self.pick().unwrap_or(current);
         }
-        self.count();
+        let others = self.enabled.len() > 1;
+        if others {
+            self.count();
+        }
         self.notice(current, next);
-        let winner = self.enabled.winner().unwrap_or(current);
-        self.switch(winner);
-        winner
+        if others {
+            let winner = self.enabled.winner().unwrap_or(current);
+            self.switch(winner);
+            return winner;
+        }
+        self.alone += u64::from(self.owed && self.joins + 1 < self.priorities.len());
+        self.owed = true;
+        if self.rules.phases == Phases::Idle && self.counted > 0 {
+            self.begin_phase();
+        }
+        current
     }
 
     #[inline]
@@ -357,7 +368,7 @@ impl<S: Source> Priorities<S> {
     }
 
     /// Looks for joins and for signs that the thread spins or that the main thread is about to leave.
-    #[inline]
+    #[inline(always)]
     fn notice(&mut self, thread: ThreadId, next: Event) {
         match next.kind {
             EventKind::ThreadJoin => self.notice_join(next.object),

@@ -62,7 +62,7 @@ macro_rules! interpose {
                     $($outside;)?
                     return result;
                 }
-                let _inside = crate::me::Unmanaged::enter();
+                let _inside = crate::me::Unmanaged::enter_from($me);
                 // SAFETY: `me` is the calling thread, and a logical thread that runs program code has the token;
                 // pointers are valid by the caller's promise to libc.
                 #[allow(unused_unsafe)]

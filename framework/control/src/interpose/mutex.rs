@@ -80,6 +80,7 @@ pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut pthread_mutex_t, deadlin
     }
 }
 
+#[inline]
 unsafe fn attempt(me: *mut Logical, mutex: *mut pthread_mutex_t) -> Option<i32> {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -107,6 +108,7 @@ pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut pthread_mutex_t) ->
 }
 
 /// Unlocks and makes waiters ready, without a step.
+#[inline]
 pub(super) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {

@@ -16,6 +16,8 @@ pub(crate) struct Recording {
     /// Number of stretches, the open one included, and where the driver reads it.
     len: usize,
     published: *const AtomicU64,
+    /// The open stretch; null before the first and when there is no room for it.
+    open: *mut Stretch,
     lost: bool,
 }
 
@@ -25,12 +27,13 @@ impl Recording {
     /// # Safety
     /// The memory is writable for as long as the recording is used, and nobody else writes it.
     pub(crate) unsafe fn into(stretches: *mut Stretch, capacity: usize, published: *const AtomicU64) -> Self {
-        Self { stretches, capacity, len: 0, published, lost: false }
+        Self { stretches, capacity, len: 0, published, open: core::ptr::null_mut(), lost: false }
     }
 
     /// Starts over.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
+        self.open = core::ptr::null_mut();
         self.lost = false;
         self.publish();
     }
@@ -43,29 +46,26 @@ impl Recording {
     /// Notes that `thread` was chosen again.
     #[inline]
     pub(crate) fn again(&mut self, thread: ThreadId, first: EventKind) {
-        if self.len == 0 {
-            return self.begin(thread, first);
-        }
-        if !self.lost {
-            // SAFETY: `len <= capacity` entries are ours to write.
-            unsafe { (*self.stretches.add(self.len - 1)).steps += 1 };
+        if !self.open.is_null() {
+            // SAFETY: one of the entries that are ours to write.
+            unsafe { (*self.open).steps += 1 };
+        } else if !self.lost {
+            self.begin(thread, first);
         }
     }
 
     /// Notes that `thread` was chosen after another, to do `first`.
     pub(crate) fn begin(&mut self, thread: ThreadId, first: EventKind) {
         if self.len == self.capacity {
+            self.open = core::ptr::null_mut();
             self.lost = true;
             return;
         }
         // SAFETY: `len < capacity`.
         unsafe {
-            self.stretches.add(self.len).write(Stretch {
-                thread: thread.0,
-                first: u32::from(first.code()),
-                steps: 1,
-            })
-        };
+            self.open = self.stretches.add(self.len);
+            self.open.write(Stretch { thread: thread.0, first: u32::from(first.code()), steps: 1 });
+        }
         self.len += 1;
         self.publish();
     }

@@ -150,8 +150,14 @@ impl Scheduler {
         let pending = &mut self.threads[me.index()].pending;
         (pending.kind, pending.extent, pending.object, pending.also) = (kind, extent, object, also);
         let next = self.strategy.step(me, Event { object, also, extent, kind });
-        self.chose(next);
-        next
+        if next != me {
+            self.chose(next);
+            return next;
+        }
+        self.steps += 1;
+        self.threads[me.index()].steps += 1;
+        self.recording.again(me, kind);
+        me
     }
 
     /// The running thread announces that it will take what `key` names, which is free right now.
