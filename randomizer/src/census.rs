@@ -1,8 +1,8 @@
 //! Who is there: the target's threads, their names, and which of them may be suspended.
 //!
 //! Looking costs time (a folder to list, a file per name), so the census is taken as often as it stays below a small
-//! share of the time. Threads come and go and rename themselves; new ones do so soon after they start, which is why
-//! young names are read at every census and old ones rarely.
+//! share of the time, and less often while nobody comes or goes. Threads rename themselves, mostly soon after they
+//! start, which is why a young name is read again when its thread is twice as old, and an old one rarely.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,9 @@ use crate::identity::{Ordinal, ThreadId};
 
 /// A census that took t is followed by at least this many t without one: at most 2 % of the time.
 const PAUSE: u32 = 50;
-/// A thread has its final name at this age; older names are read again at this distance.
+/// The same after many a census that found nothing new: each such doubles the pause, up to this.
+const LONGEST_PAUSE: u32 = 400;
+/// The longest distance at which a name is read again.
 const SETTLED: Duration = Duration::from_secs(1);
 /// How long a thread that could not be stopped is left alone.
 const LEAVE_ALONE: Duration = Duration::from_secs(1);
@@ -41,6 +43,8 @@ pub(crate) struct Census {
     members: Vec<Member>,
     next_ordinal: u32,
     due: Option<Instant>,
+    /// In times of what a census takes; 0 before the first.
+    pause: u32,
 }
 
 /// A change of the census.
@@ -59,7 +63,7 @@ impl Census {
 
     /// Says that looking took from `began` to `now`.
     pub(crate) fn taken(&mut self, began: Instant, now: Instant) {
-        self.due = Some(now + (now - began) * PAUSE);
+        self.due = Some(now + (now - began) * self.pause.max(PAUSE));
     }
 
     /// Takes over the list of threads; `name_of` is asked for names that are new or old enough.
@@ -72,9 +76,11 @@ impl Census {
         mut change: impl FnMut(Change<'_>),
     ) {
         threads.sort_unstable();
+        let mut changed = false;
         self.members.retain(|member| {
             let stays = threads.binary_search(&member.thread).is_ok();
             if !stays {
+                changed = true;
                 change(Change::Left(member));
             }
             stays
@@ -97,21 +103,25 @@ impl Census {
                 left_alone_until: None,
             };
             self.next_ordinal = self.next_ordinal.wrapping_add(1);
+            changed = true;
             change(Change::Joined(&member));
             self.members.push(member);
         }
         for member in &mut self.members[..known] {
-            let young = now.saturating_duration_since(member.first_seen) < SETTLED;
-            if (young || now.saturating_duration_since(member.named_at) >= SETTLED)
+            let name_age = now.saturating_duration_since(member.named_at);
+            let age_when_named = member.named_at.saturating_duration_since(member.first_seen);
+            if name_age >= age_when_named.min(SETTLED)
                 && let Some(name) = name_of(member.thread)
             {
                 member.named_at = now;
                 if name != member.name {
+                    changed = true;
                     member.may_suspend = may_suspend(member.thread, &name);
                     member.name = name;
                 }
             }
         }
+        self.pause = if changed { PAUSE } else { self.pause.saturating_mul(2).clamp(PAUSE, LONGEST_PAUSE) };
         self.members.sort_unstable_by_key(|member| member.thread);
     }
 
@@ -235,5 +245,21 @@ mod tests {
         census.taken(start, start + Duration::from_millis(1));
         assert!(!census.is_due(start + Duration::from_millis(50)));
         assert!(census.is_due(start + Duration::from_millis(51)));
+    }
+
+    #[test]
+    fn looking_takes_a_smaller_share_while_nobody_comes_or_goes() {
+        let mut fixture = Fixture::new("");
+        let mut pause_after = |threads: &[(u32, &str)]| {
+            fixture.update(0, threads);
+            let (start, took) = (fixture.start, Duration::from_millis(1));
+            fixture.census.taken(start, start + took);
+            (1..1000).find(|ms| fixture.census.is_due(start + took * ms)).map(|due| due - 1)
+        };
+        let alone: &[_] = &[(1, "a")];
+        assert_eq!([(); 6].map(|()| pause_after(alone)), [50, 100, 200, 400, 400, 400].map(Some));
+        assert_eq!(pause_after(&[(1, "a"), (2, "b")]), Some(50));
+        assert_eq!(pause_after(&[(1, "a"), (2, "b")]), Some(100));
+        assert_eq!(pause_after(alone), Some(50));
     }
 }

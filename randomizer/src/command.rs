@@ -84,7 +84,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match execute(flags) {
         Ok(report) => {
             if !driven {
-                eprint!("{report}");
+                say(&report.to_string());
             }
             if json {
                 print_json(&report);
@@ -92,13 +92,19 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(exit_code(&report))
         }
         Err(failed) => {
-            eprintln!("waylay-randomizer: {failed}");
+            say(&format!("waylay-randomizer: {failed}\n"));
             if json {
                 print_json(&serde_json::json!({ "error": failed.to_string() }));
             }
             ExitCode::from(failed.exit_code())
         }
     }
+}
+
+/// Writes to people in one piece: standard error has no buffer of its own. Whoever reads it may have left; there is
+/// nobody to tell.
+fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 fn print_json(value: &impl serde::Serialize) {
@@ -135,14 +141,14 @@ fn execute(flags: Flags) -> Result<Report, Failed> {
         None => None,
     };
     match &replay {
-        Some(recording) => eprintln!(
-            "waylay-randomizer: replaying {} windows of seed {} on process {}; replay is statistical",
+        Some(recording) => say(&format!(
+            "waylay-randomizer: replaying {} windows of seed {} on process {}; replay is statistical\n",
             recording.windows.len(),
             recording.seed,
             target.pid()
-        ),
+        )),
         None if flags.stats.is_some() => {}
-        None => eprintln!("waylay-randomizer: process {}, seed {seed}", target.pid()),
+        None => say(&format!("waylay-randomizer: process {}, seed {seed}\n", target.pid())),
     }
     let mut screen = Screen::new(flags.quiet || flags.stats.is_some(), stats);
     let options = Options { seed, duration: flags.duration, log, replay, observer: &mut screen };
@@ -209,7 +215,7 @@ impl Screen {
 
     fn finish(mut self, report: &Report) {
         if self.terminal && !self.quiet {
-            eprint!("\r\x1b[K");
+            say("\r\x1b[K");
         }
         self.tell(&report.progress);
     }
@@ -228,9 +234,9 @@ impl Observer for Screen {
         }
         self.shown = Instant::now();
         if self.terminal {
-            eprint!("\r\x1b[K{progress}");
+            say(&format!("\r\x1b[K{progress}"));
         } else {
-            eprintln!("{progress}");
+            say(&format!("{progress}\n"));
         }
     }
 }

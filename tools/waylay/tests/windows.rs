@@ -179,3 +179,23 @@ fn an_output_folder_that_cannot_be_made_is_named() {
     assert!(output.status.code().is_some_and(|code| code >= 2), "{said}");
     assert!(said.contains("file"), "{said}");
 }
+
+#[test]
+fn a_randomized_scenario_suspends_threads_and_still_finds_the_bug() {
+    let map = "[[scenario.test]]\nplugin = \"waylay_libraries\"\nname = \"map\"\n";
+    let place =
+        Place::with(&format!("[[scenario]]\nname = \"s\"\nduration = \"5s\"\nmode = \"randomized\"\n{map}"));
+    let output = place.waylay(&["run", "waylay.toml", "--json", "--quiet"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}\n{}", place.host_log());
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    let record = &summary["campaign"]["scenarios"][0]["randomizer"];
+    assert!(record["suspensions"].as_u64().is_some_and(|count| count > 0), "{record:#}");
+    assert!(record["suspended_s"].as_f64().is_some_and(|time| time > 0.0), "{record:#}");
+
+    let faulty = config("waylay_faults", "deadlock", "hang-timeout = \"3s\"")
+        .replace("duration = \"60s\"", "duration = \"60s\"\nmode = \"randomized\"");
+    let failures = Place::with(&faulty).failures();
+    let deadlock = failures.iter().find(|failure| failure.text("kind") == "deadlock").expect("found");
+    deadlock.expect_dump(3);
+}

@@ -1,6 +1,6 @@
 //! What `/proc` tells about a process and its threads without disturbing them.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 
 use crate::identity::{ProcessId, ThreadId};
@@ -17,13 +17,16 @@ pub(crate) fn threads_of(pid: ProcessId) -> Vec<ThreadId> {
 
 /// A thread's name; none if it is gone.
 pub(crate) fn thread_name(pid: ProcessId, thread: ThreadId) -> Option<String> {
-    let name = fs::read(format!("/proc/{pid}/task/{thread}/comm")).ok()?;
-    Some(String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned())
+    let mut buffer = [0; 64];
+    let length = File::open(format!("/proc/{pid}/task/{thread}/comm")).ok()?.read(&mut buffer).ok()?;
+    let name = &buffer[..length];
+    Some(String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(name)).into_owned())
 }
 
 /// Whether a process is gone, or only its remains wait to be reaped.
 pub(crate) fn has_ended(pid: ProcessId) -> bool {
-    !threads_of(pid).into_iter().any(|thread| is_alive(pid, thread))
+    // The first thread mostly lives as long as its process, and looking at one is cheap.
+    !is_alive(pid, ThreadId(pid.0)) && !threads_of(pid).into_iter().any(|thread| is_alive(pid, thread))
 }
 
 /// Whether a thread exists and has not ended.
@@ -33,7 +36,10 @@ pub(super) fn is_alive(pid: ProcessId, thread: ThreadId) -> bool {
 
 /// The letter by which the kernel names a thread's state.
 fn state(pid: ProcessId, thread: ThreadId) -> Option<u8> {
-    let stat = fs::read(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
+    // This is looked up many times a second. The kernel writes the line in one piece, and only its beginning counts.
+    let mut buffer = [0; 512];
+    let length = File::open(format!("/proc/{pid}/task/{thread}/stat")).ok()?.read(&mut buffer).ok()?;
+    let stat = &buffer[..length];
     // The name before it may hold blanks and brackets, so the last bracket counts.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(end + 2).copied()
