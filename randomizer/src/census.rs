@@ -254,7 +254,7 @@ mod tests {
             fixture.update(0, threads);
             let (start, took) = (fixture.start, Duration::from_millis(1));
             fixture.census.taken(start, start + took);
-            (1..1000).find(|ms| fixture.census.is_due(start + took * ms)).map(|due| due - 1)
+            (1..1000).find(|ms| fixture.census.is_due(start + took * *ms)).map(|due| due - 1)
         };
         let alone: &[_] = &[(1, "a")];
         assert_eq!([(); 6].map(|()| pause_after(alone)), [50, 100, 200, 400, 400, 400].map(Some));

@@ -195,7 +195,8 @@ fn a_randomized_scenario_suspends_threads_and_still_finds_the_bug() {
 
     let faulty = config("waylay_faults", "deadlock", "hang-timeout = \"3s\"")
         .replace("duration = \"60s\"", "duration = \"60s\"\nmode = \"randomized\"");
-    let failures = Place::with(&faulty).failures();
+    let place = Place::with(&faulty);
+    let failures = place.failures();
     let deadlock = failures.iter().find(|failure| failure.text("kind") == "deadlock").expect("found");
     deadlock.expect_dump(3);
 }
