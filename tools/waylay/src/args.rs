@@ -61,6 +61,8 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     /// Run any program in strict mode, schedule after schedule, and keep what fails.
     Explore(Box<ExploreOptions>),
+    /// Try strategies on tests, many times each: how often and how soon each finds what.
+    Compare(CompareOptions),
     /// Check a configuration and everything that it names, without running anything.
     Check(CheckOptions),
     /// List the tests of a plugin, of a configuration, or of this installation.
@@ -243,6 +245,34 @@ pub(crate) struct MinimizeOptions {
     /// How long to try.
     #[arg(long, value_parser = duration, default_value = "30s")]
     pub(crate) budget: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareOptions {
+    /// Comparisons, each a TOML file; several become sections of one Markdown page.
+    #[arg(required = true, value_name = "CONFIG")]
+    pub(crate) configs: Vec<PathBuf>,
+    /// Folder for the results; trials that are there already are not run again.
+    #[arg(long, default_value = "waylay-out/compare")]
+    pub(crate) out: PathBuf,
+    /// Trials at a time; one per processor when absent.
+    #[arg(long)]
+    pub(crate) jobs: Option<std::num::NonZeroUsize>,
+    /// Trials of each strategy on each test, instead of what the file says.
+    #[arg(long)]
+    pub(crate) trials: Option<u32>,
+    /// Write all sections into this Markdown file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Fail when a test's `within` or `rate` does not hold, or a correct test fails.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Run nothing: say what the trials that are there say.
+    #[arg(long)]
+    pub(crate) report_only: bool,
+    /// Print only the tables.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

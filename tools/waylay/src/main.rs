@@ -8,6 +8,7 @@ mod output;
 mod args;
 mod bound;
 mod check;
+mod compare;
 mod doctor;
 #[cfg(target_os = "linux")]
 mod explore;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(&options, json),
         #[cfg(target_os = "linux")]
         Command::Explore(options) => explore::explore(&options, json),
+        Command::Compare(options) => compare::compare(&options, json),
         Command::Check(options) => check::check(&options, json),
         Command::List(options) => list::list(&options, json),
         Command::New(options) => new::command(&options, json),
