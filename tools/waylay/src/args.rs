@@ -1,5 +1,7 @@
 //! The command line.
 
+mod kept;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +12,9 @@ use waylay_driver::config::suggestion;
 use waylay_explore::Level;
 
 use crate::output::Failed;
+pub(crate) use kept::{
+    CompletionsOptions, ExportOptions, FailuresOptions, ManOptions, ReportOptions, ShowOptions, VerifyOptions,
+};
 
 /// Finds concurrency bugs in native code by putting threads where they least want to be.
 #[derive(Debug, Parser)]
@@ -49,9 +54,30 @@ impl Arguments {
         Ok(self.command.unwrap_or(Command::Run(self.run)))
     }
 
-    fn command_for_help() -> clap::Command {
+    /// The whole command line, as data.
+    pub(crate) fn command_for_help() -> clap::Command {
         <Arguments as clap::CommandFactory>::command()
     }
+}
+
+/// `--json FILE` of `waylay report` is `--json-file FILE`: everywhere else `--json` takes no value.
+pub(crate) fn spelled_out(
+    given: impl Iterator<Item = std::ffi::OsString>,
+) -> impl Iterator<Item = std::ffi::OsString> {
+    let mut given = given.peekable();
+    let mut place = 0;
+    let mut is_report = false;
+    std::iter::from_fn(move || {
+        let word = given.next()?;
+        is_report |= place == 1 && word == "report";
+        place += 1;
+        let is_file =
+            |next: &std::ffi::OsString| std::path::Path::new(next).extension().is_some_and(|e| e == "json");
+        if is_report && word == "--json" && given.peek().is_some_and(is_file) {
+            return Some("--json-file".into());
+        }
+        Some(word)
+    })
 }
 
 #[derive(Debug, Subcommand)]
@@ -85,11 +111,25 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     /// Print RUSTFLAGS with which atomics and accesses of Rust code are steps.
     Rustflags(FlagOptions),
+    /// Make a report of a campaign: HTML, JUnit, SARIF, Markdown, JSON, or a few lines.
+    Report(Box<ReportOptions>),
+    /// List the failures of a campaign, and what became of those before.
+    Failures(FailuresOptions),
+    /// Show everything that is known about a failure.
+    Show(ShowOptions),
+    /// Pack a failure with its evidence into one zip.
+    Export(ExportOptions),
+    /// Run until it is sure that a failure is fixed, or until it comes back.
+    Verify(VerifyOptions),
     /// Compute what a strategy guarantees.
     Bound(BoundOptions),
     /// Print a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print completions for a shell.
+    Completions(CompletionsOptions),
+    /// Print the manual page, or write one per command.
+    Man(ManOptions),
     /// Suspend threads of any process at random; the same as `waylay-randomizer`.
     Randomizer {
         /// Its own flags; `waylay randomizer --help` lists them.
@@ -111,6 +151,8 @@ pub(crate) enum ConfigCommand {
     Default,
     /// The effective configuration: every default filled in.
     Show(CheckOptions),
+    /// The JSON schema of configurations, for editors.
+    Schema,
 }
 
 #[derive(Debug, Clone, Args)]
