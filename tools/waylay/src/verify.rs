@@ -1,7 +1,7 @@
 //! `waylay verify`: is a failure fixed? How many clean runs it takes to be sure follows from how often it came; then they
 //! are run, under the conditions that it was found under, with new random choices.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use waylay_dist::Seed;
@@ -135,7 +135,7 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
     let overrides = Overrides {
         seed: Some(Seed::fresh()),
         duration: arguments.duration,
-        out: Some(arguments.out.clone()),
+        out: Some(place(&arguments.out)),
         keep_hung: None,
     };
     let config = subject.found.campaign.join("config.toml");
@@ -184,6 +184,11 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
         folder: Some(summary.folder),
         ..Outcome::of(subject, arguments.confidence, runs, again > 0)
     })
+}
+
+/// Where its campaigns are kept: beside the nights, and none of them.
+pub(crate) fn place(out: &Path) -> PathBuf {
+    out.join("verify")
 }
 
 /// Ends the campaign when the question is decided: the failure is back, or its test has run often enough without it.

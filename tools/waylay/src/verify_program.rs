@@ -76,7 +76,7 @@ pub(crate) fn run(
         jobs: 1,
         conditions: record.conditions,
         expected: record.expected,
-        out: arguments.out.clone(),
+        out: crate::verify::place(&arguments.out),
         library: library()?,
     };
     interrupt::watch();
