@@ -6,7 +6,7 @@
 //! - [`region`]: memory shared by both. The driver writes [`settings`] before a run; the library writes its
 //!   [`report`], the schedule and a text while it runs, so that they survive the death of the process.
 //! - [`instrumentation`]: which instructions are steps, for the whole life of a process.
-//! - [`server`]: the messages of the fork server, over a socket.
+//! - [`server`]: the messages of the fork server, over a socket; [`batch`]: runs that are ordered many at a time.
 //! - [`in_process`]: the functions by which a host repeats runs inside its own process.
 //!
 //! The library finds both through the environment, the only channel there is before `main`: see [`REGION_VARIABLE`]
@@ -14,6 +14,7 @@
 
 #![cfg(target_os = "linux")]
 
+pub mod batch;
 mod coded;
 pub mod in_process;
 pub mod instrumentation;
@@ -22,6 +23,7 @@ pub mod report;
 pub mod server;
 pub mod settings;
 
+pub use batch::{Batch, Fate, Record, Told, Wish};
 pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun};
 pub use instrumentation::{Instrumentation, Level, Site};
 pub use region::{Note, NoteWriter, Region, RegionError, RegionMap, Stretch};

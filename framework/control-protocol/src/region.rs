@@ -5,13 +5,14 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
+use crate::batch::{Batch, Told};
 use crate::instrumentation::{Instrumentation, SITES, Site};
 use crate::report::{Ending, Report};
 use crate::settings::Settings;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
@@ -80,6 +81,7 @@ pub struct Region {
     notes: [Note; NOTES],
     chosen: [Site; SITES],
     conflicting: [Site; SITES],
+    batch: Batch,
 }
 
 /// A mapping of a region.
@@ -385,6 +387,39 @@ impl RegionMap {
     /// The region stays mapped for as long as the writer is used, and there is one writer.
     pub unsafe fn note_writer(&self) -> NoteWriter {
         NoteWriter { region: self.at }
+    }
+
+    /// What the last run said of itself.
+    pub fn told(&self) -> Told<'_> {
+        let report = self.report();
+        let stretches = (report.stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
+        let text = (report.text.load(Ordering::Acquire) as usize).min(TEXT);
+        // SAFETY: inside the mapping; a run that could write there is over.
+        unsafe {
+            Told {
+                report,
+                schedule: core::slice::from_raw_parts(
+                    (&raw const (*self.at).stretches).cast::<Stretch>(),
+                    stretches,
+                ),
+                notes: self.notes(),
+                conflicting: self.conflicting(),
+                text: core::slice::from_raw_parts((&raw const (*self.at).text).cast::<u8>(), text),
+            }
+        }
+    }
+
+    /// Runs that are ordered many at a time.
+    pub fn batch(&self) -> &Batch {
+        // SAFETY: mapped for as long as `self` lives; what both sides write are atomics, and what lies behind their
+        // counts is written before they are.
+        unsafe { &(*self.at).batch }
+    }
+
+    /// The same, for the side that orders. Call between batches.
+    pub fn batch_mut(&mut self) -> &mut Batch {
+        // SAFETY: mapped for as long as `self` lives; between batches the library does not look.
+        unsafe { &mut (*self.at).batch }
     }
 
     /// Where the library writes the schedule, and how many entries fit.

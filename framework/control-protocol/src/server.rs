@@ -15,12 +15,14 @@ use std::time::Duration;
 pub enum Request {
     /// Run the program once, as the region says.
     Run = 1,
+    /// Make the runs that are ordered in the region, each from a snapshot. The process makes no other runs from then on.
+    Batch = 2,
 }
 
 impl Request {
     /// The request with this code.
     pub fn from_code(code: u32) -> Option<Request> {
-        (code == Request::Run as u32).then_some(Request::Run)
+        [Request::Run, Request::Batch].into_iter().find(|request| *request as u32 == code)
     }
 }
 
@@ -33,6 +35,10 @@ pub enum Reply {
     Started(i32),
     /// The process ended with this status, as `waitpid` gives it.
     Ended(i32),
+    /// So many of the ordered runs have a record.
+    Made(i32),
+    /// This process can take no snapshot; the region's text says why. It goes on as a fork server.
+    Unable,
 }
 
 impl Reply {
@@ -42,6 +48,8 @@ impl Reply {
             Reply::Ready => (1u32, 0),
             Reply::Started(process) => (2, process),
             Reply::Ended(status) => (3, status),
+            Reply::Made(runs) => (4, runs),
+            Reply::Unable => (5, 0),
         };
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&code.to_le_bytes());
@@ -57,6 +65,8 @@ impl Reply {
             1 => Some(Reply::Ready),
             2 => Some(Reply::Started(value)),
             3 => Some(Reply::Ended(value)),
+            4 => Some(Reply::Made(value)),
+            5 => Some(Reply::Unable),
             _ => None,
         }
     }
@@ -117,6 +127,24 @@ impl ServerLink {
         }
     }
 
+    /// Has the ordered runs made.
+    pub fn start_batch(&mut self) -> Result<(), ServerError> {
+        Ok(self.socket.write_all(&(Request::Batch as u32).to_le_bytes())?)
+    }
+
+    /// Waits until the batch is over: how many runs have a record, or [`Reply::Unable`]; `None` when `patience` is over
+    /// and it still goes on.
+    pub fn wait_batch(&mut self, patience: Duration) -> Result<Option<Reply>, ServerError> {
+        match self.receive(patience) {
+            Ok(Some(reply @ (Reply::Made(_) | Reply::Unable))) => Ok(Some(reply)),
+            Ok(other) => Err(ServerError::Unexpected(other, "the end of a batch")),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The descriptor, to wait for several servers at once.
     pub fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
@@ -136,7 +164,7 @@ mod tests {
 
     #[test]
     fn replies_survive_the_wire() {
-        for reply in [Reply::Ready, Reply::Started(123), Reply::Ended(-9)] {
+        for reply in [Reply::Ready, Reply::Started(123), Reply::Ended(-9), Reply::Made(7), Reply::Unable] {
             assert_eq!(Reply::from_bytes(reply.to_bytes()), Some(reply));
         }
         assert_eq!(Reply::from_bytes([9; 8]), None);

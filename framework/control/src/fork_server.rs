@@ -2,24 +2,49 @@
 //!
 //! The child goes on into `main` with everything the loader and the constructors did already done. A page that a child
 //! touches first costs it a fault, so what is the same in every child is done here, before the fork.
+//!
+//! A request for a batch makes the process itself one that goes on into `main` again and again: see
+//! [`snapshot`](crate::snapshot).
 
-use waylay_control_protocol::{Reply, Request};
+use waylay_control_protocol::{RegionMap, Reply, Request};
 
 use crate::interpose::processors;
-use crate::{binding, sys};
+use crate::{binding, runtime, snapshot, sys};
 
-/// Serves requests until the driver closes the socket, then ends the process. Returns in children only, with what was
-/// made ready for the run.
-pub(crate) fn serve<T>(socket: i32, make_ready: impl Fn() -> T) -> T {
+/// Serves requests until the driver closes the socket, then ends the process. Returns in children, with the region and
+/// what was made ready for the run; and, without these, once per restored run, which finds everything prepared.
+pub(crate) fn serve<T>(
+    socket: i32,
+    region: RegionMap,
+    make_ready: impl Fn(&RegionMap) -> T,
+) -> Option<(RegionMap, T)> {
     binding::bind_all();
     send(socket, Reply::Ready);
     loop {
-        let mut code = [0u8; 4];
-        if !receive(socket, &mut code) || Request::from_code(u32::from_le_bytes(code)) != Some(Request::Run) {
-            sys::exit_now(0);
+        match next_request(socket) {
+            Some(Request::Run) => {}
+            Some(Request::Batch) => match snapshot::why_not() {
+                Some(why) => {
+                    region.append_text(why);
+                    send(socket, Reply::Unable);
+                    continue;
+                }
+                None => {
+                    // SAFETY: the main thread is the only one that runs program code, and no run has begun; then it is on
+                    // the carrier, alone.
+                    unsafe {
+                        if runtime::prepare_to_restore(region).is_err() {
+                            sys::exit_now(3);
+                        }
+                        snapshot::serve(socket);
+                    }
+                    return None;
+                }
+            },
+            None => sys::exit_now(0),
         }
         let server = process_id();
-        let ready = make_ready();
+        let ready = make_ready(&region);
         // A child would start on another processor, if one is idle: waking that costs more than the child's whole run.
         processors::bind();
         // SAFETY: the process has no thread that could hold a lock of libc's, unless a constructor made one; then
@@ -29,7 +54,7 @@ pub(crate) fn serve<T>(socket: i32, make_ready: impl Fn() -> T) -> T {
             // SAFETY: the socket is the server's; the child has no use for it.
             unsafe { sys::call(libc::SYS_close, [socket as usize, 0, 0, 0, 0, 0]) };
             end_with(server);
-            return ready;
+            return Some((region, ready));
         }
         processors::release();
         drop(ready);
@@ -71,7 +96,13 @@ fn wait_for(child: i32) -> i32 {
     }
 }
 
-fn send(socket: i32, reply: Reply) {
+/// Waits for the next request; nothing when there is none any more.
+pub(crate) fn next_request(socket: i32) -> Option<Request> {
+    let mut code = [0u8; 4];
+    receive(socket, &mut code).then(|| Request::from_code(u32::from_le_bytes(code)))?
+}
+
+pub(crate) fn send(socket: i32, reply: Reply) {
     sys::write(socket, &reply.to_bytes());
 }
 

@@ -12,6 +12,7 @@
 //! - `interpose`: the functions of libc that become steps, one file per family
 //! - `instrument`: accesses and atomic operations that become steps
 //! - `fork_server`: a child per schedule for whole programs
+//! - `snapshot`: schedule after schedule of a whole program in one process, put back in between
 //! - `in_process`: schedule after schedule inside a host
 //!
 //! What driver and library tell each other is in `waylay-control-protocol`. Without a region in the environment the
@@ -44,6 +45,7 @@ strict! {
     mod real;
     mod runtime;
     mod sched;
+    mod snapshot;
     mod switch;
     mod sys;
 

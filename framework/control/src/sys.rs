@@ -72,7 +72,9 @@ pub(crate) fn map(len: usize) -> Option<*mut u8> {
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     // SAFETY: a fresh anonymous mapping disturbs nothing.
     let at = unsafe { call(libc::SYS_mmap, [0, len, prot, flags, usize::MAX, 0]) };
-    (!(-4095..=0).contains(&at)).then_some(at as *mut u8)
+    let at = (!(-4095..=0).contains(&at)).then_some(at as *mut u8)?;
+    crate::snapshot::mapped(at, len);
+    Some(at)
 }
 
 /// Unmaps.
@@ -80,6 +82,7 @@ pub(crate) fn map(len: usize) -> Option<*mut u8> {
 /// # Safety
 /// The range is a mapping of the caller's that nobody uses any more.
 pub(crate) unsafe fn unmap(at: *mut u8, len: usize) {
+    crate::snapshot::will_change(at as usize, len);
     // SAFETY: passed on.
     unsafe { call(libc::SYS_munmap, [at as usize, len, 0, 0, 0, 0]) };
 }
@@ -89,6 +92,7 @@ pub(crate) unsafe fn unmap(at: *mut u8, len: usize) {
 /// # Safety
 /// Nobody relies on what is taken away.
 pub(crate) unsafe fn protect(at: usize, len: usize, protection: i32) -> bool {
+    crate::snapshot::will_change(at, len);
     // SAFETY: passed on.
     unsafe { call(libc::SYS_mprotect, [at, len, protection as usize, 0, 0, 0]) == 0 }
 }
@@ -98,6 +102,7 @@ pub(crate) unsafe fn protect(at: usize, len: usize, protection: i32) -> bool {
 /// # Safety
 /// The range is a mapping of the caller's whose content nobody needs.
 pub(crate) unsafe fn forbid(at: *mut u8, len: usize) {
+    crate::snapshot::will_change(at as usize, len);
     // SAFETY: passed on.
     unsafe { call(libc::SYS_mprotect, [at as usize, len, libc::PROT_NONE as usize, 0, 0, 0]) };
 }

@@ -1,6 +1,6 @@
 //! Making the runs of a batch: which worker makes which run, and what each brings back.
 //!
-//! Worker j of J takes every J-th run, each with a fork server of its own.
+//! Worker j of J takes every J-th run, each with processes of its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,11 +10,12 @@ use waylay_schedule::{Outcome, Schedule};
 
 use crate::explorer::{Plan, State};
 use crate::learner::{Lesson, Planned};
-use crate::observed::Observed;
-use crate::oracle::{Failure, Verdict, judge};
+use crate::observed::{Observed, to_schedule};
+use crate::oracle::{Failure, Verdict};
 use crate::recording::Conditions;
-use crate::server::{Guide, RunError, Server};
+use crate::server::RunError;
 use crate::sites::Sites;
+use crate::worker::{Made, Wanted, Worker};
 
 /// What a worker brings back from one run.
 pub(crate) struct Done {
@@ -63,77 +64,108 @@ impl Shared {
     }
 }
 
+/// How long a worker goes on before it looks whether more is wanted.
+const SLICE: Duration = Duration::from_millis(50);
+
 /// Makes the runs of a batch; those that were not made are missing at the end.
 pub(crate) fn run_batch(
     batch: &[Planned],
-    servers: &mut [Server],
+    workers: &mut [Worker<'_>],
     plan: &Plan,
     how: (&Conditions, &Sites),
     shared: &Shared,
     look: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Option<Done>>, RunError> {
     let mut done: Vec<Option<Done>> = batch.iter().map(|_| None).collect();
-    if servers.len() == 1 || batch.len() == 1 {
-        for (planned, place) in batch.iter().zip(&mut done) {
-            if !look() {
-                break;
-            }
-            *place = run_one(planned, &mut servers[0], plan, how, shared)?;
+    if workers.len() == 1 || batch.len() == 1 {
+        let runs: Vec<&Planned> = batch.iter().collect();
+        for (place, made) in done.iter_mut().zip(work(&runs, &mut workers[0], plan, how, shared, look)?) {
+            *place = made;
         }
         return Ok(done);
     }
-    let jobs = servers.len();
+    let jobs = workers.len();
     std::thread::scope(|scope| {
-        let work = |worker: usize, server: &mut Server| -> Result<Vec<(usize, Option<Done>)>, RunError> {
-            let mine = (worker..batch.len()).step_by(jobs);
-            mine.map(|index| Ok((index, run_one(&batch[index], server, plan, how, shared)?))).collect()
+        let part = |number: usize, worker: &mut Worker<'_>| {
+            let mine: Vec<&Planned> = batch.iter().skip(number).step_by(jobs).collect();
+            work(&mine, worker, plan, how, shared, &mut || true)
         };
-        let workers: Vec<_> = servers
+        let parts: Vec<_> = workers
             .iter_mut()
             .enumerate()
-            .map(|(worker, server)| scope.spawn(move || work(worker, server)))
+            .map(|(number, worker)| scope.spawn(move || part(number, worker)))
             .collect();
-        while workers.iter().any(|worker| !worker.is_finished()) {
+        while parts.iter().any(|part| !part.is_finished()) {
             if !look() {
                 shared.last.store(0, Ordering::Relaxed);
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        for worker in workers {
-            let results = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            for (index, result) in results {
-                done[index] = result;
+        for (number, part) in parts.into_iter().enumerate() {
+            let results = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            for (place, made) in done.iter_mut().skip(number).step_by(jobs).zip(results) {
+                *place = made;
             }
         }
         Ok(done)
     })
 }
 
-fn run_one(
-    planned: &Planned,
-    server: &mut Server,
+/// One worker's runs, in slices.
+fn work(
+    runs: &[&Planned],
+    worker: &mut Worker<'_>,
     plan: &Plan,
     (conditions, sites): (&Conditions, &Sites),
     shared: &Shared,
-) -> Result<Option<Done>, RunError> {
-    let late = shared.late() && planned.run.index > 0;
-    if late || planned.run.index > shared.last.load(Ordering::Relaxed) {
-        return Ok(None);
+    look: &mut dyn FnMut() -> bool,
+) -> Result<Vec<Option<Done>>, RunError> {
+    let mut done = Vec::with_capacity(runs.len());
+    let mut size = 1;
+    while done.len() < runs.len() && look() {
+        let wanted = |planned: &&&Planned| {
+            let late = shared.late() && planned.run.index > 0;
+            !late && planned.run.index <= shared.last.load(Ordering::Relaxed)
+        };
+        size = if worker.is_restoring() { size } else { 1 };
+        let slice: Vec<&&Planned> = runs[done.len()..].iter().take(size).take_while(wanted).collect();
+        let Some(first) = slice.first() else { break };
+        let begun = Instant::now();
+        let settings = worker.settings(conditions, first.run.index);
+        let orders: Vec<Wanted<'_>> = slice
+            .iter()
+            .map(|planned| {
+                let mut settings = settings;
+                settings.run = planned.run.index;
+                settings.profile = u32::from(sites.looks_at(planned.run.index));
+                settings.listen = u32::from(planned.listen);
+                Wanted { settings, parameters: &planned.parameters }
+            })
+            .collect();
+        worker.make(&orders, &mut |index, made| {
+            done.push(Some(judged(slice[index], made, plan, shared)));
+        })?;
+        if begun.elapsed() < SLICE / 2 {
+            size = (size * 4).min(512);
+        } else if begun.elapsed() > SLICE {
+            size = (size / 2).max(1);
+        }
     }
-    let mut settings = server.settings(conditions, plan.seed, planned.run.index);
-    settings.profile = u32::from(sites.looks_at(planned.run.index));
-    settings.listen = u32::from(planned.listen);
-    let observed = server.run(settings, Guide::Strategy(&planned.parameters))?;
+    Ok(done)
+}
+
+fn judged(planned: &Planned, made: Made, plan: &Plan, shared: &Shared) -> Done {
+    let Made { observed, verdict, schedule, conversation, conflicting } = made;
     shared.runs.fetch_add(1, Ordering::Relaxed);
     shared.steps.fetch_add(observed.steps, Ordering::Relaxed);
-    let failed = match judge(&observed, &plan.expected) {
+    let failed = match verdict {
         Verdict::Passed => None,
         Verdict::Failed(failure) => {
             shared.failures.fetch_add(1, Ordering::Relaxed);
             if plan.stop_on_first {
                 shared.last.fetch_min(planned.run.index, Ordering::Relaxed);
             }
-            Some((failure, server.schedule()))
+            Some((failure, schedule.as_deref().and_then(to_schedule)))
         }
     };
     let outcome = match (&failed, observed.ending) {
@@ -142,8 +174,6 @@ fn run_one(
         (Some(_), _) => Outcome::Failed,
         (None, _) => Outcome::Passed,
     };
-    let conversation = if planned.listen { server.conversation() } else { None };
     let lesson = Lesson { outcome, steps: observed.steps, conversation, news: false };
-    let conflicting = server.conflicting();
-    Ok(Some(Done { observed, failed, lesson, conflicting }))
+    Done { observed, failed, lesson, conflicting }
 }

@@ -80,7 +80,7 @@ pub fn rerun(
     let held = hold(program, library, &region, conditions.patience())?;
     let late = matches!(held.stop, Stop::Late)
         .then(|| Hang { limit: conditions.patience(), cpu: std::time::Duration::ZERO });
-    let observed = Observed::new(&region, held.status(), held.output.clone(), late);
+    let observed = Observed::new(&region.told(), held.status(), held.output.clone(), late);
     let verdict = judge(&observed, expected);
     let mut gaps = Vec::new();
     if let Some(step) = observed.diverged {

@@ -1,6 +1,6 @@
 //! The loop: plan a batch of runs, make them, judge them, learn from them, keep what failed.
 //!
-//! Runs are shared out to workers, each with a fork server of its own: worker j of J takes every J-th run. Which runs
+//! Runs are shared out to workers, each with processes of its own: worker j of J takes every J-th run. Which runs
 //! are made, with what parameters, and what is reported does not depend on J (only a time limit and Ctrl-C do).
 
 use std::path::{Path, PathBuf};
@@ -20,9 +20,11 @@ use crate::learner::{Learner, Planned};
 use crate::oracle::Expected;
 use crate::program::Program;
 use crate::recording::{Conditions, RecordError};
-use crate::server::{RunError, Server};
+use crate::restart::Restart;
+use crate::server::RunError;
 use crate::sites::Sites;
 use crate::summary::{Found, Summary};
+use crate::worker::Worker;
 
 /// Runs that had to be killed after which no more are made, unless there is a time limit: each costs the whole patience,
 /// and they rarely tell more than the first.
@@ -45,8 +47,10 @@ pub struct Plan {
     pub duration: Option<Duration>,
     /// The first failure ends it.
     pub stop_on_first: bool,
-    /// Fork servers at once.
+    /// Runs at once.
     pub jobs: u32,
+    /// How runs begin.
+    pub restart: Restart,
     /// How runs are made.
     pub conditions: Conditions,
     /// What a good run looks like.
@@ -105,14 +109,14 @@ pub struct State {
 
 /// Explores a program.
 pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, ExploreError> {
-    let mut servers = Vec::new();
+    let mut workers = Vec::new();
     for _ in 0..plan.jobs.max(1) {
-        servers.push(Server::start(&plan.program, &plan.library, &plan.conditions)?);
+        workers.push(Worker::start(plan)?);
     }
     let mut exploration = Exploration::begin(plan)?;
-    let state = exploration.go(&mut servers, progress);
-    exploration.summary.restarts = servers.iter().map(Server::restarts).sum();
-    drop(servers);
+    let state = exploration.go(&mut workers, progress);
+    exploration.summary.take_workers(plan.restart, &workers);
+    drop(workers);
     exploration.close(state, progress)
 }
 
@@ -179,7 +183,7 @@ impl<'a> Exploration<'a> {
 
     fn go(
         &mut self,
-        servers: &mut [Server],
+        workers: &mut [Worker<'_>],
         progress: &mut dyn Progress,
     ) -> Result<CampaignState, ExploreError> {
         let shared = Shared::new(self.plan.duration.map(|duration| self.begun + duration));
@@ -202,7 +206,7 @@ impl<'a> Exploration<'a> {
                     wanted &= progress.tick(&shared.state(begun.elapsed()));
                     wanted
                 };
-                run_batch(&batch, servers, self.plan, (&self.conditions, &self.sites), &shared, &mut look)?
+                run_batch(&batch, workers, self.plan, (&self.conditions, &self.sites), &shared, &mut look)?
             };
             for (planned, done) in batch.iter().zip(done) {
                 // What comes after the first run that was not made was made in vain: without it, the numbers of the

@@ -8,6 +8,7 @@
 //! - [`stand_in`]: our library in the place of another
 //! - [`streams`]: where its input comes from and its output goes; `scratch`: the folder in which it runs
 //! - [`server`]: one fork server process; one schedule after the other, each in a child
+//! - [`restored`]: one process whose runs begin from a snapshot; [`restart`]: when that is trusted; `worker`: both together
 //! - [`observed`]: what became of one run
 //! - [`oracle`]: whether that is a failure
 //! - [`learner`]: the strategy on this side: plans runs, learns from what was heard of them
@@ -37,11 +38,14 @@ pub mod plugin_test;
 pub mod program;
 pub mod recording;
 pub mod replay;
+pub mod restart;
+pub mod restored;
 mod scratch;
 pub mod server;
 pub mod sites;
 pub mod stand_in;
 pub mod streams;
 pub mod summary;
+mod worker;
 
 pub use waylay_control_protocol::Level;

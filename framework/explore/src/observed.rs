@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use waylay_control_protocol::{Ending, RegionMap, Stretch};
+use waylay_control_protocol::{Ending, Stretch, Told};
 use waylay_schedule::{EventKind, Schedule, Segment, ThreadId};
 
 /// One run, when it is over.
@@ -51,15 +51,15 @@ pub struct Hang {
 }
 
 impl Observed {
-    /// Puts together what the region and the kernel say.
+    /// Puts together what the run told and what the kernel says.
     pub fn new(
-        region: &RegionMap,
+        told: &Told<'_>,
         status: i32,
         (stdout, stderr): (Vec<u8>, Vec<u8>),
         hung: Option<Hang>,
     ) -> Observed {
-        let report = region.report();
-        let ending = region.ending();
+        let report = told.report;
+        let ending = Ending::from_code(report.ending.load(Ordering::Acquire)).unwrap_or(Ending::Unfinished);
         // A run that died wrote its schedule but not its numbers.
         let (mut steps, mut threads, mut switches) = (
             report.steps.load(Ordering::Relaxed),
@@ -67,7 +67,7 @@ impl Observed {
             report.switches.load(Ordering::Relaxed),
         );
         if ending == Ending::Unfinished {
-            let schedule = region.schedule();
+            let schedule = told.schedule;
             steps = schedule.iter().map(|stretch| stretch.steps).sum();
             threads = schedule.iter().map(|stretch| stretch.thread + 1).max().unwrap_or(0);
             switches = schedule.len().saturating_sub(1) as u64;
@@ -75,7 +75,7 @@ impl Observed {
         Observed {
             status: ExitStatus::from_raw(status),
             ending,
-            text: region.text(),
+            text: String::from_utf8_lossy(told.text).into_owned(),
             steps,
             switches,
             threads,

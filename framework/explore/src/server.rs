@@ -148,11 +148,11 @@ pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: 
 pub struct Server {
     program: Program,
     library: PathBuf,
-    patience: Duration,
-    region: RegionMap,
-    streams: Streams,
+    pub(crate) patience: Duration,
+    pub(crate) region: RegionMap,
+    pub(crate) streams: Streams,
     workplace: Workplace,
-    alive: Option<(Child, ServerLink)>,
+    pub(crate) alive: Option<(Child, ServerLink)>,
     restarts: u64,
 }
 
@@ -176,7 +176,8 @@ impl Server {
         Ok(server)
     }
 
-    fn begin(&mut self) -> Result<(), RunError> {
+    /// Starts the program and waits until it is at `main`.
+    pub(crate) fn begin(&mut self) -> Result<(), RunError> {
         let (mut link, theirs) = doing("make a socket for the fork server", ServerLink::pair())?;
         let mut command = command(&self.program, self.workplace.folder(), &self.library, &self.region);
         command.env(SERVER_VARIABLE, theirs.as_raw_fd().to_string());
@@ -237,7 +238,7 @@ impl Server {
             }
         };
         let output = doing("read the program's output", self.streams.take())?;
-        let observed = Observed::new(&self.region, status, output, hung);
+        let observed = Observed::new(&self.region.told(), status, output, hung);
         if observed.ending == waylay_control_protocol::Ending::Refused {
             return Err(RunError::Refused(observed.text));
         }
@@ -269,7 +270,8 @@ impl Server {
         self.restarts
     }
 
-    fn end(&mut self) {
+    /// Kills the program.
+    pub(crate) fn end(&mut self) {
         if let Some((mut child, _)) = self.alive.take() {
             kill(&mut child);
         }

@@ -6,6 +6,9 @@ use serde::Serialize;
 use waylay_driver::report::count;
 use waylay_schedule::promise::Promise;
 
+use crate::restart::{Off, Restart};
+use crate::worker::Worker;
+
 /// One signature.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Found {
@@ -78,6 +81,14 @@ pub struct Summary {
     pub not_examined: u64,
     /// How often the program had to be started again.
     pub restarts: u64,
+    /// How runs began: `fork`, or `snapshot` if most were restored.
+    pub restart: String,
+    /// Runs that were restored from a snapshot.
+    pub restored: u64,
+    /// Runs that were to be restored and went to the fork server instead.
+    pub fell_back: u64,
+    /// Restored runs that were made again by a fork and compared.
+    pub compared: u64,
     /// The user stopped it.
     pub interrupted: bool,
     /// What was a step: sync, atomics or memory.
@@ -97,6 +108,28 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Takes in how the workers made their runs.
+    pub(crate) fn take_workers(&mut self, asked: Restart, workers: &[Worker<'_>]) {
+        for worker in workers {
+            let known = &worker.known;
+            self.restarts += worker.restarts();
+            self.restored += known.restored;
+            self.fell_back += known.fell_back();
+            self.compared += known.compared;
+            let back = known.given_back.iter().map(|(why, runs)| {
+                format!("{} runs went to the fork server: the program {why}", count(*runs))
+            });
+            let off = known.off.iter().filter(|off| asked == Restart::Snapshot || **off != Off::Slow);
+            for line in back.chain(off.map(|off| off.to_string())) {
+                if !self.notes.contains(&line) {
+                    self.notes.push(line);
+                }
+            }
+        }
+        let restored = self.restored * 2 > self.runs;
+        self.restart = if restored { Restart::Snapshot } else { Restart::Fork }.to_string();
+    }
+
     /// A few lines for people.
     pub fn text(&self) -> String {
         let mut lines = vec![format!(

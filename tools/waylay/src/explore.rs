@@ -105,6 +105,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
         duration: options.duration,
         stop_on_first: options.stop_on_first,
         jobs: options.jobs,
+        restart: options.restart,
         conditions: Conditions {
             baton: options.baton,
             max_steps: options.max_steps,

@@ -403,3 +403,50 @@ fn the_debugger_shows_every_thread() {
         );
     }
 }
+
+/// Everything that an exploration found, without what depends on the clock or on how runs began.
+fn what_was_found(summary: &Value) -> Value {
+    let keys =
+        ["runs", "failures", "first_failure_run", "kind", "signature", "threads", "steps", "guarantee"];
+    assert!(summary["runs"].is_u64(), "{summary:#}");
+    keys.iter().map(|key| summary[key].clone()).collect()
+}
+
+#[test]
+fn restored_runs_find_what_forked_ones_find() {
+    let place = Workplace::new();
+    for source in [LOCKS.to_owned(), counter("printf(\"%d\\n\", n); assert(n == 2); return 0;")] {
+        let program = build(&place, &source, &[]);
+        let options = ["--runs", "700", "--patch", "none"];
+        let forked = json(&explore(&place, &options, &program));
+        for jobs in ["1", "2"] {
+            let more = [&options[..], &["--restart", "snapshot", "--jobs", jobs]].concat();
+            let restored = json(&explore(&place, &more, &program));
+            assert_eq!(restored["fell_back"], 0, "{restored:#}");
+            assert_eq!(what_was_found(&restored), what_was_found(&forked), "{jobs} jobs");
+            assert_eq!(
+                (restored["restart"].as_str(), restored["restored"].as_u64()),
+                (Some("snapshot"), Some(700))
+            );
+            // The first hundred, every 256th of the rest, and some failing ones.
+            assert!(restored["compared"].as_u64() >= Some(102), "{restored:#}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_restored_goes_to_the_fork_server_by_itself() {
+    let place = Workplace::new();
+    let program =
+        build(&place, &counter("fork(); return n != 2;").replacen('#', "#include <unistd.h>\n#", 1), &[]);
+    let options = ["--runs", "60", "--patch", "none"];
+    let forked = json(&explore(&place, &options, &program));
+    for way in ["snapshot", "auto"] {
+        let summary = json(&explore(&place, &[&options[..], &["--restart", way]].concat(), &program));
+        assert_eq!(what_was_found(&summary), what_was_found(&forked), "{way}");
+        assert_eq!(summary["restart"], "fork");
+        assert!(summary["fell_back"].as_u64() > Some(0), "{summary:#}");
+        let notes = summary["notes"].to_string();
+        assert!(notes.contains("starts a process"), "{notes}");
+    }
+}

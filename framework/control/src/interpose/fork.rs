@@ -5,6 +5,7 @@ use libc::{gid_t, pid_t, uid_t};
 use super::{interpose, signal};
 use crate::me::{me, set_me};
 use crate::runtime::demote_me;
+use crate::snapshot;
 
 mod real_fork {
     use super::pid_t;
@@ -20,6 +21,7 @@ unsafe extern "C-unwind" fn fork() -> pid_t {
     // SAFETY: a logical thread that runs program code has the token.
     let child = unsafe {
         if !me.is_null() {
+            snapshot::cannot_undo("starts a process");
             // The child's only thread is the kernel thread that calls: it must be the one libc thinks it is.
             demote_me(me);
             signal::may_come();

@@ -87,7 +87,19 @@ extern "C-unwind" fn controlled_main(
     crate::heap::guard::prepare();
     instrument::patch::begin(&region.instrumentation());
     let server = SERVER.load(Ordering::Relaxed);
-    let planned = if server >= 0 { fork_server::serve(server, || plan(&region)) } else { plan(&region) };
+    let (region, planned) = if server >= 0 {
+        match fork_server::serve(server, region, plan) {
+            Some(ready) => ready,
+            None => {
+                // SAFETY: the main thread is on the carrier, as it was left.
+                unsafe { runtime::begin_restored() };
+                return run_main(main, argc, argv, environment);
+            }
+        }
+    } else {
+        let planned = plan(&region);
+        (region, planned)
+    };
     let (settings, switching) = runtime::settings_of(&region);
     if switching == Switching::Free {
         processors::release();
@@ -100,6 +112,11 @@ extern "C-unwind" fn controlled_main(
     }
     // SAFETY: constructors may have left threads running; they stay unmanaged. No run has begun in this process.
     unsafe { runtime::begin(region, planned) };
+    run_main(main, argc, argv, environment)
+}
+
+/// Runs the program under control.
+fn run_main(main: Main, argc: c_int, argv: *mut *mut c_char, environment: *mut *mut c_char) -> c_int {
     let status = main(argc, argv, environment);
     let me = crate::me::me();
     if !me.is_null() {

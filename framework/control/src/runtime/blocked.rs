@@ -15,7 +15,7 @@ use crate::me::me;
 use crate::sys;
 
 /// Beside the signal of the other timer.
-const SIGNAL: c_int = 62;
+pub(super) const SIGNAL: c_int = 62;
 /// Real milliseconds between two looks: longer than what a disk takes, short beside the patience of those who wait.
 const PERIOD: u32 = 100;
 /// Processor time between two looks up to which the process was waiting.

@@ -3,13 +3,14 @@
 use core::sync::atomic::Ordering;
 
 use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
+use waylay_schedule::AnyStrategy;
 
 use super::logical::Logical;
 use super::{Runtime, closing, in_process, inspect, outside, runtime};
 use crate::heap::guard;
 use crate::me::set_me;
 use crate::message::say;
-use crate::sys;
+use crate::{snapshot, sys};
 
 /// Writes the numbers of the run and how it ended; the first ending stays.
 ///
@@ -38,7 +39,7 @@ pub(crate) unsafe fn finalise(ending: Ending) {
 
 /// A run that was to follow a schedule says where it left it.
 fn note_divergence(runtime: &mut Runtime) {
-    let Some(replay) = runtime.sched.strategy().as_replay() else { return };
+    let AnyStrategy::Replay(replay) = runtime.sched.strategy() else { return };
     let unfinished = replay.unfinished();
     let (step, text) = match replay.divergence() {
         Some(divergence) => (divergence.step, divergence.to_string()),
@@ -71,6 +72,7 @@ pub(super) unsafe fn deadlock(me: *mut Logical) -> ! {
 
 /// Ends the process, or lets it stay as it is for somebody to look at.
 fn leave(status: i32) -> ! {
+    snapshot::exits(status);
     // SAFETY: called by the holder of the token, which nobody gets back.
     if unsafe { (*runtime()).settings.hold != 0 } {
         outside::set_running(false);

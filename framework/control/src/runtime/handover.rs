@@ -21,7 +21,7 @@ use crate::interpose::cancellation_point;
 use crate::me::as_program;
 use crate::sched::{Choice, State};
 use crate::switch::switch;
-use crate::sys;
+use crate::{snapshot, sys};
 
 /// What is left to do once the fiber that gave the token away is saved.
 #[derive(Debug)]
@@ -272,6 +272,7 @@ pub(super) unsafe fn arrive(me: *mut Logical) {
 /// # Safety
 /// `me` executes the call and holds the token; `work` touches nothing of the runtime.
 pub(super) unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnOnce() -> R) -> R {
+    snapshot::cannot_undo("waits in the kernel");
     // SAFETY: by the caller's promise.
     unsafe {
         let mut choice = (*runtime()).sched.leave(event);
@@ -327,6 +328,7 @@ pub(crate) unsafe fn demote_me(me: *mut Logical) {
         if (*me).place == Place::Home {
             return;
         }
+        snapshot::cannot_undo("needs a thread to be on its own kernel thread: for a signal, its mask, or its end");
         (*me).place = Place::Home;
         preempt::held_by((*me).kernel_id);
         let carrier = &raw mut (*runtime()).carrier;

@@ -15,7 +15,7 @@ use super::{SHARED, carrier, handover, in_process, point, pool, runtime};
 use crate::interpose::real_thread;
 use crate::me::{Unmanaged, me, set_me};
 use crate::sched::{Choice, Key, Shares};
-use crate::sys;
+use crate::{snapshot, sys};
 
 /// Creates a logical thread on behalf of `me`. Returns libc's error number, 0 for success.
 ///
@@ -46,6 +46,7 @@ pub(crate) unsafe fn create(
             point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
             return 0;
         }
+        snapshot::needs_thread(stack_size);
         let thread = Box::into_raw(Logical::new(Some(routine), argument));
         let unmanaged = Unmanaged::enter();
         (*thread).detached = real_thread::is_detached(attributes);
@@ -66,6 +67,40 @@ pub(crate) unsafe fn create(
         (*thread).handle = *handle as usize;
         register(thread);
         point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
+        0
+    }
+}
+
+/// Makes threads for the pool before a run begins; returns libc's error number, 0 for success.
+///
+/// # Safety
+/// The caller holds the token and sits on the carrier; no run goes on.
+pub(crate) unsafe fn fill_pool(stack_size: usize, count: u32) -> i32 {
+    // SAFETY: by the caller's promise; attributes are initialised before they are used.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        libc::pthread_attr_init(&raw mut attributes);
+        if stack_size != 0 {
+            libc::pthread_attr_setstacksize(&raw mut attributes, stack_size);
+        }
+        for _ in 0..count {
+            let thread = Box::into_raw(Logical::new(None, core::ptr::null_mut()));
+            (*thread).id = ThreadId(u32::MAX);
+            (*thread).stack_size = stack_size;
+            (*thread).recyclable = true;
+            (*thread).pooled = true;
+            SHARED.started.store(0, Ordering::Relaxed);
+            let mut handle: libc::pthread_t = 0;
+            let error = real_thread::pthread_create(&raw mut handle, &raw const attributes, enter, thread.cast());
+            if error != 0 {
+                return error;
+            }
+            while SHARED.started.load(Ordering::Acquire) == 0 {
+                sys::futex_wait(&SHARED.started, 0);
+            }
+            (*runtime()).pool.push(thread);
+        }
+        libc::pthread_attr_destroy(&raw mut attributes);
         0
     }
 }
@@ -105,6 +140,9 @@ extern "C-unwind" fn enter(thread: *mut c_void) -> *mut c_void {
     let thread = thread.cast::<Logical>();
     // SAFETY: the creator keeps the thread alive and waits until it is in place.
     unsafe {
+        if (*thread).pooled {
+            pool::warm(thread);
+        }
         set_me(thread);
         (*thread).kernel_id = sys::thread_id();
         (*thread).handle = libc::pthread_self() as usize;

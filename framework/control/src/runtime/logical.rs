@@ -62,6 +62,8 @@ pub(crate) struct Logical {
     /// Stack size asked for; 0 is the default.
     pub(crate) stack_size: usize,
     pub(crate) blocks: Blocks,
+    /// libc's list of robust mutexes that the thread holds, if it was made in advance.
+    pub(crate) robust_list: *const usize,
     /// Next in the list of arrivals.
     pub(crate) next_arrival: *mut Logical,
 }
@@ -94,6 +96,7 @@ impl Logical {
             pooled: false,
             stack_size: 0,
             blocks: Blocks::default(),
+            robust_list: core::ptr::null(),
             next_arrival: core::ptr::null_mut(),
         })
     }

@@ -54,7 +54,10 @@ pub(crate) use point::{
     wake_or_move,
 };
 pub(crate) use preempt::note_modules;
-pub(crate) use session::{Planned, begin, is_prepared_in_process, plan, prepare_in_process, settings_of};
+pub(crate) use session::{
+    Planned, begin, begin_restored, can_carry, is_prepared_in_process, plan, prepare_in_process, prepare_to_restore,
+    settings_of,
+};
 
 /// Everything about the run that goes on.
 pub(crate) struct Runtime {
@@ -91,6 +94,11 @@ impl Runtime {
         /// More steps than a run has between two looks.
         const STEPS_BITS: u32 = 40;
         self.series.index().wrapping_shl(STEPS_BITS).wrapping_add(self.sched.steps)
+    }
+
+    /// Who the carrier is for libc while no fiber executes on it.
+    pub(crate) fn carrier_identity(&self) -> u64 {
+        self.carrier.idle.fs_base()
     }
 
     /// Whether no more program code runs on this thread.
@@ -142,6 +150,11 @@ pub(crate) unsafe fn runtime() -> *mut Runtime {
         debug_assert!((*slot).is_some());
         (*slot).as_mut().unwrap_unchecked()
     }
+}
+
+/// Whether the library itself needs this signal.
+pub(crate) fn is_our_signal(signal: i32) -> bool {
+    signal == preempt::SIGNAL || signal == blocked::SIGNAL
 }
 
 /// Fills the slot.

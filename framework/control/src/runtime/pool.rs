@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::logical::Logical;
 use crate::interpose::keys;
 use crate::real::Real;
+use crate::{snapshot, sys};
 
 /// One module's thread-local variables in one thread: where they are and what they start as.
 #[derive(Debug)]
@@ -45,6 +46,41 @@ unsafe extern "C" fn count_loads(info: *mut libc::dl_phdr_info, _: usize, to: *m
     1
 }
 
+/// Does ahead what a thread would do when it first allocates, and notes what has to be reset when it is used again.
+///
+/// # Safety
+/// `me` is the calling thread, which has run nothing yet.
+pub(super) unsafe fn warm(me: *mut Logical) {
+    /// Small enough for the allocator's cache, which is what gets made.
+    const SIZE: usize = 64;
+    // SAFETY: by the caller's promise.
+    unsafe {
+        libc::free(core::hint::black_box(libc::malloc(SIZE)));
+        note_blocks(me);
+        let (mut head, mut length) = (0usize, 0usize);
+        let args = [0, &raw mut head as usize, &raw mut length as usize, 0, 0, 0];
+        sys::call(libc::SYS_get_robust_list, args);
+        (*me).robust_list = head as *const usize;
+    }
+}
+
+/// Whether the calling thread holds a robust mutex. Then its kernel thread has to end, so that the kernel passes that on.
+unsafe fn holds_robust_mutex(me: *mut Logical) -> bool {
+    // SAFETY: the list, in libc's record of the thread, is circular: an empty one begins with its own address.
+    unsafe { !(*me).robust_list.is_null() && *(*me).robust_list != (*me).robust_list as usize }
+}
+
+unsafe fn note_blocks(me: *mut Logical) {
+    let generation = GENERATION.load(Ordering::Relaxed);
+    // SAFETY: the callback gets the list that it fills.
+    unsafe {
+        if (*me).blocks.generation != generation {
+            (*me).blocks = Blocks { list: Vec::new(), generation };
+            libc::dl_iterate_phdr(Some(note_block), (&raw mut (*me).blocks.list).cast());
+        }
+    }
+}
+
 /// Runs the destructors of the calling thread and gives it the look of a new one.
 ///
 /// # Safety
@@ -54,11 +90,14 @@ pub(super) unsafe fn renew(me: *mut Logical) {
     unsafe {
         call_thread_local_destructors();
         keys::run_destructors();
-        let generation = GENERATION.load(Ordering::Relaxed);
-        if (*me).blocks.generation != generation {
-            (*me).blocks = Blocks { list: Vec::new(), generation };
-            libc::dl_iterate_phdr(Some(note_block), (&raw mut (*me).blocks.list).cast());
+        if snapshot::is_on() {
+            if holds_robust_mutex(me) {
+                snapshot::cannot_undo("ends a thread that holds a robust mutex");
+            }
+            // A run of a program may load modules at any time.
+            notice_modules();
         }
+        note_blocks(me);
         for block in &(*me).blocks.list {
             block.at.copy_from_nonoverlapping(block.image, block.image_len);
             block.at.add(block.image_len).write_bytes(0, block.len - block.image_len);

@@ -18,7 +18,7 @@ use crate::me::{Unmanaged, me};
 use crate::sys;
 
 /// A real-time signal that few programs use: the last but one.
-const SIGNAL: c_int = 63;
+pub(super) const SIGNAL: c_int = 63;
 /// Ticks without a step before a thread is preempted that seems to wait: one may have begun just before the first.
 const TICKS: u32 = 2;
 /// The same for one that seems to compute.

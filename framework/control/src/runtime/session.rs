@@ -9,14 +9,16 @@ use waylay_schedule::{
 };
 
 use super::logical::Logical;
-use super::{Runtime, calls, carrier::Carrier, in_process::Series, install, lifecycle, outside, preempt, runtime};
+use super::{
+    Runtime, calls, carrier, carrier::Carrier, in_process::Series, install, lifecycle, outside, pool, preempt, runtime,
+};
 use crate::heap::{guard, strict};
 use crate::instrument::access;
 use crate::interpose::processors;
 use crate::me::set_me;
 use crate::message::say;
 use crate::sched::{ByAddress, Recording, Scheduler, TimeoutPolicy};
-use crate::sys;
+use crate::{snapshot, sys};
 
 /// The settings that the driver left, and how threads are to be switched.
 pub(crate) fn settings_of(region: &RegionMap) -> (Settings, Switching) {
@@ -48,12 +50,75 @@ pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
     let settings = region.settings();
     // SAFETY: by the caller's promise.
     unsafe {
-        let main = prepare(region, strategy, false);
+        prepare(region, strategy, false);
+        preempt::start(settings.preempt_ms);
+        start(settings);
+    }
+}
+
+/// Threads that a program is expected to have, before it is known better.
+const FIRST_THREADS: u32 = 4;
+
+/// Does everything that runs have in common, with the calling thread as their main thread: from here on, runs begin with
+/// [`begin_restored`]. Returns on the carrier.
+///
+/// # Safety
+/// As for [`begin`].
+pub(crate) unsafe fn prepare_to_restore(region: RegionMap) -> Result<(), i32> {
+    let preempt_ms = region.settings().preempt_ms;
+    if region.batch().wished().next().is_none() {
+        region.batch().wish(0, FIRST_THREADS);
+    }
+    let wishes: Vec<_> = region.batch().wished().collect();
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let main = prepare(region, Spec::Random.build(), true);
+        preempt::start(preempt_ms);
+        pool::notice_modules();
+        carrier::start(main)?;
+        pool::warm(main);
+        for (stack_size, threads) in wishes {
+            match lifecycle::fill_pool(stack_size, threads) {
+                0 => {}
+                error => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Begins a run as [`begin`] does, in a process that was prepared for it.
+///
+/// # Safety
+/// The main thread makes the call, on the carrier; everything is as [`prepare_to_restore`] left it.
+pub(crate) unsafe fn begin_restored() {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let region = &(*runtime()).region;
+        let strategy = match plan(region) {
+            Ok(strategy) => strategy,
+            Err(error) => refuse(region, &error),
+        };
+        let (settings, switching) = usable_settings(region);
+        let scheduler = scheduler(region, &settings, strategy);
+        // What was there is not dropped: it comes back with the next run.
+        (&raw mut (*runtime()).sched).write(scheduler);
+        (*runtime()).settings = settings;
+        (*runtime()).step_limit = settings.max_steps;
+        (*runtime()).switching = switching;
+        start(settings);
+    }
+}
+
+/// Lets the run begin.
+unsafe fn start(settings: Settings) {
+    // SAFETY: called once per run, by its main thread, which is the only one so far.
+    unsafe {
+        let main = (*runtime()).main;
         (*runtime()).random.begin(Run { seed: Seed(!settings.seed), index: settings.run });
         lifecycle::register(main);
         lifecycle::arm_end(main);
         access::begin_run();
-        preempt::start(settings.preempt_ms);
         outside::set_running(true);
         if settings.calls != 0 || settings.guard != 0 {
             strict::take_control();
@@ -96,7 +161,7 @@ pub(crate) fn is_prepared_in_process() -> bool {
 }
 
 /// Whether fibers can work here: user code may set the FS base, and no shadow stack has to follow a switch.
-fn can_carry() -> bool {
+pub(crate) fn can_carry() -> bool {
     const FSGSBASE: u64 = 1 << 1;
     const SHADOW_STACK_STATUS: usize = 0x5005;
     let mut features = 0u64;
@@ -108,8 +173,9 @@ fn can_carry() -> bool {
     }
 }
 
-unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *mut Logical {
-    let (mut settings, mut switching) = settings_of(&region);
+/// The settings as they can be carried out here.
+fn usable_settings(region: &RegionMap) -> (Settings, Switching) {
+    let (mut settings, mut switching) = settings_of(region);
     if switching == Switching::Carrier && !can_carry() {
         switching = Switching::Baton;
     }
@@ -117,6 +183,10 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
     if settings.max_steps == 0 {
         settings.max_steps = u64::MAX;
     }
+    (settings, switching)
+}
+
+fn scheduler(region: &RegionMap, settings: &Settings, strategy: AnyStrategy) -> Scheduler {
     let policy = match Timeouts::from_code(settings.timeouts) {
         Some(Timeouts::Idle) => TimeoutPolicy::Idle,
         _ => TimeoutPolicy::Choice,
@@ -124,6 +194,11 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
     let (stretches, capacity) = region.schedule_memory();
     // SAFETY: the region stays mapped as long as the runtime, which is for good.
     let recording = unsafe { Recording::into(stretches, capacity, &raw const region.report().stretches) };
+    Scheduler::new(strategy, policy, recording)
+}
+
+unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *mut Logical {
+    let (settings, switching) = usable_settings(&region);
     // Hand-overs between kernel threads on two processors take thirty times as long; under carrier that concerns the
     // creation of threads.
     processors::bind();
@@ -134,7 +209,7 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
         (*main).handle = libc::pthread_self() as usize;
         preempt::held_by((*main).kernel_id);
         install(Runtime {
-            sched: Scheduler::new(strategy, policy, recording),
+            sched: scheduler(&region, &settings, strategy),
             region,
             settings,
             step_limit: settings.max_steps,
@@ -161,21 +236,11 @@ fn refuse(region: &RegionMap, why: &str) -> ! {
     say(format_args!("{why}"));
     region.append_text(why);
     region.report().ending.store(Ending::Refused as u32, Ordering::Release);
+    snapshot::exits(3);
     sys::exit_now(3)
 }
 
-/// The strategy, with somebody who listens if the conversation is wanted.
 fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
-    let (strategy, parameters) = unheard(region)?;
-    if region.settings().listen == 0 {
-        return Ok((strategy, parameters));
-    }
-    // SAFETY: the region stays mapped for as long as a strategy is asked, which is for good; this is the only writer.
-    let notes = unsafe { region.note_writer() };
-    Ok((Overheard::new(strategy, Box::new(Notes(notes))).into(), parameters))
-}
-
-fn unheard(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
     if let Some(switches) = region.guidance() {
         let switches = switches.map(|(thread, step)| Switch { step, thread: ThreadId(thread) }).collect();
         return Ok((Guided::new(switches).into(), RunParameters::of("guided")));
@@ -190,7 +255,13 @@ fn unheard(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
         }
     };
     let spec: Spec = parameters.strategy.parse().map_err(|error| format!("strategy of the run: {error}"))?;
-    Ok((spec.build(), parameters))
+    let strategy = spec.build();
+    if region.settings().listen == 0 {
+        return Ok((strategy, parameters));
+    }
+    // SAFETY: the region stays mapped for as long as a strategy is asked, which is for good; this is the only writer.
+    let notes = unsafe { region.note_writer() };
+    Ok((Overheard::new(strategy, Box::new(Notes(notes))).into(), parameters))
 }
 
 /// Keeps the conversation for the driver.

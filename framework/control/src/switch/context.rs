@@ -66,6 +66,16 @@ impl Context {
         Self { stack_pointer: frame, fs_base }
     }
 
+    /// Where the stack of the suspended thread ends: what lies below is free.
+    pub(crate) fn stack_pointer(&self) -> usize {
+        self.stack_pointer as usize
+    }
+
+    /// The thread identity that a switch to this context installs.
+    pub(crate) fn fs_base(&self) -> u64 {
+        self.fs_base
+    }
+
     /// Sets the thread identity that a switch *to* this context installs.
     pub(crate) fn set_fs_base(&mut self, fs_base: u64) {
         self.fs_base = fs_base;

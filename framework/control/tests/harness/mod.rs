@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod restored;
 pub(crate) mod zoo;
 
 use std::io::Read;
@@ -120,6 +121,11 @@ impl Program {
     pub(crate) fn with(&self, arguments: &[&str]) -> Program {
         let arguments = arguments.iter().map(|&a| a.to_owned()).collect();
         Program { path: self.path.clone(), arguments, before: self.before.clone() }
+    }
+
+    /// The same program with the same arguments.
+    fn with_all(&self) -> Program {
+        Program { path: self.path.clone(), arguments: self.arguments.clone(), before: self.before.clone() }
     }
 
     /// The same program, with another one, built as a library, loaded first of all.

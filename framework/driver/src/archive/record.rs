@@ -153,8 +153,7 @@ pub fn failure(entry: &FailureEntry, folder: &Path) -> model::Failure {
     }
 }
 
-/// One time that it happened.
-pub fn occurrence(occurrence: &Occurrence) -> model::Occurrence {
+fn occurrence(occurrence: &Occurrence) -> model::Occurrence {
     model::Occurrence {
         at: occurrence.at,
         scenario: occurrence.scenario.clone(),

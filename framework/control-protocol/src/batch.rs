@@ -1,0 +1,357 @@
+//! Runs that begin by restoring a snapshot: what the driver orders, many at a time, and what became of each.
+//!
+//! A message to another process and back costs more than such a run, so a batch of runs is ordered with one message. The
+//! process writes a record of every run: all that the region would say after a run of its own, and what the program wrote.
+//! The records of a batch are read before the next is ordered.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::coded::coded;
+use crate::instrumentation::Site;
+use crate::region::{Note, Stretch};
+use crate::report::Report;
+use crate::settings::Settings;
+
+/// Bytes for the orders of a batch, and for its records.
+const ORDERS: usize = 1 << 22;
+/// See [`ORDERS`].
+const RECORDS: usize = 1 << 26;
+/// Stack sizes for which threads are made in advance.
+const SIZES: usize = 16;
+/// Everything in the two areas is aligned to this.
+const GRAIN: usize = 8;
+
+coded! {
+    /// What became of an ordered run.
+    Fate {
+        /// It was made.
+        Made = 1,
+        /// It did something that cannot be undone, and was abandoned before that had an effect.
+        Abandoned = 2,
+        /// It needs more threads than the process has; [`Batch::wishes`] says which.
+        MoreThreads = 3,
+    }
+}
+
+/// Threads with one stack size that runs need at a time.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Wish {
+    /// Bytes of stack, 0 for the default.
+    pub stack: AtomicU64,
+    /// How many.
+    pub threads: AtomicU32,
+    reserved: AtomicU32,
+}
+
+/// The part of the region that is about batches.
+#[repr(C)]
+pub struct Batch {
+    ordered: AtomicU32,
+    done: AtomicU32,
+    /// 1: the rest of the batch is not wanted any more.
+    pub stop: AtomicU32,
+    reserved: AtomicU32,
+    order_bytes: AtomicU64,
+    record_bytes: AtomicU64,
+    /// Threads to make in advance. The library adds to it, the driver leaves it alone.
+    pub wishes: [Wish; SIZES],
+    orders: [u64; ORDERS / GRAIN],
+    records: [u64; RECORDS / GRAIN],
+}
+
+/// The fixed part of an order.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Order {
+    settings: Settings,
+    parameters: u64,
+}
+
+/// The fixed part of a record.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Head {
+    /// Of the whole record.
+    bytes: u64,
+    fate: u32,
+    status: i32,
+    /// Lengths of what follows the report, in this order.
+    stretches: u64,
+    notes: u64,
+    sites: u64,
+    text: u64,
+    stdout: u64,
+    stderr: u64,
+}
+
+/// One run as it is told, whether it is told by the region or by a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// The numbers.
+    pub report: &'a Report,
+    /// The schedule. After a run that died, the last stretch is what was counted until then.
+    pub schedule: &'a [Stretch],
+    /// The conversation, if it was kept and fitted.
+    pub notes: Option<&'a [Note]>,
+    /// Code that was found to access memory that threads share.
+    pub conflicting: &'a [Site],
+    /// The report in words.
+    pub text: &'a [u8],
+}
+
+/// The record of one run.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// What became of it.
+    pub fate: Fate,
+    /// How the program ended, as `waitpid` would say.
+    pub status: i32,
+    /// The run; of one that was abandoned, the text says why.
+    pub told: Told<'a>,
+    /// What the program wrote.
+    pub stdout: &'a [u8],
+    /// What it wrote to its error output.
+    pub stderr: &'a [u8],
+}
+
+impl Batch {
+    /// Takes all orders and records away.
+    pub fn clear(&mut self) {
+        for word in [&self.ordered, &self.done, &self.stop] {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.order_bytes.store(0, Ordering::Relaxed);
+        self.record_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Orders a run; false when there is no room for it in this batch.
+    pub fn order(&mut self, mut settings: Settings, parameters: &str) -> bool {
+        let at = self.order_bytes.load(Ordering::Relaxed) as usize;
+        let end = at + size_of::<Order>() + parameters.len().next_multiple_of(GRAIN);
+        if end > ORDERS {
+            return false;
+        }
+        settings.parameters = parameters.len() as u32;
+        let order = Order { settings, parameters: parameters.len() as u64 };
+        // SAFETY: the range was checked to lie in the area, whose words are aligned for an order.
+        unsafe {
+            let to = self.orders.as_mut_ptr().cast::<u8>().add(at);
+            to.cast::<Order>().write(order);
+            to.add(size_of::<Order>()).copy_from_nonoverlapping(parameters.as_ptr(), parameters.len());
+        }
+        self.order_bytes.store(end as u64, Ordering::Relaxed);
+        self.ordered.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// Runs that were ordered, and runs of which there is a record.
+    pub fn progress(&self) -> (u32, u32) {
+        (self.ordered.load(Ordering::Acquire), self.done.load(Ordering::Acquire))
+    }
+
+    /// The order at this place (0 is the first), and the place of the next.
+    pub fn ordered_at(&self, place: usize) -> Option<(Settings, &str, usize)> {
+        let written = (self.order_bytes.load(Ordering::Acquire) as usize).min(ORDERS);
+        if !place.is_multiple_of(GRAIN) || place + size_of::<Order>() > written {
+            return None;
+        }
+        // SAFETY: the driver wrote an order there, inside the area.
+        unsafe {
+            let at = self.orders.as_ptr().cast::<u8>().add(place);
+            let order = at.cast::<Order>().read();
+            let length = (order.parameters as usize).min(written - place - size_of::<Order>());
+            let text = core::slice::from_raw_parts(at.add(size_of::<Order>()), length);
+            let next = place + size_of::<Order>() + length.next_multiple_of(GRAIN);
+            Some((order.settings, core::str::from_utf8(text).unwrap_or(""), next))
+        }
+    }
+
+    /// Adds the record of the next run; false when there is no room for it in this batch.
+    ///
+    /// # Safety
+    /// The caller is the only process that writes records.
+    pub unsafe fn record(&self, record: &Record<'_>) -> bool {
+        let at = self.record_bytes.load(Ordering::Relaxed) as usize;
+        let notes = record.told.notes.unwrap_or_default();
+        let mut head = Head {
+            bytes: 0,
+            fate: record.fate as u32,
+            status: record.status,
+            stretches: record.told.schedule.len() as u64,
+            notes: notes.len() as u64,
+            sites: record.told.conflicting.len() as u64,
+            text: record.told.text.len() as u64,
+            stdout: record.stdout.len() as u64,
+            stderr: record.stderr.len() as u64,
+        };
+        let pieces = [
+            bytes_of(core::slice::from_ref(record.told.report)),
+            bytes_of(record.told.schedule),
+            bytes_of(notes),
+            bytes_of(record.told.conflicting),
+            record.told.text,
+            record.stdout,
+            record.stderr,
+        ];
+        let length: usize = pieces.iter().map(|piece| piece.len().next_multiple_of(GRAIN)).sum();
+        head.bytes = (size_of::<Head>() + length) as u64;
+        if at + head.bytes as usize > RECORDS {
+            return false;
+        }
+        // SAFETY: the range was checked to lie in the area, which nobody else writes by the caller's promise.
+        unsafe {
+            let mut to = self.records.as_ptr().cast_mut().cast::<u8>().add(at);
+            to.cast::<Head>().write(head);
+            to = to.add(size_of::<Head>());
+            for piece in pieces {
+                to.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
+                to = to.add(piece.len().next_multiple_of(GRAIN));
+            }
+        }
+        self.record_bytes.store(at as u64 + head.bytes, Ordering::Relaxed);
+        self.done.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// The records written so far, in the order of the runs.
+    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        let (_, done) = self.progress();
+        let mut at = 0;
+        (0..done).map_while(move |_| {
+            // SAFETY: the library wrote that many records one behind the other.
+            let (record, next) = unsafe { self.record_at(at) }?;
+            at = next;
+            Some(record)
+        })
+    }
+
+    /// # Safety
+    /// A record begins there.
+    unsafe fn record_at(&self, at: usize) -> Option<(Record<'_>, usize)> {
+        // SAFETY: by the caller's promise; every part has the length that the head says, and is aligned.
+        unsafe {
+            let mut from = self.records.as_ptr().cast::<u8>().add(at);
+            let head = from.cast::<Head>().read();
+            from = from.add(size_of::<Head>());
+            let report = &*take::<Report>(&mut from, 1).as_ptr();
+            let schedule = take::<Stretch>(&mut from, head.stretches);
+            let notes = take::<Note>(&mut from, head.notes);
+            let conflicting = take::<Site>(&mut from, head.sites);
+            let text = take::<u8>(&mut from, head.text);
+            let (stdout, stderr) = (take(&mut from, head.stdout), take(&mut from, head.stderr));
+            let lost = report.notes.load(Ordering::Relaxed) != head.notes;
+            let told = Told { report, schedule, notes: (!lost).then_some(notes), conflicting, text };
+            let fate = Fate::from_code(head.fate)?;
+            Some((Record { fate, status: head.status, told, stdout, stderr }, at + head.bytes as usize))
+        }
+    }
+
+    /// Asks for `threads` threads with this stack size to be made in advance by the next process.
+    pub fn wish(&self, stack: usize, threads: u32) {
+        let fits = |wish: &&Wish| {
+            wish.threads.load(Ordering::Relaxed) == 0 || wish.stack.load(Ordering::Relaxed) == stack as u64
+        };
+        if let Some(wish) = self.wishes.iter().find(fits) {
+            wish.stack.store(stack as u64, Ordering::Relaxed);
+            wish.threads.fetch_max(threads, Ordering::Relaxed);
+        }
+    }
+
+    /// What was asked for: stack sizes and how many threads of each.
+    pub fn wished(&self) -> impl Iterator<Item = (usize, u32)> {
+        let pairs = self
+            .wishes
+            .iter()
+            .map(|wish| (wish.stack.load(Ordering::Relaxed) as usize, wish.threads.load(Ordering::Relaxed)));
+        pairs.filter(|&(_, threads)| threads > 0)
+    }
+}
+
+fn bytes_of<T>(slice: &[T]) -> &[u8] {
+    // SAFETY: the memory of a slice is readable as bytes; the types passed have no padding that is not zero.
+    unsafe { core::slice::from_raw_parts(slice.as_ptr().cast(), size_of_val(slice)) }
+}
+
+/// # Safety
+/// `count` values lie there.
+unsafe fn take<'a, T>(from: &mut *const u8, count: u64) -> &'a [T] {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let slice = core::slice::from_raw_parts(from.cast::<T>(), count as usize);
+        *from = from.add(size_of_val(slice).next_multiple_of(GRAIN));
+        slice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RegionMap, Switching};
+
+    #[test]
+    fn orders_and_records_come_back_in_order() {
+        let mut driver = RegionMap::create().unwrap();
+        let library = RegionMap::open(driver.descriptor().unwrap()).unwrap();
+        for run in 0..3 {
+            assert!(
+                driver
+                    .batch_mut()
+                    .order(Settings::new(Switching::Carrier, 7, run), &"x".repeat(run as usize))
+            );
+        }
+        let mut place = 0;
+        for run in 0..3u64 {
+            let (settings, parameters, next) = library.batch().ordered_at(place).unwrap();
+            assert_eq!((settings.run, parameters.len()), (run, run as usize));
+            place = next;
+            library.report().steps.store(run, Ordering::Relaxed);
+            let schedule = vec![Stretch { thread: 1, first: 2, steps: run }; run as usize];
+            let told = Told {
+                report: library.report(),
+                schedule: &schedule,
+                notes: None,
+                conflicting: &[Site(5)],
+                text: b"why",
+            };
+            let record = Record { fate: Fate::Made, status: 256, told, stdout: b"out", stderr: b"" };
+            // SAFETY: nobody else writes records in this test.
+            assert!(unsafe { library.batch().record(&record) });
+        }
+        assert!(library.batch().ordered_at(place).is_none());
+        let records: Vec<_> = driver.batch().records().collect();
+        assert_eq!(records.len(), 3);
+        for (run, record) in records.iter().enumerate() {
+            assert_eq!(record.told.report.steps.load(Ordering::Relaxed), run as u64);
+            assert_eq!(record.told.schedule.len(), run);
+            assert_eq!(
+                (record.told.text, record.stdout, record.stderr),
+                (&b"why"[..], &b"out"[..], &b""[..])
+            );
+            assert_eq!(record.told.conflicting, [Site(5)]);
+        }
+        driver.batch_mut().clear();
+        assert_eq!(driver.batch().records().count(), 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let mut region = RegionMap::create().unwrap();
+        let settings = Settings::new(Switching::Carrier, 7, 0);
+        assert!(!region.batch_mut().order(settings, &"x".repeat(ORDERS)));
+        let told = region.told();
+        let record = Record { fate: Fate::Made, status: 0, told, stdout: &vec![0; RECORDS], stderr: b"" };
+        // SAFETY: nobody else writes records in this test.
+        assert!(!unsafe { region.batch().record(&record) });
+        assert_eq!(region.batch().progress(), (0, 0));
+    }
+
+    #[test]
+    fn wishes_add_up() {
+        let region = RegionMap::create().unwrap();
+        for (stack, threads) in [(0, 2), (4096, 1), (0, 5), (4096, 0)] {
+            region.batch().wish(stack, threads);
+        }
+        assert_eq!(region.batch().wished().collect::<Vec<_>>(), [(0, 5), (4096, 1)]);
+    }
+}

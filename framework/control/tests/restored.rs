@@ -1,0 +1,140 @@
+//! Runs that begin from a snapshot are the runs that a fork would have been: same end, same steps, same schedule, same
+//! output, seed by seed. What cannot be restored is given back, with a reason.
+//!
+//! Here some seeds of each program are compared; `cargo bench -p waylay-control --bench restart` compares ten thousand.
+
+mod harness;
+
+use harness::Program;
+use harness::restored::{Comparison, compare};
+use harness::zoo::ANIMALS;
+
+/// Runs of each program.
+const RUNS: u64 = 30;
+
+/// All runs are restored and are the same as forked ones.
+#[track_caller]
+fn is_restored(program: &Program) -> Comparison {
+    let found = compare(program, RUNS);
+    assert!(found.differences.is_empty() && found.given_back.is_empty(), "{found:#?}");
+    assert_eq!(found.restored, RUNS);
+    found
+}
+
+/// All runs are given back, for this reason.
+#[track_caller]
+fn is_given_back(program: &Program, why: &str) {
+    let found = compare(program, 3);
+    assert_eq!(found.given_back.get(why), Some(&3), "{found:#?}");
+}
+
+fn animals(file: &str) {
+    let program = Program::build(file);
+    let mut failed = 0;
+    for (_, name, _) in ANIMALS.iter().filter(|(of, _, _)| *of == file) {
+        failed += is_restored(&program.with(&[name])).failed;
+    }
+    // Bugs are what runs differ by: a zoo in which none shows compares little.
+    assert!(failed > 0);
+}
+
+#[test]
+fn bugs_in_c() {
+    animals("zoo.c");
+}
+
+#[test]
+fn bugs_in_cpp() {
+    animals("zoo.cpp");
+}
+
+#[test]
+fn bugs_in_rust() {
+    animals("zoo.rs");
+}
+
+#[test]
+fn all_families_of_calls() {
+    let program = Program::build("families.c");
+    is_given_back(&program.with(&["robust"]), "ends a thread that holds a robust mutex");
+    for name in [
+        "mutexes",
+        "conditions",
+        "rwlocks",
+        "semaphores",
+        "barriers",
+        "spin",
+        "once",
+        "sleeps",
+        "joins",
+        "c11",
+    ] {
+        is_restored(&program.with(&[name]));
+    }
+}
+
+#[test]
+fn standard_libraries() {
+    for file in ["standard_library.cpp", "standard_library.rs"] {
+        is_restored(&Program::build(file));
+    }
+}
+
+#[test]
+fn many_threads_and_threads_that_come_and_go() {
+    let program = Program::build("churn.c");
+    for arguments in [["40", "40"], ["60", "3"]] {
+        is_restored(&program.with(&arguments));
+    }
+}
+
+#[test]
+fn pipes_clocks_streams_and_ends() {
+    let program = Program::build("hazards.c");
+    for name in [
+        "pipe",
+        "full_pipe",
+        "polling",
+        "event_descriptor",
+        "fault_handler",
+        "alternate_stacks",
+        "processor_clocks",
+        "clock_loop",
+        "processors",
+        "randomness",
+        "locked_stream",
+        "exit_from_thread",
+        "main_returns",
+    ] {
+        is_restored(&program.with(&[name]));
+    }
+}
+
+#[test]
+fn small_programs() {
+    for (file, argument) in [("order.c", ""), ("two_locks.c", ""), ("two_locks.c", "same"), ("yields.c", "5")]
+    {
+        is_restored(&Program::build(file).with(&[argument]));
+    }
+}
+
+#[test]
+fn what_cannot_be_restored_is_given_back() {
+    const HOME: &str = "needs a thread to be on its own kernel thread: for a signal, its mask, or its end";
+    let program = Program::build("hazards.c");
+    for (name, why) in [
+        ("forking", "starts a process"),
+        ("from_outside", "starts a process"),
+        ("child_with_pipe", "starts a process"),
+        ("shell", "waits in the kernel"),
+        ("kill_thread", HOME),
+        ("handler_posts", HOME),
+        ("signal_masks", HOME),
+        ("cancellation", HOME),
+        ("credentials", HOME),
+        ("main_leaves", HOME),
+    ] {
+        is_given_back(&program.with(&[name]), why);
+    }
+    is_given_back(&Program::build("interrupted.c"), "sets a timer");
+}

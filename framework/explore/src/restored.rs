@@ -1,0 +1,162 @@
+//! One process that makes runs from a snapshot, many at a time.
+//!
+//! It is the program, started like a fork server, that stands in front of `main` again and again. When it has too few
+//! threads for a run it is started anew with more; when a run kills it or does not end, that run is given back and it is
+//! started anew as well.
+
+use std::path::Path;
+
+use waylay_control_protocol::{Fate, Record, Reply, Settings};
+
+use crate::program::Program;
+use crate::recording::Conditions;
+use crate::server::{RunError, Server};
+
+/// Deaths of the process, one behind the other without a run in between, after which no more is expected of it.
+const MOST_DEATHS: u32 = 3;
+
+/// A run that is ordered: settings, and the parameters as text.
+pub type Order = (Settings, String);
+
+/// What came of an ordered run.
+#[derive(Debug)]
+pub enum Answer<'a> {
+    /// It was made.
+    Made(Record<'a>),
+    /// It was not made here, and why.
+    GivenBack(&'a str),
+}
+
+/// Why a process makes no runs from a snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum NoSnapshot {
+    /// It cannot.
+    #[error("{0}")]
+    Unable(String),
+    /// The program could not be started.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// The process.
+#[derive(Debug)]
+pub struct Restored {
+    server: Server,
+    deaths: u32,
+}
+
+impl Restored {
+    /// Starts the program and waits until it is at `main`.
+    pub fn start(program: &Program, library: &Path, conditions: &Conditions) -> Result<Restored, RunError> {
+        Ok(Restored { server: Server::start(program, library, conditions)?, deaths: 0 })
+    }
+
+    /// The settings of a run under the given conditions.
+    pub fn settings(&mut self, conditions: &Conditions, seed: u64, run: u64) -> Settings {
+        self.server.settings(conditions, seed, run)
+    }
+
+    /// Makes the ordered runs and tells what came of each, in order.
+    pub fn run(
+        &mut self,
+        orders: &[Order],
+        mut tell: impl FnMut(usize, Answer<'_>),
+    ) -> Result<(), NoSnapshot> {
+        let mut next = 0;
+        while next < orders.len() {
+            let ended = self.batch(&orders[next..])?;
+            let mut grow = false;
+            let mut made = 0;
+            for record in self.server.region.batch().records() {
+                match record.fate {
+                    Fate::Made => tell(next + made, Answer::Made(record)),
+                    Fate::Abandoned => {
+                        tell(next + made, Answer::GivenBack(&String::from_utf8_lossy(record.told.text)));
+                    }
+                    Fate::MoreThreads => {
+                        grow = true;
+                        break;
+                    }
+                }
+                made += 1;
+            }
+            next += made;
+            self.deaths = if made > 0 { 0 } else { self.deaths };
+            match ended {
+                _ if grow => self.renew()?,
+                Ended::Orderly if made > 0 => {}
+                Ended::Orderly => {
+                    tell(next, Answer::GivenBack("has a record that is too long"));
+                    next += 1;
+                }
+                Ended::Died(why) => {
+                    self.deaths += 1;
+                    if self.deaths >= MOST_DEATHS {
+                        return Err(NoSnapshot::Unable(why));
+                    }
+                    tell(next, Answer::GivenBack(&why));
+                    next += 1;
+                    self.renew()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has as many of the runs made as fit into one batch, and waits for their end.
+    fn batch(&mut self, orders: &[Order]) -> Result<Ended, NoSnapshot> {
+        let Server { region, alive, patience, .. } = &mut self.server;
+        let batch = region.batch_mut();
+        batch.clear();
+        let fitted =
+            orders.iter().take_while(|(settings, parameters)| batch.order(*settings, parameters)).count();
+        if fitted == 0 {
+            return Ok(Ended::Orderly);
+        }
+        region.prepare(orders[0].0, "").map_err(RunError::from)?;
+        let Some((child, link)) = alive else { return Ok(Ended::Died("its process is gone".to_owned())) };
+        if link.start_batch().is_err() {
+            return Ok(Ended::Died("its process is gone".to_owned()));
+        }
+        let mut seen = 0;
+        loop {
+            match link.wait_batch(*patience) {
+                Ok(Some(Reply::Unable)) => return Err(NoSnapshot::Unable(region.text())),
+                Ok(Some(_)) => return Ok(Ended::Orderly),
+                Ok(None) => {
+                    let (_, done) = region.batch().progress();
+                    if done == seen {
+                        return Ok(Ended::Died("does not end in time".to_owned()));
+                    }
+                    seen = done;
+                }
+                Err(_) => {
+                    let why = match region.text() {
+                        text if region.batch().progress().1 == 0 && !text.is_empty() => text,
+                        _ => match child.wait() {
+                            Ok(status) => format!("kills its process ({status})"),
+                            Err(_) => "kills its process".to_owned(),
+                        },
+                    };
+                    return Ok(Ended::Died(why));
+                }
+            }
+        }
+    }
+
+    /// Starts the process again.
+    fn renew(&mut self) -> Result<(), RunError> {
+        self.server.end();
+        // What a run wrote that did not come to its end.
+        let _ = self.server.streams.take();
+        self.server.begin()
+    }
+}
+
+/// How a batch ended.
+enum Ended {
+    /// All that it made was told.
+    Orderly,
+    /// The process died, or was late, in the run behind the last one that has a record.
+    Died(String),
+}

@@ -1,0 +1,228 @@
+//! One worker: a fork server, and beside it, if that is asked for, a process whose runs are restored.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use waylay_control_protocol::{Ending, Settings, Stretch};
+use waylay_schedule::{RunParameters, Said};
+
+use crate::explorer::Plan;
+use crate::observed::Observed;
+use crate::oracle::{Verdict, judge};
+use crate::recording::Conditions;
+use crate::restart::{Experience, FAILING, Off, Restart, difference};
+use crate::restored::{Answer, NoSnapshot, Order, Restored};
+use crate::server::{Guide, RunError, Server};
+
+/// A run as it was made, one way or the other.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) observed: Observed,
+    pub(crate) verdict: Verdict,
+    /// Of runs that failed, or were compared.
+    pub(crate) schedule: Option<Vec<Stretch>>,
+    pub(crate) conversation: Option<Vec<Said>>,
+    pub(crate) conflicting: Vec<u64>,
+}
+
+/// A run to be made.
+pub(crate) struct Wanted<'a> {
+    pub(crate) settings: Settings,
+    pub(crate) parameters: &'a RunParameters,
+}
+
+/// A worker.
+#[derive(Debug)]
+pub(crate) struct Worker<'a> {
+    plan: &'a Plan,
+    server: Server,
+    restored: Option<Restored>,
+    pub(crate) known: Experience,
+    /// Failing restored runs that were compared, by kind.
+    failing: BTreeMap<String, u64>,
+}
+
+impl<'a> Worker<'a> {
+    /// Starts what is needed.
+    pub(crate) fn start(plan: &'a Plan) -> Result<Worker<'a>, RunError> {
+        let server = Server::start(&plan.program, &plan.library, &plan.conditions)?;
+        let mut known = Experience::default();
+        let mut restored = None;
+        if plan.restart != Restart::Fork {
+            match why_not(plan) {
+                Some(why) => known.off = Some(Off::Impossible(why.to_owned())),
+                None => restored = Some(Restored::start(&plan.program, &plan.library, &plan.conditions)?),
+            }
+        }
+        Ok(Worker { plan, server, restored, known, failing: BTreeMap::new() })
+    }
+
+    /// How often the program had to be started again.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.server.restarts()
+    }
+
+    /// Whether several runs are made at once.
+    pub(crate) fn is_restoring(&self) -> bool {
+        self.restored.is_some()
+    }
+
+    /// The settings of a run. The sites that are steps are the same for all runs that are made with one call.
+    pub(crate) fn settings(&mut self, conditions: &Conditions, run: u64) -> Settings {
+        if let Some(restored) = &mut self.restored {
+            restored.settings(conditions, self.plan.seed, run);
+        }
+        self.server.settings(conditions, self.plan.seed, run)
+    }
+
+    /// Makes the runs, in order, and hands each over.
+    pub(crate) fn make(
+        &mut self,
+        runs: &[Wanted<'_>],
+        hand_over: &mut dyn FnMut(usize, Made),
+    ) -> Result<(), RunError> {
+        let mut made = 0;
+        if let Some(mut restored) = self.restored.take() {
+            made = self.restore(&mut restored, runs, hand_over)?;
+            self.known.decide(self.plan.restart);
+            self.restored = self.known.off.is_none().then_some(restored);
+        }
+        for (index, run) in runs.iter().enumerate().skip(made) {
+            hand_over(index, self.fork(run)?);
+        }
+        Ok(())
+    }
+
+    /// Makes runs from the snapshot as long as that works; returns how many were handed over.
+    fn restore(
+        &mut self,
+        restored: &mut Restored,
+        runs: &[Wanted<'_>],
+        hand_over: &mut dyn FnMut(usize, Made),
+    ) -> Result<usize, RunError> {
+        let orders: Vec<Order> = runs
+            .iter()
+            .map(|run| (run.settings, serde_json::to_string(run.parameters).unwrap_or_default()))
+            .collect();
+        let begun = Instant::now();
+        let mut answers: Vec<Result<Made, String>> = Vec::with_capacity(runs.len());
+        let expected = &self.plan.expected;
+        let result = restored.run(&orders, |index, answer| {
+            answers.push(match answer {
+                Answer::GivenBack(why) => Err(why.to_owned()),
+                Answer::Made(record) => {
+                    let output = (record.stdout.to_vec(), record.stderr.to_vec());
+                    let observed = Observed::new(&record.told, record.status, output, None);
+                    let verdict = judge(&observed, expected);
+                    let keep = verdict != Verdict::Passed || self.known.compares(runs[index].settings.run);
+                    Ok(Made {
+                        observed,
+                        verdict,
+                        schedule: keep.then(|| record.told.schedule.to_vec()),
+                        conversation: heard(&runs[index].settings, record.told.notes),
+                        conflicting: record.told.conflicting.iter().map(|site| site.0).collect(),
+                    })
+                }
+            });
+        });
+        let share = begun.elapsed() / answers.len().max(1) as u32;
+        let mut count = 0;
+        for (index, (answer, run)) in answers.into_iter().zip(runs).enumerate() {
+            let made = match answer {
+                _ if self.known.off.is_some() => self.fork(run)?,
+                Err(why) => {
+                    self.known.note_given_back(&why);
+                    self.fork(run)?
+                }
+                Ok(made) if made.observed.ending == Ending::Refused => {
+                    return Err(RunError::Refused(made.observed.text));
+                }
+                Ok(made) => {
+                    self.known.note_restored(share);
+                    if self.wants_comparison(&made, run.settings.run) {
+                        self.compare(made, run)?
+                    } else {
+                        made
+                    }
+                }
+            };
+            hand_over(index, made);
+            count += 1;
+        }
+        match result {
+            Ok(()) => {}
+            Err(NoSnapshot::Unable(why)) => self.known.off = Some(Off::Impossible(why)),
+            Err(NoSnapshot::Run(error)) => return Err(error),
+        }
+        Ok(count)
+    }
+
+    fn wants_comparison(&mut self, made: &Made, run: u64) -> bool {
+        if let Verdict::Failed(failure) = &made.verdict {
+            let seen = self.failing.entry(failure.key.clone()).or_default();
+            *seen += 1;
+            if *seen <= FAILING {
+                return true;
+            }
+        }
+        self.known.compares(run)
+    }
+
+    /// Makes a restored run again by a fork. If they differ, the forked one counts.
+    fn compare(&mut self, made: Made, run: &Wanted<'_>) -> Result<Made, RunError> {
+        let forked = self.fork(run)?;
+        self.known.compared += 1;
+        let Some(what) = between(&made, &forked) else { return Ok(made) };
+        let again = self.fork(run)?;
+        let what = format!("run {}: {what}", run.settings.run + 1);
+        self.known.off = Some(match between(&forked, &again) {
+            Some(_) => Off::Unrepeatable(what),
+            None => Off::Wrong(what),
+        });
+        Ok(forked)
+    }
+
+    /// One run in a process of its own.
+    fn fork(&mut self, run: &Wanted<'_>) -> Result<Made, RunError> {
+        let begun = Instant::now();
+        let observed = self.server.run(run.settings, Guide::Strategy(run.parameters))?;
+        self.known.note_forked(begun.elapsed());
+        let verdict = judge(&observed, &self.plan.expected);
+        let told = self.server.region.told();
+        let keep = verdict != Verdict::Passed || self.restored_is_wanted();
+        Ok(Made {
+            observed,
+            verdict,
+            schedule: keep.then(|| told.schedule.to_vec()),
+            conversation: heard(&run.settings, told.notes),
+            conflicting: told.conflicting.iter().map(|site| site.0).collect(),
+        })
+    }
+
+    fn restored_is_wanted(&self) -> bool {
+        self.plan.restart != Restart::Fork && self.known.off.is_none()
+    }
+}
+
+/// What makes restored runs impossible before anything is tried.
+fn why_not(plan: &Plan) -> Option<&'static str> {
+    if plan.conditions.baton {
+        return Some("with --baton, threads cannot be put back");
+    }
+    if plan.program.isolated {
+        return Some("with --isolate, every run has a folder of its own");
+    }
+    if plan.conditions.real_time {
+        return Some("with --real-time, runs do not repeat");
+    }
+    None
+}
+
+fn between(one: &Made, other: &Made) -> Option<&'static str> {
+    let schedule = |made: &Made| made.schedule.clone().unwrap_or_default();
+    difference((&one.observed, &schedule(one)), (&other.observed, &schedule(other)))
+}
+
+fn heard(settings: &Settings, notes: Option<&[waylay_control_protocol::Note]>) -> Option<Vec<Said>> {
+    (settings.listen != 0).then(|| notes?.iter().map(|&note| Said::from_words(note)).collect())?
+}
