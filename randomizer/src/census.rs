@@ -10,8 +10,10 @@ use crate::identity::{Ordinal, ThreadId};
 
 /// A census that took t is followed by at least this many t without one: at most 2 % of the time.
 const PAUSE: u32 = 50;
-/// The same after many a census that found nothing new: each such doubles the pause, up to this.
+/// The same after many a census that found nothing new: each such doubles the pause, up to this many t, but not beyond
+/// `QUIET` (a census that was itself kept waiting for the processor took long).
 const LONGEST_PAUSE: u32 = 400;
+const QUIET: Duration = Duration::from_millis(50);
 /// The longest distance at which a name is read again.
 const SETTLED: Duration = Duration::from_secs(1);
 /// How long a thread that could not be stopped is left alone.
@@ -63,7 +65,8 @@ impl Census {
 
     /// Says that looking took from `began` to `now`.
     pub(crate) fn taken(&mut self, began: Instant, now: Instant) {
-        self.due = Some(now + (now - began) * self.pause.max(PAUSE));
+        let took = now - began;
+        self.due = Some(now + (took * self.pause).min(QUIET).max(took * PAUSE));
     }
 
     /// Takes over the list of threads; `name_of` is asked for names that are new or old enough.
@@ -250,16 +253,18 @@ mod tests {
     #[test]
     fn looking_takes_a_smaller_share_while_nobody_comes_or_goes() {
         let mut fixture = Fixture::new("");
-        let mut pause_after = |threads: &[(u32, &str)]| {
+        let mut pause_after = |took_us: u64, threads: &[(u32, &str)]| {
             fixture.update(0, threads);
-            let (start, took) = (fixture.start, Duration::from_millis(1));
+            let (start, took) = (fixture.start, Duration::from_micros(took_us));
             fixture.census.taken(start, start + took);
-            (1..1000).find(|ms| fixture.census.is_due(start + took * *ms)).map(|due| due - 1)
+            (1..1000).find(|times| fixture.census.is_due(start + took * *times)).map(|due| due - 1)
         };
         let alone: &[_] = &[(1, "a")];
-        assert_eq!([(); 6].map(|()| pause_after(alone)), [50, 100, 200, 400, 400, 400].map(Some));
-        assert_eq!(pause_after(&[(1, "a"), (2, "b")]), Some(50));
-        assert_eq!(pause_after(&[(1, "a"), (2, "b")]), Some(100));
-        assert_eq!(pause_after(alone), Some(50));
+        assert_eq!([(); 6].map(|()| pause_after(100, alone)), [50, 100, 200, 400, 400, 400].map(Some));
+        assert_eq!(pause_after(500, alone), Some(100), "50 ms are enough");
+        assert_eq!(pause_after(2000, alone), Some(50), "a census that takes long stays a small share");
+        assert_eq!(pause_after(100, &[(1, "a"), (2, "b")]), Some(50));
+        assert_eq!(pause_after(100, &[(1, "a"), (2, "b")]), Some(100));
+        assert_eq!(pause_after(100, alone), Some(50));
     }
 }

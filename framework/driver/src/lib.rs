@@ -26,6 +26,7 @@ mod randomizer;
 pub mod report;
 pub mod store;
 mod sys;
+pub mod trial;
 
 /// Whether this process may take the stacks of process `pid`; the reason in words when not.
 pub fn can_be_traced(pid: u32) -> Result<(), String> {

@@ -66,7 +66,7 @@ pub(crate) fn run(plan: &SchedulePlan) -> Result<Infallible, String> {
         return Err("the control library refuses to begin a run".to_owned());
     }
     let played = stage.play(plan.run);
-    control.end();
+    control.end(false);
     played?;
     sys::leave_at_once()
 }

@@ -43,6 +43,8 @@ pub(crate) enum Manner {
     Strict,
     /// The process ends with a word and a status: nobody looks.
     Alone,
+    /// It is counted, and the thread goes on.
+    Counted,
 }
 
 /// A caller: the instance as a whole, or one worker in one iteration.
@@ -335,6 +337,13 @@ impl CallContext {
 
     /// Hands a failure over to the driver and waits until it was looked at.
     pub(crate) fn hand_over(&self, sort: Sort, message: &[u8], frames: &[usize]) {
+        if self.test.manner == Manner::Counted {
+            self.test.slot().failures.fetch_add(1, Ordering::Relaxed);
+            if let Role::Worker { failed, .. } = &self.role {
+                failed.store(true, Ordering::Relaxed);
+            }
+            return;
+        }
         if self.test.manner != Manner::Free {
             // Nothing of the schedule may happen behind the failure.
             crate::sys::stop_run();

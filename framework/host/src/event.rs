@@ -45,6 +45,15 @@ pub enum Event {
         /// How many.
         threads: u32,
     },
+    /// A life of a comparison failed and went on to its end.
+    Failed {
+        /// Index in the plan.
+        test: usize,
+        /// Number of the schedule.
+        run: u64,
+        /// Ticks of the page's clock since the first began.
+        ticks: u64,
+    },
     /// A systematic search has run every schedule within its bound.
     Exhausted {
         /// Index in the plan.

@@ -141,10 +141,14 @@ fn run_strict(
     HostPhase::Starting.store(&layout.header.phase);
     layout.ring();
     wait_for(layout, &layout.header.go, |go| go != 0);
-    let prepare = || -> Result<Option<(&'static Stage, RunControl)>, String> {
+    let free = plan.trial.is_some_and(|trial| trial.free);
+    let prepare = || -> Result<Option<(&'static Stage, Option<RunControl>)>, String> {
         let [test] = &plan.tests[..] else { return Err("strict mode runs one test at a time".to_owned()) };
         let Some(Some(plugin)) = plugins.get(test.plugin) else { return Ok(None) };
-        let control = RunControl::find().ok_or("the control library was not loaded into the host")?;
+        let control = match free {
+            true => None,
+            false => Some(RunControl::find().ok_or("the control library was not loaded into the host")?),
+        };
         let info =
             plugin.test(&test.name).ok_or_else(|| format!("the plugin has no test named `{}`", test.name))?;
         let runtime: &'static TestRuntime = Box::leak(Box::new(TestRuntime {
@@ -159,7 +163,7 @@ fn run_strict(
             container: None,
             cancelled: AtomicBool::new(false),
             refusal: Mutex::new(None),
-            manner: Manner::Strict,
+            manner: if plan.trial.is_some() { Manner::Counted } else { Manner::Strict },
         }));
         Ok(Some((Stage::new(*plugin, runtime, &test.workers)?, control)))
     };
@@ -174,7 +178,13 @@ fn run_strict(
             events.send(&Event::TestStarted { test: 0 });
             layout.ring();
             let look = || leave_if_orphaned(layout);
-            if let Err(reason) = strict::run(stage, &control, &plan.tests[0].workers, layout, events, look) {
+            let lives = strict::Lives {
+                stage,
+                control: control.as_ref(),
+                plans: &plan.tests[0].workers,
+                trial: plan.trial,
+            };
+            if let Err(reason) = strict::run(&lives, layout, events, look) {
                 refuse(reason);
             }
         }

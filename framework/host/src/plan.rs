@@ -40,6 +40,19 @@ pub struct RunPlan {
     /// Schedule after schedule of the one test, instead of workers that run freely.
     #[serde(default)]
     pub strict: bool,
+    /// Whole lives of the one test, for a comparison.
+    #[serde(default)]
+    pub trial: Option<TrialPlan>,
+}
+
+/// How lives of a test are made for a comparison. Nobody looks at what fails: it is told as an event, and the life goes on
+/// to its end. What cannot go on (a crash, a deadlock) is held as ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialPlan {
+    /// Threads run freely, without the control library.
+    pub free: bool,
+    /// Lives follow after one that failed, too.
+    pub count: bool,
 }
 
 /// One schedule of one test, in a process of its own and without a driver: for confirming, replaying and minimising.

@@ -4,29 +4,38 @@
 //! beside the schedule, so a state in which no thread can run is a deadlock at once.
 //!
 //! A failure does not come back here: the thread that failed stops the run, hands the failure over and waits to be
-//! killed with the process. The next process goes on with the next schedule.
+//! killed with the process. The next process goes on with the next schedule. Only in a trial of a comparison a failure
+//! that the test itself reports is told and does not end anything.
 
 use std::sync::atomic::Ordering;
 
 use waylay_page::{Command, Layout, TestPhase, WorkerState};
 
 use crate::event::{Event, Events};
-use crate::plan::WorkerPlan;
+use crate::plan::{TrialPlan, WorkerPlan};
 use crate::stage::Stage;
 use crate::sys::{Begun, RunControl};
 
 /// Schedules between two looks whether the driver is still there.
 const LOOK: u64 = 1024;
 
+/// What is played.
+pub(crate) struct Lives<'a> {
+    pub(crate) stage: &'static Stage,
+    /// Who makes the schedules; none when threads run freely.
+    pub(crate) control: Option<&'a RunControl>,
+    pub(crate) plans: &'a [WorkerPlan],
+    pub(crate) trial: Option<TrialPlan>,
+}
+
 /// Plays schedules until cancelled, out of schedules, or until this process can make no further one.
 pub(crate) fn run(
-    stage: &'static Stage,
-    control: &RunControl,
-    plans: &[WorkerPlan],
+    lives: &Lives<'_>,
     layout: &'static Layout,
     events: &Events,
     leave_if_orphaned: impl Fn(),
 ) -> Result<(), String> {
+    let Lives { stage, control, plans, trial } = *lives;
     let Some(first) = plans.first() else { return Ok(()) };
     let (test, index) = (stage.test, stage.test.index as usize);
     let count = &layout.workers[first.slot];
@@ -38,6 +47,7 @@ pub(crate) fn run(
     for plan in plans {
         layout.workers[plan.slot].test.store(test.index, Ordering::Relaxed);
     }
+    let began = test.clock.now();
     while run < end
         && Command::load(&layout.header.command) == Command::Run
         && Command::load(&layout.tests[index].command) == Command::Run
@@ -52,7 +62,8 @@ pub(crate) fn run(
             slot.entered_at.store(entered.0, Ordering::Relaxed);
             WorkerState::Running.store(&slot.state);
         }
-        match control.begin(run) {
+        let failures = test.slot().failures.load(Ordering::Relaxed);
+        match control.map_or(Begun::Yes, |control| control.begin(run)) {
             Begun::Yes => {}
             Begun::Exhausted => {
                 events.send(&Event::Exhausted { test: index });
@@ -62,7 +73,8 @@ pub(crate) fn run(
             Begun::Refused => return Err("the control library refuses to begin a run".to_owned()),
         }
         let played = stage.play(run);
-        let left = control.end();
+        let failed = test.slot().failures.load(Ordering::Relaxed) != failures;
+        let left = control.map_or(0, |control| control.end(failed));
         if let Err(reason) = played {
             TestPhase::Refused.store(&test.slot().phase);
             events.send(&Event::TestRefused { test: index, reason });
@@ -77,6 +89,13 @@ pub(crate) fn run(
         count.busy.store(busy, Ordering::Relaxed);
         count.shortest.store(shortest, Ordering::Relaxed);
         count.longest.store(longest, Ordering::Relaxed);
+        if failed {
+            let ticks = test.clock.now().since(began);
+            events.send(&Event::Failed { test: index, run, ticks });
+            if !trial.is_some_and(|trial| trial.count) {
+                break;
+            }
+        }
         if left > 0 {
             events.send(&Event::LeftBehind { test: index, run, threads: left });
             break;

@@ -93,3 +93,14 @@ strategies! {
     /// Any of the others, with somebody who listens.
     Overheard(Overheard),
 }
+
+impl AnyStrategy {
+    /// The recorded schedule that is followed, if one is.
+    pub fn as_replay(&self) -> Option<&Replay> {
+        match self {
+            AnyStrategy::Replay(replay) => Some(replay),
+            AnyStrategy::Overheard(overheard) => overheard.inner().as_replay(),
+            _ => None,
+        }
+    }
+}

@@ -82,6 +82,11 @@ impl Overheard {
     pub fn new(inner: AnyStrategy, listener: Box<dyn Listener>) -> Overheard {
         Overheard { inner: Box::new(inner), listener }
     }
+
+    /// Who is listened to.
+    pub fn inner(&self) -> &AnyStrategy {
+        &self.inner
+    }
 }
 
 impl Strategy for Overheard {

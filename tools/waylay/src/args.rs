@@ -1,5 +1,7 @@
 //! The command line.
 
+mod kept;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +14,9 @@ use waylay_explore::Level;
 use waylay_explore::restart::Restart;
 
 use crate::output::Failed;
+pub(crate) use kept::{
+    CompletionsOptions, ExportOptions, FailuresOptions, ManOptions, ReportOptions, ShowOptions, VerifyOptions,
+};
 
 /// Finds concurrency bugs in native code by putting threads where they least want to be.
 #[derive(Debug, Parser)]
@@ -51,9 +56,30 @@ impl Arguments {
         Ok(self.command.unwrap_or(Command::Run(self.run)))
     }
 
-    fn command_for_help() -> clap::Command {
+    /// The whole command line, as data.
+    pub(crate) fn command_for_help() -> clap::Command {
         <Arguments as clap::CommandFactory>::command()
     }
+}
+
+/// `--json FILE` of `waylay report` is `--json-file FILE`: everywhere else `--json` takes no value.
+pub(crate) fn spelled_out(
+    given: impl Iterator<Item = std::ffi::OsString>,
+) -> impl Iterator<Item = std::ffi::OsString> {
+    let mut given = given.peekable();
+    let mut place = 0;
+    let mut is_report = false;
+    std::iter::from_fn(move || {
+        let word = given.next()?;
+        is_report |= place == 1 && word == "report";
+        place += 1;
+        let is_file =
+            |next: &std::ffi::OsString| std::path::Path::new(next).extension().is_some_and(|e| e == "json");
+        if is_report && word == "--json" && given.peek().is_some_and(is_file) {
+            return Some("--json-file".into());
+        }
+        Some(word)
+    })
 }
 
 #[derive(Debug, Subcommand)]
@@ -63,6 +89,8 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     /// Run any program in strict mode, schedule after schedule, and keep what fails.
     Explore(Box<ExploreOptions>),
+    /// Try strategies on tests, many times each: how often and how soon each finds what.
+    Compare(CompareOptions),
     /// Check a configuration and everything that it names, without running anything.
     Check(CheckOptions),
     /// List the tests of a plugin, of a configuration, or of this installation.
@@ -85,11 +113,25 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     /// Print RUSTFLAGS with which atomics and accesses of Rust code are steps.
     Rustflags(FlagOptions),
+    /// Make a report of a campaign: HTML, JUnit, SARIF, Markdown, JSON, or a few lines.
+    Report(Box<ReportOptions>),
+    /// List the failures of a campaign, and what became of those before.
+    Failures(FailuresOptions),
+    /// Show everything that is known about a failure.
+    Show(ShowOptions),
+    /// Pack a failure with its evidence into one zip.
+    Export(ExportOptions),
+    /// Run until it is sure that a failure is fixed, or until it comes back.
+    Verify(VerifyOptions),
     /// Compute what a strategy guarantees.
     Bound(BoundOptions),
     /// Print a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print completions for a shell.
+    Completions(CompletionsOptions),
+    /// Print the manual page, or write one per command.
+    Man(ManOptions),
     /// Suspend threads of any process at random; the same as `waylay-randomizer`.
     Randomizer {
         /// Its own flags; `waylay randomizer --help` lists them.
@@ -111,6 +153,8 @@ pub(crate) enum ConfigCommand {
     Default,
     /// The effective configuration: every default filled in.
     Show(CheckOptions),
+    /// The JSON schema of configurations, for editors.
+    Schema,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -248,6 +292,34 @@ pub(crate) struct MinimizeOptions {
     /// How long to try.
     #[arg(long, value_parser = duration, default_value = "30s")]
     pub(crate) budget: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareOptions {
+    /// Comparisons, each a TOML file; several become sections of one Markdown page.
+    #[arg(required = true, value_name = "CONFIG")]
+    pub(crate) configs: Vec<PathBuf>,
+    /// Folder for the results; trials that are there already are not run again.
+    #[arg(long, default_value = "waylay-out/compare")]
+    pub(crate) out: PathBuf,
+    /// Trials at a time; one per processor when absent.
+    #[arg(long)]
+    pub(crate) jobs: Option<std::num::NonZeroUsize>,
+    /// Trials of each strategy on each test, instead of what the file says.
+    #[arg(long)]
+    pub(crate) trials: Option<u32>,
+    /// Write all sections into this Markdown file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Fail when a test's `within` or `rate` does not hold, or a correct test fails.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Run nothing: say what the trials that are there say.
+    #[arg(long)]
+    pub(crate) report_only: bool,
+    /// Print only the tables.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

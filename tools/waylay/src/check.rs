@@ -43,6 +43,12 @@ pub(crate) fn show(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> {
     print_config(&load(arguments.config.as_deref(), &Overrides::default())?.config.to_string(), json)
 }
 
+/// The JSON schema of configurations.
+pub(crate) fn schema(_json: bool) -> Result<u8, Failed> {
+    print_json(&waylay_driver::config::schema())?;
+    Ok(CLEAN)
+}
+
 fn print_config(text: &str, json: bool) -> Result<u8, Failed> {
     if json {
         print_json(&json!({ "config": text }))?;

@@ -8,21 +8,29 @@ mod output;
 mod args;
 mod bound;
 mod check;
+mod compare;
 mod doctor;
 #[cfg(target_os = "linux")]
 mod explore;
+mod export;
 #[cfg(target_os = "linux")]
 mod flags;
 mod list;
+mod manual;
 #[cfg(target_os = "linux")]
 mod minimize;
 mod new;
 mod replay;
 #[cfg(target_os = "linux")]
 mod replay_strict;
+mod report;
 mod run;
+mod show;
 #[cfg(target_os = "linux")]
 mod sites;
+mod verify;
+#[cfg(target_os = "linux")]
+mod verify_program;
 
 use std::process::ExitCode;
 
@@ -37,7 +45,7 @@ fn main() -> ExitCode {
     if given.nth(1).is_some_and(|first| first == "randomizer") {
         return waylay_randomizer::main(std::iter::once("waylay randomizer".into()).chain(given));
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(args::spelled_out(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(answer) => return output::refuse(&answer),
     };
@@ -50,6 +58,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(&options, json),
         #[cfg(target_os = "linux")]
         Command::Explore(options) => explore::explore(&options, json),
+        Command::Compare(options) => compare::compare(&options, json),
         Command::Check(options) => check::check(&options, json),
         Command::List(options) => list::list(&options, json),
         Command::New(options) => new::command(&options, json),
@@ -63,9 +72,17 @@ fn main() -> ExitCode {
         Command::Ldflags(options) => flags::link(&options, json),
         #[cfg(target_os = "linux")]
         Command::Rustflags(options) => flags::rust(&options, json),
+        Command::Report(options) => report::report(&options, json),
+        Command::Failures(options) => report::failures(&options, json),
+        Command::Show(options) => show::show(&options, json),
+        Command::Export(options) => export::export(&options, json),
+        Command::Verify(options) => verify::verify(&options, json),
         Command::Bound(options) => bound::bound(&options, json),
         Command::Config(ConfigCommand::Default) => check::print_default(json),
         Command::Config(ConfigCommand::Show(options)) => check::show(&options, json),
+        Command::Config(ConfigCommand::Schema) => check::schema(json),
+        Command::Completions(options) => manual::completions(&options),
+        Command::Man(options) => manual::manual(&options),
         Command::Randomizer { arguments } => {
             let name = std::iter::once("waylay randomizer".into());
             return waylay_randomizer::main(name.chain(arguments));

@@ -84,3 +84,19 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failed> {
     println!("{text}");
     Ok(())
 }
+
+/// Writes a file in one step: whoever looks sees the old one or the new, never a part.
+pub(crate) fn write_file(path: &std::path::Path, content: &[u8]) -> Result<(), Failed> {
+    let own = |error: std::io::Error| Failed::Own(format!("cannot write {}: {error}", path.display()));
+    // What is no plain file, such as /dev/stdout, cannot be replaced.
+    if std::fs::metadata(path).is_ok_and(|file| !file.is_file()) {
+        return std::fs::write(path, content).map_err(own);
+    }
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    std::fs::write(&part, content).map_err(own)?;
+    std::fs::rename(&part, path).map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        own(error)
+    })
+}

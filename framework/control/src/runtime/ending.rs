@@ -3,7 +3,6 @@
 use core::sync::atomic::Ordering;
 
 use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
-use waylay_schedule::AnyStrategy;
 
 use super::logical::Logical;
 use super::{Runtime, closing, in_process, inspect, outside, runtime};
@@ -39,7 +38,7 @@ pub(crate) unsafe fn finalise(ending: Ending) {
 
 /// A run that was to follow a schedule says where it left it.
 fn note_divergence(runtime: &mut Runtime) {
-    let AnyStrategy::Replay(replay) = runtime.sched.strategy() else { return };
+    let Some(replay) = runtime.sched.strategy().as_replay() else { return };
     let unfinished = replay.unfinished();
     let (step, text) = match replay.divergence() {
         Some(divergence) => (divergence.step, divergence.to_string()),

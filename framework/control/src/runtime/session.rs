@@ -240,7 +240,18 @@ fn refuse(region: &RegionMap, why: &str) -> ! {
     sys::exit_now(3)
 }
 
+/// The strategy, with somebody who listens if the conversation is wanted.
 fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
+    let (strategy, parameters) = unheard(region)?;
+    if region.settings().listen == 0 {
+        return Ok((strategy, parameters));
+    }
+    // SAFETY: the region stays mapped for as long as a strategy is asked, which is for good; this is the only writer.
+    let notes = unsafe { region.note_writer() };
+    Ok((Overheard::new(strategy, Box::new(Notes(notes))).into(), parameters))
+}
+
+fn unheard(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
     if let Some(switches) = region.guidance() {
         let switches = switches.map(|(thread, step)| Switch { step, thread: ThreadId(thread) }).collect();
         return Ok((Guided::new(switches).into(), RunParameters::of("guided")));
@@ -255,13 +266,7 @@ fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> 
         }
     };
     let spec: Spec = parameters.strategy.parse().map_err(|error| format!("strategy of the run: {error}"))?;
-    let strategy = spec.build();
-    if region.settings().listen == 0 {
-        return Ok((strategy, parameters));
-    }
-    // SAFETY: the region stays mapped for as long as a strategy is asked, which is for good; this is the only writer.
-    let notes = unsafe { region.note_writer() };
-    Ok((Overheard::new(strategy, Box::new(Notes(notes))).into(), parameters))
+    Ok((spec.build(), parameters))
 }
 
 /// Keeps the conversation for the driver.

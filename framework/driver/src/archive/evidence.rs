@@ -5,7 +5,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use waylay_report::model::{EvidenceFile, Failure, ForcedSwitch, Reproduction, ScheduleFacts};
+use waylay_report::model::{Campaign, EvidenceFile, Failure, ForcedSwitch, Reproduction, ScheduleFacts};
+
+use super::record::occurrence;
+use crate::failure::Occurrence;
+use crate::store::FURTHER_OCCURRENCES;
 
 /// How often the failure came back when it was run again.
 pub const REPRODUCTION_FILE: &str = "reproduction.json";
@@ -55,6 +59,25 @@ pub fn attach(failure: &mut Failure, folder: &Path) {
         failure.timeline_svg = fs::read_to_string(picture).ok();
     }
     failure.files = files(folder);
+    if let Ok(lines) = fs::read_to_string(folder.join(FURTHER_OCCURRENCES)) {
+        // The last line may have been cut off with its writer.
+        let further = lines.lines().filter_map(|line| serde_json::from_str::<Occurrence>(line).ok());
+        failure.occurrences.extend(further.map(|further| occurrence(&further)));
+    }
+}
+
+/// How often a failure came in the iterations of its test; none when the host itself broke.
+pub fn rate_in(failure: &Failure, campaign: &Campaign) -> Option<Reproduction> {
+    let name = failure.test.as_deref()?;
+    let of_test = || campaign.tests().filter(|(_, test)| test.name == name);
+    // An iteration that failed did not finish.
+    let runs: u64 = of_test().map(|(_, test)| test.iterations.saturating_add(test.failures)).sum();
+    let seconds = of_test().map(|(scenario, _)| scenario.seconds).sum();
+    (failure.count > 0 && runs > 0).then_some(Reproduction {
+        reproduced: failure.count.min(runs),
+        runs,
+        seconds,
+    })
 }
 
 fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {

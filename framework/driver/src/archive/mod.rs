@@ -3,6 +3,7 @@
 //! Nothing here changes a file. What cannot be read is named in the report as a problem and does not stop the rest: a
 //! disk that lost one file must not hide the failures that are there.
 
+mod bundle;
 mod evidence;
 mod night;
 pub mod record;
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 use waylay_report::model::{Campaign, CampaignState, Failure, Sample};
 
 use crate::store::{CampaignRecord, SERIES_FILE, load_failure};
-pub use evidence::{REPRODUCTION_FILE, TIMELINE_FILE, attach};
+pub use bundle::{BundleError, bundle};
+pub use evidence::{REPRODUCTION_FILE, TIMELINE_FILE, attach, rate_in};
 pub use night::{Since, compare, night};
 
 /// Why something that was asked for is not there.

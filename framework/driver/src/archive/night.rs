@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use waylay_report::model::{FORMAT, Failure, FailureState, Night, NightPoint};
 
+use super::evidence::rate_in;
 use super::{
     ArchiveError, campaigns, failure_folders, read_campaign, read_failure, read_failures, read_record,
 };
@@ -34,6 +35,9 @@ pub fn night(folder: &Path, since: &Since, made: Timestamp) -> Result<Night, Arc
     campaign.problems.extend(problems.into_iter().map(|problem| format!("cannot be read: {problem}")));
     let mut night =
         Night { format: FORMAT, made, campaign, failures, compared_with: None, trend: Vec::new() };
+    for failure in &mut night.failures {
+        failure.rate = rate_in(failure, &night.campaign);
+    }
     sort(&mut night.failures);
     let beside = folder.parent().map(campaigns).unwrap_or_default();
     let here = beside.iter().position(|other| same(other, folder)).unwrap_or(beside.len());

@@ -153,7 +153,8 @@ pub fn failure(entry: &FailureEntry, folder: &Path) -> model::Failure {
     }
 }
 
-fn occurrence(occurrence: &Occurrence) -> model::Occurrence {
+/// One time that it happened.
+pub fn occurrence(occurrence: &Occurrence) -> model::Occurrence {
     model::Occurrence {
         at: occurrence.at,
         scenario: occurrence.scenario.clone(),

@@ -158,3 +158,19 @@ fn campaigns_of_one_second_are_in_the_order_in_which_they_began() {
     sorted.sort_by_key(|folder| order(folder));
     assert_eq!(sorted, [names[0], names[2], names[1], names[3]].map(PathBuf::from));
 }
+
+#[test]
+fn every_occurrence_is_kept_and_a_line_that_was_cut_off_is_left_out() {
+    let out = tempfile::tempdir().unwrap();
+    let often = [("assert-1", "a"); 57];
+    let folder = campaign(out.path(), &[("a", 943)], &often, true);
+    let further = folder.join("failures/assert-1/occurrences.jsonl");
+    let mut lines = fs::read_to_string(&further).unwrap();
+    assert_eq!(lines.lines().count(), 37);
+    lines.truncate(lines.len() - 20);
+    fs::write(&further, lines).unwrap();
+    let night = night(&folder, &Since::Last, Timestamp::now()).unwrap();
+    assert_eq!((night.failures[0].count, night.failures[0].occurrences.len()), (57, 56));
+    let rate = night.failures[0].rate.unwrap();
+    assert_eq!((rate.reproduced, rate.runs), (57, 943));
+}

@@ -69,6 +69,7 @@ impl Supervisor<'_> {
             tests: assignment.plans.clone(),
             keep_when_orphaned: self.options.keep_hung,
             strict: progress.is_strict(),
+            trial: None,
         };
         let region = match progress.current_strict() {
             Some(test) => Some(test.prepare().map_err(|error| {
@@ -195,7 +196,7 @@ impl Supervisor<'_> {
                         test.exhausted = true;
                     }
                 }
-                Event::TestStarted { .. } | Event::Described { .. } => {}
+                Event::TestStarted { .. } | Event::Described { .. } | Event::Failed { .. } => {}
             }
         }
     }

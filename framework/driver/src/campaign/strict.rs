@@ -80,9 +80,14 @@ pub(crate) struct StrictTest {
 impl StrictTest {
     /// The seed of a test's schedules comes from the campaign's and the test's name.
     pub(crate) fn new(strict: Strict, test: &ScenarioTest, seed: Seed) -> StrictTest {
+        StrictTest::seeded(strict, seed.derive(&format!("schedules of {}", test.name), 0))
+    }
+
+    /// The same with the seed of the schedules themselves.
+    pub(crate) fn seeded(strict: Strict, seed: Seed) -> StrictTest {
         StrictTest {
             strict,
-            seed: seed.derive(&format!("schedules of {}", test.name), 0).get(),
+            seed: seed.get(),
             past: RunTotals::default(),
             next: None,
             exhausted: false,
@@ -90,6 +95,11 @@ impl StrictTest {
             unconfirmed: 0,
             spent: Duration::ZERO,
         }
+    }
+
+    /// Sums over all hosts that are gone.
+    pub(crate) fn totals(&self) -> &RunTotals {
+        &self.past
     }
 
     /// A region for the next host.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use waylay_dist::Seed;
 use waylay_host::description::PluginDescription;
 use waylay_host::event::Event;
-use waylay_host::plan::{Plan, RunPlan, TestPlan};
+use waylay_host::plan::{Plan, RunPlan, TestPlan, TrialPlan};
 use waylay_leaks::SharedRegion;
 use waylay_leaks::region::{Sampling, preload};
 use waylay_page::{Clock, Command as HostOrder, Layout, Page, wait_until_changed, wake_all};
@@ -42,6 +42,8 @@ pub(crate) struct HostTask {
     pub(crate) keep_when_orphaned: bool,
     /// Schedule after schedule of the one test.
     pub(crate) strict: bool,
+    /// For a comparison.
+    pub(crate) trial: Option<TrialPlan>,
 }
 
 /// Why there is no host.
@@ -188,9 +190,9 @@ impl HostCommand {
             let mut inherited = vec![page_handle];
             inherited.extend(control.map(ControlRegion::descriptor));
             let (mut child, events) = self.launch(inherited, attach, |events| {
-                let HostTask { seed, plugins, tests, keep_when_orphaned, strict } = task;
+                let HostTask { seed, plugins, tests, keep_when_orphaned, strict, trial } = task;
                 let page = i64::from(page_handle);
-                Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests, strict })
+                Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests, strict, trial })
             })?;
             log.begin_host(child.id());
             let stdout = log.follow(child.stdout.take().expect("stdout is piped"));
@@ -243,6 +245,16 @@ impl HostProcess {
     /// What the host reported since the last call.
     pub(crate) fn drain_events(&self) -> Vec<Event> {
         self.events.try_iter().collect()
+    }
+
+    /// Everything that a host which has ended reported and nobody has taken yet.
+    pub(crate) fn remaining_events(&self, limit: Duration) -> Vec<Event> {
+        let mut events = Vec::new();
+        // The pipe is closed, so this ends by itself unless a process that the host started still holds it.
+        while let Ok(event) = self.events.recv_timeout(limit) {
+            events.push(event);
+        }
+        events
     }
 
     /// How the process ended, if it did.
@@ -347,6 +359,7 @@ mod tests {
             tests: (0..500).map(test).collect(),
             keep_when_orphaned: false,
             strict: false,
+            trial: None,
         };
         let mut host = command.start(task, &Clock::calibrate(), &log, None, None).unwrap();
         let began = Instant::now();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use waylay_dist::Seed;
@@ -10,10 +10,14 @@ use waylay_dist::Seed;
 use super::atomic::{self, At, WriteError};
 use super::retention::{Keep, Kept, Retention};
 use crate::environment::Environment;
-use crate::failure::{FORMAT, FailureEntry, Finding, Kind};
+use crate::failure::{FORMAT, FailureEntry, Finding, Kind, Occurrence};
 
 /// Occurrences listed in an entry; the rest are in its count.
 const LISTED_OCCURRENCES: usize = 20;
+/// Further ones, one JSON object per line, without what every worker was doing.
+pub(crate) const FURTHER_OCCURRENCES: &str = "occurrences.jsonl";
+/// How many of those: about a mebibyte. What fails more often is only counted.
+const MOST_FURTHER: u64 = 10_000;
 
 /// Files that whoever writes a dump may leave beside it.
 const BESIDE_DUMP: [&str; 2] = ["randomizer.log", "randomizer.log.1"];
@@ -169,10 +173,12 @@ impl FailureStore {
             Some(known) => {
                 known.entry.count += 1;
                 known.entry.last_seen = finding.occurrence.at;
+                known.dirty = true;
                 if known.entry.occurrences.len() < LISTED_OCCURRENCES {
                     known.entry.occurrences.push(finding.occurrence);
+                } else if known.entry.count <= LISTED_OCCURRENCES as u64 + MOST_FURTHER {
+                    append(&folder.join(FURTHER_OCCURRENCES), finding.occurrence)?;
                 }
-                known.dirty = true;
             }
             None => {
                 let entry = self.entry_of(finding, &folder, dump_threads);
@@ -261,6 +267,16 @@ pub fn load_failure(path: &Path) -> io::Result<FailureEntry> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
     serde_json::from_str(&text)
         .map_err(|error| io::Error::other(format!("{}: is not a failure record: {error}", file.display())))
+}
+
+/// One more line. What was there stays whatever happens; a line that was cut off is left out by who reads it.
+fn append(path: &Path, mut occurrence: Occurrence) -> Result<(), WriteError> {
+    occurrence.workers.clear();
+    occurrence.pot = None;
+    let mut line = serde_json::to_vec(&occurrence).expect("plain data");
+    line.push(b'\n');
+    let file = fs::OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(&line)).at(path)
 }
 
 fn to_json(entry: &FailureEntry) -> Vec<u8> {

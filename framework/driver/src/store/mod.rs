@@ -10,7 +10,8 @@
 //!     series.json           the same counters over time (limited)
 //!     host.log              what the hosts printed (limited)
 //!     randomizer.log        what the last randomizer did (limited)
-//!     failures/<signature>/ failure.json, stacks.txt, log.txt, dump.dmp, randomizer.log, replay.sh
+//!     failures/<signature>/ failure.json, occurrences.jsonl, stacks.txt, log.txt, dump.dmp, randomizer.log,
+//!                           timeline.svg, replay.sh
 //!     failures/undecided-…/ the same, while it may still turn out to be something else
 //! ```
 
@@ -28,6 +29,7 @@ pub use campaign::{
     Campaign, CampaignRecord, CampaignState, InterruptedCampaign, PotShare, ScenarioRecord, StrictNumbers,
     TestRecord,
 };
+pub(crate) use failures::FURTHER_OCCURRENCES;
 pub use failures::{FailureStore, Recorded, Shelved, load_failure};
 pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};
 pub use retention::{Keep, Retention};

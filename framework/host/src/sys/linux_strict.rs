@@ -42,11 +42,11 @@ impl RunControl {
         }
     }
 
-    /// Ends the run; returns how many threads it left behind.
-    pub(crate) fn end(&self) -> u32 {
+    /// Ends the run, which may have failed; returns how many threads it left behind.
+    pub(crate) fn end(&self, failed: bool) -> u32 {
         let mut summary = RunSummary::default();
         // SAFETY: the calling thread began the run; the summary is writable.
-        unsafe { (self.end)(0, &raw mut summary) };
+        unsafe { (self.end)(u32::from(failed), &raw mut summary) };
         summary.left
     }
 }

@@ -35,8 +35,8 @@ impl RunControl {
         match *self {}
     }
 
-    /// Ends the run; returns how many threads it left behind.
-    pub(crate) fn end(&self) -> u32 {
+    /// Ends the run, which may have failed; returns how many threads it left behind.
+    pub(crate) fn end(&self, _failed: bool) -> u32 {
         match *self {}
     }
 }

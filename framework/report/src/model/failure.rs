@@ -85,6 +85,9 @@ pub struct Failure {
     /// How often it came back when it was run again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reproduction: Option<Reproduction>,
+    /// How often it came in all iterations of its test in the night that it was seen in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rate: Option<Reproduction>,
     /// What its schedule is, in strict mode.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub schedule: Option<ScheduleFacts>,

@@ -135,16 +135,27 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
 
 /// The measured rate, and what it takes to call it fixed.
 fn how_sure(failure: &Failure) -> String {
-    let Some(seen) = &failure.reproduction else { return String::new() };
-    let clean = clean_runs_for(seen, SURE).map_or_else(String::new, |runs| {
-        format!("; {} make it 95 % sure that it is fixed (waylay verify)", plural(runs, "clean run"))
-    });
-    format!(
-        "<p class=\"dim small\">came back {} of {}{}</p>",
-        count(seen.reproduced),
-        plural(seen.runs, "time"),
-        Html(&clean)
-    )
+    let mut parts = Vec::new();
+    if let Some(seen) = &failure.reproduction {
+        parts.push(format!(
+            "came back {} of {} when it was run again",
+            count(seen.reproduced),
+            plural(seen.runs, "time")
+        ));
+    }
+    if let Some(rate) = &failure.rate {
+        parts.push(format!("seen {} in {}", plural(rate.reproduced, "time"), plural(rate.runs, "iteration")));
+        if let Some(runs) = clean_runs_for(rate, SURE) {
+            let id = &failure.id;
+            let clean = plural(runs, "clean iteration");
+            parts.push(format!("{clean} make it 95 % sure that it is fixed: waylay verify {id}"));
+        }
+    }
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("<p class=\"dim small\">{}</p>", Html(&parts.join("; ")))
+    }
 }
 
 /// The switches that decide, each with its two stacks.

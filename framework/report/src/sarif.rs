@@ -1,0 +1,210 @@
+//! SARIF 2.1.0: failures as results with code locations, for tools that show findings beside the code.
+
+use serde_json::{Map, Value, json};
+
+use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack};
+
+/// What each kind of failure is, in a sentence.
+const RULES: [(&str, &str); 7] = [
+    ("crash", "The process was ended by a fatal signal, an abort, or a call of exit."),
+    ("assert", "A test, or an assertion in the code under test, noticed something wrong."),
+    ("deadlock", "Threads wait for each other and use no processor time."),
+    ("livelock", "Threads use processor time and get nowhere."),
+    ("slow", "An iteration came back, but later than it may."),
+    ("starvation", "One worker gets nowhere while others of its test do."),
+    ("leak", "Memory, descriptors or threads are not given back."),
+];
+/// Threads whose stacks a result carries.
+const MOST_STACKS: usize = 16;
+/// Frames of a stack.
+const MOST_FRAMES: usize = 64;
+const SOURCE_ROOT: &str = "SRCROOT";
+
+/// The report. Files below `root` are named relative to it, as code hosts want them.
+pub fn report(night: &Night, root: Option<&str>) -> Value {
+    let campaign = &night.campaign;
+    let rules: Vec<Value> = RULES
+        .iter()
+        .map(|(id, text)| {
+            json!({
+                "id": id,
+                "name": title(id),
+                "shortDescription": { "text": text },
+                "defaultConfiguration": { "level": level(id) },
+            })
+        })
+        .collect();
+    let notes: Vec<Value> = campaign
+        .problems
+        .iter()
+        .map(|problem| json!({ "level": "error", "message": { "text": problem } }))
+        .collect();
+    let mut run = json!({
+        "tool": { "driver": { "name": "Waylay", "semanticVersion": campaign.environment.waylay, "rules": rules } },
+        "automationDetails": { "id": format!("waylay/{}", campaign.name) },
+        "invocations": [{
+            // Said of the tool, not of the code: failures are what it is for.
+            "executionSuccessful": campaign.problems.is_empty() && campaign.iterations() > 0,
+            "startTimeUtc": campaign.started.strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string(),
+            "endTimeUtc": campaign.updated.strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string(),
+            "toolExecutionNotifications": notes,
+        }],
+        "columnKind": "utf16CodeUnits",
+        "results": night.failures.iter().map(|failure| result(failure, root)).collect::<Vec<_>>(),
+    });
+    if let Some(root) = root {
+        let uri = format!("{}/", uri_of(root.trim_end_matches(['/', '\\'])));
+        run["originalUriBaseIds"] = json!({ SOURCE_ROOT: { "uri": uri } });
+    }
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [run],
+    })
+}
+
+fn title(kind: &str) -> String {
+    let mut letters = kind.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn level(kind: &str) -> &'static str {
+    if matches!(kind, "slow" | "starvation") { "warning" } else { "error" }
+}
+
+fn result(failure: &Failure, root: Option<&str>) -> Value {
+    let text = format!(
+        "{} in {}: {}{}\nRun it again: {}",
+        failure.kind,
+        failure.subject(),
+        failure.what,
+        failure.reason.as_ref().map_or_else(String::new, |reason| format!("\n{reason}")),
+        failure.replay
+    );
+    let mut location = Map::new();
+    if let Some(frame) = failure.place() {
+        location.extend(physical(frame, root));
+    }
+    location.insert("logicalLocations".into(), json!([{ "name": failure.subject(), "kind": "function" }]));
+    let mut result = json!({
+        "ruleId": failure.kind,
+        "level": level(&failure.kind),
+        "message": { "text": text },
+        "locations": [location],
+        "partialFingerprints": { "waylaySignature/v1": failure.id },
+        "occurrenceCount": failure.count.max(1),
+        "stacks": failure.stacks.iter().filter(|stack| !stack.frames.is_empty()).take(MOST_STACKS)
+            .map(|stack| stack_of(stack, root)).collect::<Vec<_>>(),
+        "properties": {
+            "signature": failure.signature,
+            "replay": failure.replay,
+            "folder": failure.folder,
+            "nights": failure.nights,
+        },
+    });
+    if let Some(index) = RULES.iter().position(|(id, _)| *id == failure.kind) {
+        result["ruleIndex"] = json!(index);
+    }
+    let baseline = match failure.state {
+        FailureState::New | FailureState::Rare => Some("new"),
+        FailureState::Ongoing => Some("unchanged"),
+        FailureState::Resolved => Some("absent"),
+        FailureState::Unknown => None,
+    };
+    if let Some(baseline) = baseline {
+        result["baselineState"] = json!(baseline);
+    }
+    if let Some(why) = &failure.suppressed {
+        result["suppressions"] = json!([{ "kind": "external", "justification": why }]);
+    }
+    result
+}
+
+fn stack_of(stack: &Stack, root: Option<&str>) -> Value {
+    let frames: Vec<Value> =
+        stack.frames.iter().take(MOST_FRAMES).map(|frame| frame_of(frame, stack, root)).collect();
+    json!({
+        "message": { "text": format!("thread {} ({}) {}", stack.thread, stack.name, stack.doing) },
+        "frames": frames,
+    })
+}
+
+fn frame_of(frame: &Frame, stack: &Stack, root: Option<&str>) -> Value {
+    let mut location = Map::new();
+    location.extend(physical(frame, root));
+    if let Some(function) = &frame.function {
+        location.insert(
+            "logicalLocations".into(),
+            json!([{ "fullyQualifiedName": function, "kind": "function" }]),
+        );
+    }
+    let mut value = json!({ "threadId": stack.thread });
+    if !location.is_empty() {
+        value["location"] = Value::Object(location);
+    }
+    if let Some(module) = &frame.module {
+        value["module"] = json!(module);
+    }
+    if frame.origin != Origin::Own {
+        value["properties"] = json!({ "origin": frame.origin });
+    }
+    value
+}
+
+fn physical(frame: &Frame, root: Option<&str>) -> Option<(String, Value)> {
+    let file = frame.file.as_ref()?;
+    let mut place = json!({ "artifactLocation": artifact(file, root) });
+    if let Some(line) = frame.line.filter(|line| *line > 0) {
+        place["region"] = json!({ "startLine": line });
+    }
+    Some(("physicalLocation".into(), place))
+}
+
+fn artifact(file: &str, root: Option<&str>) -> Value {
+    let below = root.and_then(|root| {
+        let rest = file.strip_prefix(root.trim_end_matches(['/', '\\']))?;
+        rest.strip_prefix(['/', '\\'])
+    });
+    match below {
+        Some(below) => json!({ "uri": encode(&below.replace('\\', "/")), "uriBaseId": SOURCE_ROOT }),
+        None => json!({ "uri": uri_of(file) }),
+    }
+}
+
+/// A path as an address: absolute ones name this machine's files.
+fn uri_of(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let drive = path.as_bytes().get(1) == Some(&b':');
+    match (path.starts_with('/'), drive) {
+        (true, _) => format!("file://{}", encode(&path)),
+        (_, true) => format!("file:///{}", encode(&path).replacen("%3A", ":", 1)),
+        _ => encode(&path),
+    }
+}
+
+fn encode(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~+@=,".contains(&byte) {
+            out.push(byte as char);
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_addresses() {
+        assert_eq!(uri_of("/home/a b/c#.rs"), "file:///home/a%20b/c%23.rs");
+        assert_eq!(uri_of("C:\\src\\a.cpp"), "file:///C:/src/a.cpp");
+        assert_eq!(uri_of("src/lib.rs"), "src/lib.rs");
+        let relative = artifact("/w/src/a.rs", Some("/w/"));
+        assert_eq!(relative, json!({ "uri": "src/a.rs", "uriBaseId": "SRCROOT" }));
+        assert_eq!(artifact("/wx/a.rs", Some("/w")), json!({ "uri": "file:///wx/a.rs" }));
+    }
+}

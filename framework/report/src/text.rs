@@ -1,0 +1,188 @@
+//! The report for a terminal.
+
+use std::fmt::Write as _;
+
+use crate::confidence::{SURE, clean_runs_for};
+use crate::guarantee;
+use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack, Verdict};
+use crate::numbers::{count, plural};
+use crate::page::verdict_words;
+
+/// Failures that are listed.
+const MOST_LINES: usize = 1000;
+/// Frames of a stack, unless all are wanted.
+const MOST_FRAMES: usize = 12;
+/// Stacks, unless all are wanted.
+const MOST_STACKS: usize = 8;
+
+/// Text on one line without anything that a terminal would take for a command.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The same, with its lines.
+fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.lines().map(plain)
+}
+
+/// A campaign in a few lines.
+pub fn report(night: &Night) -> String {
+    let word = match night.verdict() {
+        Verdict::Clean => "CLEAN",
+        Verdict::Failed => "FAILED",
+        Verdict::Incomplete => "INCOMPLETE",
+        Verdict::NothingRan => "NOTHING RAN",
+    };
+    let mut out = format!("campaign {}: {word}: {}\n", night.campaign.name, plain(&verdict_words(night)));
+    for problem in &night.campaign.problems {
+        let _ = writeln!(out, "did not run: {}", plain(problem));
+    }
+    if !night.failures.is_empty() {
+        let _ = write!(out, "\n{}", failures(night));
+    }
+    let all = guarantee::of_all(&night.campaign.scenarios);
+    if !all.is_empty() {
+        out.push_str("\nwhat this guarantees\n");
+    }
+    for one in &all {
+        let _ = writeln!(out, "  {} ({}): {}", plain(&one.test), one.mode.word(), plain(&one.sentence));
+        for broken in &one.broken {
+            let _ = writeln!(out, "      no guarantee here: {}", plain(broken));
+        }
+    }
+    out
+}
+
+/// The failures of a campaign, a line each.
+pub fn failures(night: &Night) -> String {
+    let mut out = String::new();
+    for failure in night.failures.iter().take(MOST_LINES) {
+        let state = if failure.suppressed.is_some() { "suppressed" } else { failure.state.word() };
+        let times = match failure.state {
+            FailureState::Resolved => format!("{} before", plural(failure.count_ever, "time")),
+            _ => plural(failure.count, "time"),
+        };
+        let _ = writeln!(
+            out,
+            "{state:<9} {:<28} {:>10}  {}: {}",
+            plain(&failure.id),
+            times,
+            plain(failure.subject()),
+            plain(failure.what.lines().next().unwrap_or_default())
+        );
+    }
+    if night.failures.len() > MOST_LINES {
+        let _ = writeln!(out, "and {} more", count((night.failures.len() - MOST_LINES) as u64));
+    }
+    out
+}
+
+/// Everything about one failure.
+pub fn failure(failure: &Failure, all_frames: bool) -> String {
+    let mut out =
+        format!("━━ {} in {} ━━ {}\n", plain(&failure.kind), plain(failure.subject()), plain(&failure.id));
+    let mut row = |label: &str, text: &str| {
+        let mut label = label;
+        for line in lines(text) {
+            let _ = writeln!(out, "   {:<9} {line}", std::mem::take(&mut label));
+        }
+    };
+    row("what", &failure.what);
+    row("why", failure.reason.as_deref().unwrap_or_default());
+    let date = |at: Option<jiff::Timestamp>| {
+        at.map_or_else(|| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+    };
+    let seen = format!("first {}, last {}", date(failure.first_seen), date(failure.last_seen));
+    row("often", &format!("{}, {seen}", plural(failure.count, "time")));
+    if let Some(first) = failure.occurrences.first() {
+        let worker = first.worker.map_or_else(String::new, |worker| format!(" of worker {worker}"));
+        let place = format!("iteration {}{worker} of scenario {}", count(first.iteration), first.scenario);
+        row("first", &format!("{place}, seed {}", first.seed));
+        for view in first.workers.iter().filter(|_| all_frames || first.workers.len() <= 16) {
+            let running = view.running.as_ref().map_or_else(String::new, |test| format!(", runs {test}"));
+            let holds = if view.holds.is_empty() {
+                String::new()
+            } else {
+                format!(", holds {}", view.holds.join(", "))
+            };
+            row(
+                "beside",
+                &format!(
+                    "{} #{}: {} in iteration {} for {} ms{running}{holds}",
+                    view.test,
+                    view.worker,
+                    view.state,
+                    count(view.iteration),
+                    count(view.for_ms)
+                ),
+            );
+        }
+    }
+    if let Some(schedule) = &failure.schedule {
+        let text = format!(
+            "{}: {} steps, {} switches, {} threads, {}",
+            schedule.strategy,
+            count(schedule.steps),
+            count(schedule.switches),
+            schedule.threads,
+            if schedule.confirmed {
+                "confirmed by a fresh process"
+            } else {
+                "not confirmed by a fresh process"
+            }
+        );
+        row("schedule", &text);
+        for switch in schedule.forced.iter().flatten() {
+            row(
+                "decides",
+                &format!("at step {}: thread {} stops, thread {} runs", switch.step, switch.from, switch.to),
+            );
+        }
+    }
+    if let Some(seen) = &failure.reproduction {
+        row("again", &format!("came back {} of {}", count(seen.reproduced), plural(seen.runs, "time")));
+    }
+    if let Some(runs) = failure.rate.as_ref().and_then(|rate| clean_runs_for(rate, SURE)) {
+        row(
+            "fixed",
+            &format!("95 % sure after {}: waylay verify {}", plural(runs, "clean iteration"), failure.id),
+        );
+    }
+    for gap in &failure.gaps {
+        row("missing", gap);
+    }
+    row("signature", &failure.signature);
+    row("files", &failure.folder);
+    row("replay", &failure.replay);
+    stacks(&mut out, &failure.stacks, all_frames);
+    out
+}
+
+fn stacks(out: &mut String, stacks: &[Stack], all: bool) {
+    let shown = if all { stacks.len() } else { MOST_STACKS };
+    for stack in stacks.iter().take(shown) {
+        let _ =
+            writeln!(out, "\n   thread {} ({}) {}", stack.thread, plain(&stack.name), plain(&stack.doing));
+        let own: Vec<&Frame> = stack.frames.iter().filter(|frame| frame.origin == Origin::Own).collect();
+        let chosen: Vec<&Frame> = if all || own.is_empty() { stack.frames.iter().collect() } else { own };
+        let most = if all { usize::MAX } else { MOST_FRAMES };
+        for frame in chosen.iter().take(most) {
+            let function = plain(frame.function.as_deref().unwrap_or("??"));
+            let _ = match (&frame.file, frame.line, &frame.module) {
+                (Some(file), Some(line), _) => writeln!(out, "     {function}  {}:{line}", plain(file)),
+                (_, _, Some(module)) => {
+                    writeln!(out, "     {function}  in {}+{:#x}", plain(module), frame.offset)
+                }
+                _ => writeln!(out, "     {function}  at {:#x}", frame.offset),
+            };
+        }
+        let hidden = stack.frames.len() - chosen.len().min(most).min(stack.frames.len());
+        if hidden > 0 {
+            let _ = writeln!(out, "     ({} more with --all-frames)", plural(hidden as u64, "frame"));
+        }
+    }
+    if stacks.len() > shown {
+        let _ =
+            writeln!(out, "\n   {} more with --all-frames", plural((stacks.len() - shown) as u64, "thread"));
+    }
+}

@@ -1,0 +1,86 @@
+//! `waylay report` and `waylay failures`: what a campaign found and guarantees, at any later time.
+
+use std::path::Path;
+
+use serde_json::json;
+use waylay_driver::archive::{self, ArchiveError, Since};
+use waylay_driver::report::count;
+use waylay_report::model::Night;
+use waylay_report::{html, junit, markdown, sarif, text};
+
+use crate::args::{FailuresOptions, ReportOptions};
+use crate::output::{CLEAN, Failed, print_json, write_file};
+
+pub(crate) fn usage(error: ArchiveError) -> Failed {
+    Failed::Usage(error.to_string())
+}
+
+/// Reads a campaign, and those beside it.
+fn night(campaign: Option<&Path>, out: &Path, since: &str) -> Result<Night, Failed> {
+    let folder = archive::find_campaign(out, campaign).map_err(usage)?;
+    let since = match since {
+        "last" => Since::Last,
+        "none" => Since::Nothing,
+        name => {
+            // Beside the campaign, wherever that is.
+            let beside = folder.parent().unwrap_or(out);
+            Since::Campaign(archive::find_campaign(beside, Some(Path::new(name))).map_err(usage)?)
+        }
+    };
+    archive::night(&folder, &since, jiff::Timestamp::now()).map_err(|error| Failed::Own(error.to_string()))
+}
+
+pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> {
+    let night = night(options.campaign.as_deref(), &options.out, &options.since)?;
+    let mut written = Vec::new();
+    let mut write = |path: &Path, content: String| -> Result<(), Failed> {
+        write_file(path, content.as_bytes())?;
+        written.push(path.display().to_string());
+        Ok(())
+    };
+    if let Some(path) = &options.html {
+        write(path, html::report(&night))?;
+    }
+    if let Some(path) = &options.junit {
+        write(path, junit::report(&night))?;
+    }
+    if let Some(path) = &options.sarif {
+        let root = options.source_root.clone().or_else(|| std::env::current_dir().ok());
+        let root =
+            root.and_then(|root| std::path::absolute(root).ok()).map(|root| root.display().to_string());
+        write(path, format!("{:#}\n", sarif::report(&night, root.as_deref())))?;
+    }
+    if let Some(path) = &options.json_file {
+        write(path, format!("{:#}\n", json!(night)))?;
+    }
+    match &options.markdown {
+        Some(path) if path.as_os_str() == "-" => print!("{}", markdown::report(&night)),
+        Some(path) => write(path, markdown::report(&night))?,
+        None => {}
+    }
+    if json {
+        print_json(&night)?;
+    }
+    if written.is_empty() && options.markdown.is_none() && !json {
+        print!("{}", text::report(&night));
+    }
+    for path in written {
+        eprintln!("waylay: wrote {path}");
+    }
+    Ok(CLEAN)
+}
+
+pub(crate) fn failures(options: &FailuresOptions, json: bool) -> Result<u8, Failed> {
+    let night = night(options.campaign.as_deref(), &options.out, &options.since)?;
+    if json {
+        print_json(&json!({ "campaign": night.campaign.name, "failures": night.failures }))?;
+        return Ok(CLEAN);
+    }
+    print!("{}", text::failures(&night));
+    let different = count(night.here().count() as u64);
+    eprintln!(
+        "waylay: {different} different in campaign {}; `waylay show ID` tells more",
+        night.campaign.name
+    );
+    Ok(CLEAN)
+}

@@ -1,0 +1,94 @@
+//! Whether a failure of a whole program is fixed: schedule after schedule of the program as it is now, with the strategy
+//! that found it and new random choices.
+
+use std::path::Path;
+use std::time::Duration;
+
+use waylay_dist::Seed;
+use waylay_driver::report::{count, span};
+use waylay_explore::explorer::{self, Plan, Progress, State};
+use waylay_explore::interrupt;
+use waylay_explore::plugin_test::is_host;
+use waylay_explore::recording::{self, StrictRecord};
+use waylay_explore::summary::Found;
+use waylay_schedule::spec::Spec;
+
+use crate::args::VerifyOptions;
+use crate::explore::library;
+use crate::output::Failed;
+use crate::verify::{Outcome, Subject};
+
+/// A line about progress.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// The program of a failure of `waylay explore`; none for plugin tests, which a campaign runs.
+pub(crate) fn program_of(folder: &Path) -> Result<Option<StrictRecord>, Failed> {
+    if !recording::is_strict(folder) {
+        return Ok(None);
+    }
+    let (record, _) = recording::load(folder).map_err(|error| Failed::Usage(error.to_string()))?;
+    Ok(Some(record).filter(|record| !is_host(&record.program)))
+}
+
+/// Ends the exploration when the failure is back.
+struct Watch<'a> {
+    signature: &'a str,
+    needed: u64,
+    back: bool,
+    next: Duration,
+}
+
+impl Progress for Watch<'_> {
+    fn tick(&mut self, state: &State) -> bool {
+        if state.elapsed >= self.next {
+            self.next = state.elapsed + EVERY;
+            let (runs, needed) = (count(state.runs), count(self.needed));
+            eprintln!(
+                "waylay: {}  {runs} of {needed} schedules, {} failures",
+                span(state.elapsed),
+                state.failures
+            );
+        }
+        !self.back && !interrupt::requested()
+    }
+
+    fn found(&mut self, found: &Found) {
+        self.back |= found.signature == self.signature;
+        eprintln!("waylay: run {}: {}: {}", count(found.first_run), found.kind, found.what);
+    }
+}
+
+pub(crate) fn run(
+    subject: &Subject,
+    record: StrictRecord,
+    arguments: &VerifyOptions,
+) -> Result<Outcome, Failed> {
+    record.program.check().map_err(|error| Failed::Usage(error.to_string()))?;
+    let strategy = Spec::parse(&record.parameters.strategy, subject.needed)
+        .map_err(|error| Failed::Usage(error.to_string()))?;
+    let plan = Plan {
+        program: record.program,
+        strategy,
+        seed: Seed::fresh().get(),
+        runs: Some(subject.needed),
+        duration: arguments.duration,
+        stop_on_first: false,
+        jobs: 1,
+        conditions: record.conditions,
+        expected: record.expected,
+        out: crate::verify::place(&arguments.out),
+        library: library()?,
+    };
+    interrupt::watch();
+    let mut watch =
+        Watch { signature: &subject.failure.id, needed: subject.needed, back: false, next: EVERY };
+    let summary = explorer::explore(&plan, &mut watch).map_err(|error| Failed::Own(error.to_string()))?;
+    let again: u64 =
+        summary.found.iter().filter(|one| one.signature == subject.failure.id).map(|one| one.count).sum();
+    Ok(Outcome {
+        other_failures: summary.failures.saturating_sub(again),
+        seconds: summary.seconds,
+        folder: Some(summary.folder),
+        ..Outcome::of(subject, arguments.confidence, summary.runs, again > 0)
+    })
+}
