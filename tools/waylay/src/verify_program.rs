@@ -10,6 +10,7 @@ use waylay_explore::explorer::{self, Plan, Progress, State};
 use waylay_explore::interrupt;
 use waylay_explore::plugin_test::is_host;
 use waylay_explore::recording::{self, StrictRecord};
+use waylay_explore::restart::Restart;
 use waylay_explore::summary::Found;
 use waylay_schedule::spec::Spec;
 
@@ -74,6 +75,7 @@ pub(crate) fn run(
         duration: arguments.duration,
         stop_on_first: false,
         jobs: 1,
+        restart: Restart::Fork,
         conditions: record.conditions,
         expected: record.expected,
         out: crate::verify::place(&arguments.out),
