@@ -70,9 +70,10 @@ impl Test for MeltingPot {
         let inside = container(context.container())?;
         let round = self.round.get_mut().unwrap_or_else(PoisonError::into_inner);
         for number in 0..inside.len() {
-            let loaded = inside.load(number);
+            let single = self.settings.single_turns.then_some(self.settings.policy().shortest_turn);
+            let loaded = single.is_some() || inside.load(number);
             let test = inside.contained(number).ok_or_else(|| Failed::new("a contained test is gone"))?;
-            round.ledger.accounts.push(account(&test, loaded));
+            round.ledger.accounts.push(account(&test, single, loaded));
         }
         if round.ledger.accounts.iter().all(|account| account.retired) {
             return Err(Failed::new("none of the contained tests could be loaded"));
@@ -115,8 +116,9 @@ impl Test for MeltingPot {
     }
 }
 
-fn account(test: &Contained, loaded: bool) -> Account {
-    let average = test.average.map(|average| average.as_secs_f64());
+/// The account of a test; `single` is what every turn counts as, if that is not measured.
+fn account(test: &Contained, single: Option<f64>, loaded: bool) -> Account {
+    let average = single.or(test.average.map(|average| average.as_secs_f64()));
     let mut account = Account::new(test.share, average, test.given.as_secs_f64());
     account.retired = !loaded;
     account
@@ -146,8 +148,13 @@ impl MeltingPot {
                 if drawn.is_empty() {
                     break Next::Nothing { for_good: true };
                 }
-                round.ledger.begin(&drawn);
-                round.open = drawn;
+                round.open = if self.settings.single_turns {
+                    load_drawn(&mut round.ledger, drawn, inside)
+                } else {
+                    drawn
+                };
+                let Round { ledger, open, .. } = &mut *round;
+                ledger.begin(open);
                 self.changed.notify_all();
                 continue;
             }
@@ -166,7 +173,11 @@ impl MeltingPot {
     fn settle(&self, test: usize, ran: Ran, inside: &Container<'_>, worker: &Worker<'_>) {
         let mut round = self.lock();
         round.running -= 1;
-        round.ledger.settle(test, ran.times, ran.time.as_secs_f64());
+        let time = match self.settings.single_turns {
+            true => ran.times as f64 * self.settings.policy().shortest_turn,
+            false => ran.time.as_secs_f64(),
+        };
+        round.ledger.settle(test, ran.times, time);
         let retired = ran.state != ContainedState::Ready && !round.ledger.accounts[test].retired;
         if retired {
             round.ledger.accounts[test].retired = true;
@@ -199,6 +210,19 @@ impl MeltingPot {
         }
         Ok(())
     }
+}
+
+/// Loads the tests that were drawn, for one iteration each; what cannot be loaded is drawn no more.
+fn load_drawn(ledger: &mut Ledger, drawn: Vec<Draw>, inside: &Container<'_>) -> Vec<Draw> {
+    let mut loaded = Vec::with_capacity(drawn.len());
+    for draw in drawn {
+        if inside.load(draw.test) {
+            loaded.push(Draw { times: 1, limit: None, ..draw });
+        } else {
+            ledger.accounts[draw.test].retired = true;
+        }
+    }
+    loaded
 }
 
 impl Round {

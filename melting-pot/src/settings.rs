@@ -15,6 +15,9 @@ pub(crate) struct Settings {
     /// In nanoseconds.
     shortest_turn: u64,
     longest_turn: u64,
+    /// A turn is one iteration, whatever it takes, and a test is loaded when it is drawn: in strict mode, where time is
+    /// virtual and every schedule is a whole life of the pot.
+    pub(crate) single_turns: bool,
     /// A replay: what each worker runs again and again.
     pub(crate) mix: Vec<Part>,
 }
@@ -43,6 +46,7 @@ impl Default for Settings {
             barrier: true,
             shortest_turn: (policy.shortest_turn * 1e9) as u64,
             longest_turn: (policy.longest_turn * 1e9) as u64,
+            single_turns: false,
             mix: Vec::new(),
         }
     }

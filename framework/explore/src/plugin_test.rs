@@ -29,7 +29,7 @@ pub fn program(executable: &Path, plan: &SchedulePlan) -> Program {
         folder: std::env::current_dir().unwrap_or_default(),
         isolated: false,
         stdin: None,
-        title: Some(plan.test.clone()),
+        title: Some(plan.title().0.to_owned()),
     }
 }
 

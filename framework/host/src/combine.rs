@@ -18,8 +18,9 @@ use waylay_page::{Command, TestPhase, TestSlot, WorkerSlot, WorkerState};
 use crate::context::CallContext;
 use crate::description::{hooks, text};
 use crate::fatal::Blame;
-use crate::lifecycle::{Live, Nursery};
+use crate::lifecycle::Live;
 use crate::loader::Plugin;
+use crate::nursery::Nursery;
 use crate::plan::{CombinerPlan, ContainedPlan, TestPlan};
 use crate::shared::SharedObjects;
 
@@ -27,6 +28,9 @@ use crate::shared::SharedObjects;
 const UNSHOWN: u64 = 256;
 /// Ticks of an iteration beside which a look at the clock of the operating system is nothing: some microseconds.
 const SHORT: u64 = 20_000;
+
+/// Numbers of a contained test's iterations that one schedule can use. More would only be drawn twice.
+const ITERATIONS_PER_SCHEDULE: u64 = 1 << 16;
 
 /// What one combiner contains. Never freed, like the test itself.
 pub(crate) struct Container {
@@ -113,6 +117,17 @@ impl Container {
         Ok(Box::leak(Box::new(made)))
     }
 
+    /// Begins anew, in strict mode: a schedule depends on its number and on nothing that happened before.
+    pub(crate) fn renew(&self) {
+        let Some(run) = self.nursery.schedule() else { return };
+        self.shared.renew(run);
+        for test in &self.tests {
+            test.state.store(CONTAINED_UNLOADED, Ordering::Relaxed);
+            test.next.store(run.wrapping_mul(ITERATIONS_PER_SCHEDULE), Ordering::Relaxed);
+            *test.cancelled.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        }
+    }
+
     fn load(&self, test: &Contained) -> i32 {
         let mut live = test.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.is_some() {
@@ -122,7 +137,7 @@ impl Container {
         slot.next_iteration.store(test.inside.first_iteration, Ordering::Relaxed);
         match self.nursery.admit(test.index, &test.plan, self.shared) {
             Some(made) => {
-                made.context.test.enter(TestPhase::Running);
+                made.context.test.pass(TestPhase::Running);
                 *live = Some(made);
                 test.state.store(CONTAINED_READY, Ordering::Release);
                 self.hook(|hooks| hooks.info.on_load.map(|call| (call, hooks.state)), test);
@@ -143,7 +158,7 @@ impl Container {
         for (call, state) in self.hooks.iter().filter_map(which) {
             // SAFETY: the state came from the hooks' own `create`; load and unload hold the test's lock, and a combiner
             // loads and unloads on one thread.
-            unsafe { call(state, &test.info()) };
+            unsafe { call(state, &self.info(test)) };
         }
     }
 
@@ -154,7 +169,7 @@ impl Container {
             if let Some(live) = &*test.live.lock().unwrap_or_else(PoisonError::into_inner) {
                 live.cancel();
                 // What is late from here on is an iteration, with a limit of its own, or another test of the combiner.
-                live.context.test.enter(TestPhase::Running);
+                live.context.test.pass(TestPhase::Running);
             }
         }
     }
@@ -176,14 +191,30 @@ impl Container {
         self.tests.iter().for_each(|test| self.unload(test));
     }
 
-    /// Destroys the pools and the hooks, after the combiner itself.
+    /// Destroys the pools and the hooks, after the combiner itself. Hooks outlive a schedule.
     pub(crate) fn destroy(&self) {
         self.shared.destroy_all();
+        if self.nursery.schedule().is_some() {
+            return;
+        }
         for hooks in &self.hooks {
             if let Some(destroy) = hooks.info.destroy {
                 // SAFETY: the state came from the hooks' own `create`, and no test is left to call them for.
                 unsafe { destroy(hooks.state) };
             }
+        }
+    }
+
+    /// What the combiner may know. What an earlier schedule took is none of it.
+    fn info(&self, test: &Contained) -> ContainedInfo {
+        let measured = if self.nursery.schedule().is_some() { 0.0 } else { 1.0 };
+        ContainedInfo {
+            size: size_of::<ContainedInfo>() as u32,
+            state: test.state.load(Ordering::Acquire),
+            name: test.name.as_ptr(),
+            share: test.inside.share,
+            average_nanos: test.inside.average_ns * measured,
+            given_nanos: test.inside.given_ns * measured,
         }
     }
 
@@ -209,7 +240,7 @@ impl Container {
                 for hooks in &self.hooks {
                     if let Some(call) = hooks.info.on_start {
                         // SAFETY: the state came from the hooks' own `create`.
-                        unsafe { call(hooks.state, &test.info(), worker) };
+                        unsafe { call(hooks.state, &self.info(test), worker) };
                     }
                 }
                 // In a pot inside a pot the outer one goes on afterwards.
@@ -226,7 +257,7 @@ impl Container {
                 for hooks in &self.hooks {
                     if let Some(call) = hooks.info.on_stop {
                         // SAFETY: as above.
-                        unsafe { call(hooks.state, &test.info(), worker, &ran) };
+                        unsafe { call(hooks.state, &self.info(test), worker, &ran) };
                     }
                 }
             }
@@ -253,6 +284,7 @@ impl Container {
         // SAFETY: an instance without a main is not admitted.
         let Some(main) = (unsafe { (*instance).test_main }) else { return };
         let repeat = (turn.flags & TURN_REPEAT != 0).then_some(turn.iteration);
+        let strict = self.nursery.schedule().is_some();
         let began = Instant::now();
         let first_tick = runtime.clock.now();
         let mut entered = first_tick;
@@ -298,13 +330,17 @@ impl Container {
             if sums.runs >= UNSHOWN {
                 std::mem::take(&mut sums).show(page, &test.next);
             }
-            // The clock that has a unit costs more than ours: after short iterations it is asked now and then.
-            let ask = took > SHORT || ran.times.is_multiple_of(16);
+            // The clock that has a unit costs more than ours: after short iterations it is asked now and then. In strict
+            // mode it shows virtual time, and what is done must not depend on real time.
+            let ask = (took > SHORT && !strict) || ran.times.is_multiple_of(16);
             if turn.limit_nanos != 0 && ask && began.elapsed().as_nanos() as u64 >= turn.limit_nanos {
                 break;
             }
         }
         sums.show(page, &test.next);
+        if strict {
+            return;
+        }
         // Ticks have no unit here; the share of them that was inside the test, of a time that was measured, has.
         let whole = runtime.clock.now().since(first_tick).max(1);
         ran.nanos = (began.elapsed().as_nanos() as f64 * (inside as f64 / whole as f64).min(1.0)) as u64;
@@ -345,17 +381,6 @@ impl Sums {
 impl Contained {
     fn slot(&self, nursery: &Nursery) -> &'static TestSlot {
         &nursery.page().tests[self.index]
-    }
-
-    fn info(&self) -> ContainedInfo {
-        ContainedInfo {
-            size: size_of::<ContainedInfo>() as u32,
-            state: self.state.load(Ordering::Acquire),
-            name: self.name.as_ptr(),
-            share: self.inside.share,
-            average_nanos: self.inside.average_ns,
-            given_nanos: self.inside.given_ns,
-        }
     }
 }
 
@@ -426,9 +451,9 @@ unsafe fn fill<T>(from: T, into: *mut T) {
 
 unsafe extern "C" fn contained(context: *mut Context, number: u32, into: *mut ContainedInfo) -> i32 {
     // SAFETY: see `COMBINE`.
-    let Some((_, test)) = (unsafe { one(context, number) }) else { return 0 };
+    let Some((container, test)) = (unsafe { one(context, number) }) else { return 0 };
     // SAFETY: see `COMBINE`.
-    unsafe { fill(test.info(), into) };
+    unsafe { fill(container.info(test), into) };
     1
 }
 

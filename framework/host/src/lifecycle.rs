@@ -1,29 +1,20 @@
 //! From plan to end: load, create, start, run, cancel, end. One thread per test waits for its workers and ends it, so
 //! that a test that never returns from a callback keeps no other test from ending.
 
-use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use waylay_abi::{ABI_VERSION, CreateArgs, DestroyEntry, Instance, STATUS_OK, TestInfo};
-use waylay_dist::{Dist, Seed, Spec};
-use waylay_page::clock::Source;
+use waylay_abi::{DestroyEntry, Instance};
 use waylay_page::{AttachError, Command, HostPhase, Layout, Page, TestPhase, wait_until_changed, wake_all};
 
-use crate::combine::{Container, Hooks};
-use crate::context::{CallContext, Manner, TestRuntime};
-use crate::description::{list, text};
+use crate::context::{CallContext, Manner};
 use crate::event::{Event, Events};
 use crate::loader::Plugin;
-use crate::plan::{RunPlan, TestPlan, WorkerPlan};
-use crate::services::{COMBINER_SERVICES, SERVICES};
-use crate::shared::{Kinds, SharedObjects};
+use crate::nursery::Nursery;
+use crate::plan::{RunPlan, WorkerPlan};
 use crate::stage::Stage;
-use crate::sys::RunControl;
 use crate::worker::{self, SharedInstance};
 use crate::{fatal, strict, sys};
 
@@ -44,19 +35,6 @@ pub(crate) struct Live {
     workers: Vec<JoinHandle<()>>,
 }
 
-/// What tests share while they are brought up.
-pub(crate) struct Nursery {
-    page: &'static Layout,
-    clock: Source,
-    seed: Seed,
-    pub(crate) events: Events,
-    kinds: Kinds,
-    shared: &'static SharedObjects,
-    plugins: Vec<Option<Plugin>>,
-    /// Tests that are contained in others, by the index of the container.
-    contained: BTreeMap<usize, Vec<(usize, TestPlan)>>,
-}
-
 /// Runs the plan to its end; returns when every test was ended in order.
 pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
     sys::belong_to_parent(!plan.keep_when_orphaned);
@@ -72,33 +50,15 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
 
     HostPhase::Loading.store(&layout.header.phase);
     let plugins = load(&plan, layout, &events);
-    let mut kinds = Kinds::default();
-    for plugin in plugins.iter().flatten() {
-        let info = plugin.info();
-        list(info.kinds, info.kind_count).for_each(|kind| kinds.provide(kind));
-    }
-    events.send(&Event::Kinds { names: kinds.names() });
-    let shared: &'static SharedObjects = Box::leak(Box::new(SharedObjects::single(&kinds, plan.seed)));
+    let manner = match (plan.strict, plan.trial) {
+        (true, Some(_)) => Manner::Counted,
+        (true, None) => Manner::Strict,
+        (false, _) => Manner::Free,
+    };
+    let nursery = Nursery::new(page, plan.seed, Some(events), plugins, &plan.tests, manner);
     if plan.strict {
-        return run_strict(&plan, plugins, page, &events, shared);
+        return run_strict(&plan, layout, nursery);
     }
-    let mut contained: BTreeMap<usize, Vec<(usize, TestPlan)>> = BTreeMap::new();
-    for (index, test) in plan.tests.iter().enumerate() {
-        if let Some(inside) = &test.contained {
-            contained.entry(inside.container).or_default().push((index, test.clone()));
-        }
-    }
-    // Combiners load their tests while they run, and threads that tests left behind outlive this function.
-    let nursery: &'static Nursery = Box::leak(Box::new(Nursery {
-        page: layout,
-        clock: page.source(),
-        seed: plan.seed,
-        events,
-        kinds,
-        shared,
-        plugins,
-        contained,
-    }));
 
     HostPhase::Starting.store(&layout.header.phase);
     layout.ring();
@@ -119,72 +79,36 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
     for (index, mut live, workers) in tests {
         live.context.test.enter(TestPhase::Running);
         live.start_workers(&workers, layout)?;
-        nursery.events.send(&Event::TestStarted { test: index });
+        nursery.tell(&Event::TestStarted { test: index });
         running.push(Some(live));
     }
     layout.ring();
     wait_and_end(running, layout)?;
 
-    shared.destroy_all();
+    nursery.shared.destroy_all();
     take_leave(layout)
 }
 
-/// Strict mode: schedule after schedule of the one test of the plan.
-fn run_strict(
-    plan: &RunPlan,
-    plugins: Vec<Option<Plugin>>,
-    page: &'static Page,
-    events: &Events,
-    shared: &'static SharedObjects,
-) -> Result<(), HostError> {
-    let layout = page.layout();
+/// Strict mode: schedule after schedule of the first test of the plan, which may contain the others.
+fn run_strict(plan: &RunPlan, layout: &'static Layout, nursery: &'static Nursery) -> Result<(), HostError> {
     HostPhase::Starting.store(&layout.header.phase);
     layout.ring();
     wait_for(layout, &layout.header.go, |go| go != 0);
     let free = plan.trial.is_some_and(|trial| trial.free);
-    let prepare = || -> Result<Option<(&'static Stage, Option<RunControl>)>, String> {
-        let [test] = &plan.tests[..] else { return Err("strict mode runs one test at a time".to_owned()) };
-        let Some(Some(plugin)) = plugins.get(test.plugin) else { return Ok(None) };
-        let control = match free {
-            true => None,
-            false => Some(RunControl::find().ok_or("the control library was not loaded into the host")?),
-        };
-        let info =
-            plugin.test(&test.name).ok_or_else(|| format!("the plugin has no test named `{}`", test.name))?;
-        let runtime: &'static TestRuntime = Box::leak(Box::new(TestRuntime {
-            index: 0,
-            name: test.name.clone(),
-            seed: plan.seed,
-            page: layout,
-            clock: page.source(),
-            distributions: distributions(info, test)?,
-            shared,
-            kept: Mutex::default(),
-            container: None,
-            cancelled: AtomicBool::new(false),
-            refusal: Mutex::new(None),
-            manner: if plan.trial.is_some() { Manner::Counted } else { Manner::Strict },
-        }));
-        Ok(Some((Stage::new(*plugin, runtime, &test.workers)?, control)))
-    };
     let refuse = |reason: String| {
         TestPhase::Refused.store(&layout.tests[0].phase);
-        events.send(&Event::TestRefused { test: 0, reason });
+        nursery.tell(&Event::TestRefused { test: 0, reason });
     };
-    match prepare() {
+    match Stage::set_up(nursery, &plan.tests, free) {
         Ok(Some((stage, control))) => {
             fatal::watch_for_exit();
             HostPhase::Running.store(&layout.header.phase);
-            events.send(&Event::TestStarted { test: 0 });
+            nursery.tell(&Event::TestStarted { test: 0 });
             layout.ring();
             let look = || leave_if_orphaned(layout);
-            let lives = strict::Lives {
-                stage,
-                control: control.as_ref(),
-                plans: &plan.tests[0].workers,
-                trial: plan.trial,
-            };
-            if let Err(reason) = strict::run(&lives, layout, events, look) {
+            let lives =
+                strict::Lives { stage, control: control.as_ref(), tests: &plan.tests, trial: plan.trial };
+            if let Err(reason) = strict::run(&lives, layout, nursery, look) {
                 refuse(reason);
             }
         }
@@ -234,142 +158,12 @@ fn load(plan: &RunPlan, layout: &Layout, events: &Events) -> Vec<Option<Plugin>>
     plan.plugins.iter().enumerate().map(open).collect()
 }
 
-impl Nursery {
-    /// Creates and starts one test; if that is impossible, the driver is told why.
-    pub(crate) fn admit(
-        &'static self,
-        index: usize,
-        plan: &TestPlan,
-        shared: &'static SharedObjects,
-    ) -> Option<Live> {
-        let refuse = || TestPhase::Refused.store(&self.page.tests[index].phase);
-        // A plugin that could not be loaded was reported once for all of its tests.
-        let Some(Some(plugin)) = self.plugins.get(plan.plugin) else {
-            refuse();
-            return None;
-        };
-        let reason = match self.bring_up(index, *plugin, plan, shared) {
-            Ok(live) => return Some(live),
-            Err(reason) => reason,
-        };
-        refuse();
-        for (inside, _) in self.contained.get(&index).into_iter().flatten() {
-            TestPhase::Refused.store(&self.page.tests[*inside].phase);
-        }
-        self.events.send(&Event::TestRefused { test: index, reason });
-        None
-    }
-
-    /// The tests that a test contains, its pools and its hooks.
-    fn container(&'static self, index: usize, plan: &TestPlan) -> Result<Option<&'static Container>, String> {
-        let Some(combiner) = &plan.combiner else { return Ok(None) };
-        let shared = SharedObjects::pools(&self.kinds, self.seed, &plan.name, &combiner.pools)?;
-        let hooks = combiner
-            .hooks
-            .iter()
-            .map(|hooks| Hooks::make(self.plugins.get(hooks.plugin).copied().flatten(), &hooks.name))
-            .collect::<Result<_, String>>()?;
-        let tests = self.contained.get(&index).cloned().unwrap_or_default();
-        let workers = plan.workers.len().max(1) as u32;
-        let shared = Box::leak(Box::new(shared));
-        Ok(Some(Container::new(self, combiner, tests, workers, shared, hooks)?))
-    }
-
-    pub(crate) fn page(&self) -> &'static Layout {
-        self.page
-    }
-
-    /// Creates and starts one test, or says why not.
-    fn bring_up(
-        &'static self,
-        index: usize,
-        plugin: Plugin,
-        plan: &TestPlan,
-        shared: &'static SharedObjects,
-    ) -> Result<Live, String> {
-        let info =
-            plugin.test(&plan.name).ok_or_else(|| format!("the plugin has no test named `{}`", plan.name))?;
-        let container = self.container(index, plan)?;
-        let runtime: &'static TestRuntime = Box::leak(Box::new(TestRuntime {
-            index: index as u32,
-            name: plan.name.clone(),
-            seed: self.seed,
-            page: self.page,
-            clock: self.clock,
-            distributions: distributions(info, plan)?,
-            shared,
-            kept: Mutex::default(),
-            container,
-            cancelled: AtomicBool::new(false),
-            refusal: Mutex::new(None),
-            manner: Manner::Free,
-        }));
-        let context: &'static CallContext = Box::leak(Box::new(CallContext::instance(runtime)));
-        let _tag = fatal::Blame::on(context);
-        let said = || runtime.refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
-
-        runtime.enter(TestPhase::Creating);
-        let name = CString::new(plan.name.as_str()).map_err(|error| error.to_string())?;
-        let args = CreateArgs {
-            size: size_of::<CreateArgs>() as u32,
-            abi_version: ABI_VERSION,
-            test: name.as_ptr(),
-            services: if container.is_some() { &COMBINER_SERVICES } else { &SERVICES },
-            context: context.as_raw(),
-        };
-        // SAFETY: the arguments are as the contract says and live long enough.
-        let instance = unsafe { (plugin.create)(&args) };
-        // SAFETY: a non-null answer is a live instance.
-        let Some(checked) = (unsafe { instance.as_ref() }) else {
-            return Err(match said() {
-                Some(message) => format!("CreateInstance failed: {message}"),
-                None => "CreateInstance returned null".to_owned(),
-            });
-        };
-        if (checked.size as usize) < size_of::<Instance>() || checked.test_main.is_none() {
-            return Err("CreateInstance returned an instance without size or TestMain".to_owned());
-        }
-
-        runtime.enter(TestPhase::Starting);
-        // SAFETY: the instance is alive; the contract says that this is the first call on it.
-        let status = checked.on_test_start.map_or(STATUS_OK, |start| unsafe { start(instance) });
-        if status != STATUS_OK {
-            let reason = match said() {
-                Some(message) => format!("OnTestStart failed: {message}"),
-                None => format!("OnTestStart failed with status {status}"),
-            };
-            if let Some(container) = container {
-                container.unload_all();
-            }
-            // SAFETY: the instance is alive and no worker was started.
-            unsafe { (plugin.destroy)(instance) };
-            return Err(reason);
-        }
-        Ok(Live { destroy: plugin.destroy, instance: SharedInstance(instance), context, workers: Vec::new() })
-    }
-}
-
-/// The test's parameters: what the plan gives, else the test's own default.
-pub(crate) fn distributions(info: &TestInfo, plan: &TestPlan) -> Result<Vec<(String, Dist)>, String> {
-    list(info.params, info.param_count)
-        .map(|param| {
-            let name = text(param.name);
-            let spec = match plan.params.get(&name) {
-                Some(spec) => spec.clone(),
-                None if param.default_value.is_null() => {
-                    return Err(format!("parameter `{name}` has no default: give one under `params`"));
-                }
-                None => text(param.default_value)
-                    .parse::<Spec>()
-                    .map_err(|error| format!("the default of parameter `{name}` is wrong: {error}"))?,
-            };
-            let dist = Dist::new(&spec).map_err(|error| format!("parameter `{name}`: {error}"))?;
-            Ok((name, dist))
-        })
-        .collect()
-}
-
 impl Live {
+    /// A test that was just created and started.
+    pub(crate) fn new(destroy: DestroyEntry, instance: *mut Instance, context: &'static CallContext) -> Live {
+        Live { destroy, instance: SharedInstance(instance), context, workers: Vec::new() }
+    }
+
     fn start_workers(&mut self, plans: &[WorkerPlan], layout: &'static Layout) -> io::Result<()> {
         let (test, instance) = (self.context.test, self.instance);
         for (number, plan) in plans.iter().enumerate() {
@@ -409,7 +203,7 @@ impl Live {
         let _blame = fatal::Blame::on(self.context);
         let test = self.context.test;
         test.cancelled.store(true, Ordering::Relaxed);
-        test.enter(TestPhase::Cancelling);
+        test.pass(TestPhase::Cancelling);
         // SAFETY: the instance is alive until `finish`, which takes `self`.
         if let Some(cancel) = unsafe { (*self.instance.0).on_test_cancelled } {
             // SAFETY: as above; the contract allows it while workers are inside.
@@ -425,7 +219,7 @@ impl Live {
         // SAFETY: for all calls here, the instance is alive until the destroy call at the end, and the contract allows each
         // call in this order.
         let callbacks = unsafe { &*instance };
-        test.enter(TestPhase::Ending);
+        test.pass(TestPhase::Ending);
         if let Some(end) = callbacks.on_test_end {
             // SAFETY: see above.
             unsafe { end(instance) };
@@ -433,14 +227,14 @@ impl Live {
         if let Some(container) = test.container {
             container.unload_all();
         }
-        test.enter(TestPhase::Destroying);
+        test.pass(TestPhase::Destroying);
         // SAFETY: see above.
         unsafe { (self.destroy)(instance) };
         self.context.release_kept();
         if let Some(container) = test.container {
             container.destroy();
         }
-        test.enter(TestPhase::Ended);
+        test.pass(TestPhase::Ended);
     }
 }
 

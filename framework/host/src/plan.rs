@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use waylay_dist::{Seed, Spec};
@@ -59,15 +59,10 @@ pub struct TrialPlan {
 /// Given as an argument of the command, so that it can be repeated under a debugger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SchedulePlan {
-    /// The plugin's file.
-    pub plugin: PathBuf,
-    /// The test's name in that plugin.
-    pub test: String,
-    /// Distributions that replace the test's defaults.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, Spec>,
-    /// Worker threads.
-    pub workers: u32,
+    /// Files to load, in this order.
+    pub plugins: Vec<PathBuf>,
+    /// The test, followed by those that it contains.
+    pub tests: Vec<TestPlan>,
     /// The campaign's seed.
     pub seed: Seed,
     /// Number of the schedule.
@@ -75,7 +70,7 @@ pub struct SchedulePlan {
 }
 
 /// One test to run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestPlan {
     /// Index into [`RunPlan::plugins`].
     pub plugin: usize,
@@ -94,7 +89,7 @@ pub struct TestPlan {
 }
 
 /// A test that runs inside another one.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContainedPlan {
     /// Index of the test that contains it; that one comes before it.
     pub container: usize,
@@ -109,7 +104,7 @@ pub struct ContainedPlan {
 }
 
 /// What a test that contains others is told.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CombinerPlan {
     /// Its settings, one JSON object.
     pub settings: String,
@@ -140,7 +135,7 @@ impl Default for PoolPlan {
 }
 
 /// Hooks of a plugin.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HooksPlan {
     /// Index into [`RunPlan::plugins`].
     pub plugin: usize,
@@ -149,7 +144,7 @@ pub struct HooksPlan {
 }
 
 /// One worker of a test.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerPlan {
     /// The worker's slot in the page.
     pub slot: usize,
@@ -162,6 +157,12 @@ pub struct WorkerPlan {
 }
 
 impl SchedulePlan {
+    /// The test's name and plugin.
+    pub fn title(&self) -> (&str, &Path) {
+        let plugin = |test: &TestPlan| self.plugins.get(test.plugin).map_or(Path::new(""), PathBuf::as_path);
+        self.tests.first().map_or(("", Path::new("")), |test| (test.name.as_str(), plugin(test)))
+    }
+
     /// The plan as one argument of a command: JSON in which every byte that a shell or a debugger could take for something
     /// else is written as `%` and two hexadecimal digits.
     pub fn to_argument(&self) -> String {
@@ -216,14 +217,22 @@ mod tests {
 
     #[test]
     fn a_plan_survives_the_command_line() {
+        let spec = "{ uniform = { min = 1, max = 3 } }".parse().unwrap();
         let plan = SchedulePlan {
-            plugin: "/some folder/lib'x%.so".into(),
-            test: "\"quoted\" é".to_owned(),
-            params: BTreeMap::from([(
-                "size".to_owned(),
-                "{ uniform = { min = 1, max = 3 } }".parse().unwrap(),
-            )]),
-            workers: 3,
+            plugins: vec!["/some folder/lib'x%.so".into()],
+            tests: vec![TestPlan {
+                plugin: 0,
+                name: "\"quoted\" é".to_owned(),
+                params: BTreeMap::from([("size".to_owned(), spec)]),
+                workers: vec![WorkerPlan {
+                    slot: 0,
+                    first_iteration: 41,
+                    iterations: Some(1),
+                    repeat: false,
+                }],
+                contained: None,
+                combiner: None,
+            }],
             seed: Seed::new(7),
             run: 41,
         };

@@ -181,6 +181,15 @@ impl SharedObjects {
         }
     }
 
+    /// Begins anew for a schedule, of which nothing is left: what is made depends on its number alone.
+    pub(crate) fn renew(&self, run: u64) {
+        for pool in &self.pools {
+            let mut members = pool.members();
+            members.rng.begin(run);
+            members.made = 0;
+        }
+    }
+
     /// Destroys all objects; no test may hold one any more.
     pub(crate) fn destroy_all(&self) {
         for pool in &self.pools {

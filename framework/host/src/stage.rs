@@ -16,12 +16,14 @@ use waylay_page::record::Sort;
 use crate::context::{CallContext, TestRuntime};
 use crate::fatal::Blame;
 use crate::loader::Plugin;
-use crate::plan::WorkerPlan;
-use crate::services::SERVICES;
-use crate::sys::{self, Joinable};
+use crate::nursery::Nursery;
+use crate::plan::{TestPlan, WorkerPlan};
+use crate::services::{COMBINER_SERVICES, SERVICES};
+use crate::sys::{self, Joinable, RunControl};
 
 /// A test that is put on again and again. Never freed: threads that a schedule left behind may still use its contexts.
 pub(crate) struct Stage {
+    nursery: &'static Nursery,
     plugin: Plugin,
     pub(crate) test: &'static TestRuntime,
     name: CString,
@@ -39,21 +41,47 @@ struct Worker {
 }
 
 impl Stage {
-    /// Prepares the test; `workers` has at least one entry.
-    pub(crate) fn new(
+    /// Prepares the first of the tests, which contains the others, and finds who makes its runs, unless threads run freely;
+    /// none when its plugin could not be loaded.
+    pub(crate) fn set_up(
+        nursery: &'static Nursery,
+        tests: &[TestPlan],
+        free: bool,
+    ) -> Result<Option<(&'static Stage, Option<RunControl>)>, String> {
+        let Some((test, others)) = tests.split_first() else { return Err("there is no test".to_owned()) };
+        if others.iter().any(|test| test.contained.is_none()) {
+            return Err("strict mode runs one test at a time".to_owned());
+        }
+        let Some(plugin) = nursery.plugin(test) else { return Ok(None) };
+        let control = match free {
+            true => None,
+            false => Some(RunControl::find().ok_or("the control library was not loaded first")?),
+        };
+        // Whatever a contained test says is a failure: it is created anew in every schedule.
+        for inside in &nursery.page().tests[1..tests.len()] {
+            TestPhase::Running.store(&inside.phase);
+        }
+        let own = nursery.context(0, plugin, test, nursery.shared)?;
+        Ok(Some((Stage::new(nursery, plugin, own, &test.workers)?, control)))
+    }
+
+    fn new(
+        nursery: &'static Nursery,
         plugin: Plugin,
-        test: &'static TestRuntime,
+        own: &'static CallContext,
         workers: &[WorkerPlan],
     ) -> Result<&'static Stage, String> {
+        let test = own.test;
         let worker = |(number, plan): (usize, &WorkerPlan)| Worker {
             stage: AtomicPtr::default(),
             context: leak(CallContext::worker(test, number as u32, &test.page.workers[plan.slot])),
         };
         let stage = leak(Stage {
+            nursery,
             plugin,
             test,
             name: CString::new(test.name.as_str()).map_err(|error| error.to_string())?,
-            own: leak(CallContext::instance(test)),
+            own,
             workers: workers.iter().enumerate().map(worker).collect(),
             instance: AtomicPtr::default(),
             run: AtomicU64::new(0),
@@ -70,6 +98,10 @@ impl Stage {
     pub(crate) fn play(&'static self, run: u64) -> Result<(), String> {
         self.run.store(run, Ordering::Relaxed);
         self.test.cancelled.store(false, Ordering::Relaxed);
+        self.nursery.begin_schedule(run);
+        if let Some(container) = self.test.container {
+            container.renew();
+        }
         let leader = self.begin_worker(0, lead).map_err(|error| format!("cannot start a thread: {error}"))?;
         leader.join();
         let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -101,7 +133,7 @@ impl Stage {
             size: size_of::<CreateArgs>() as u32,
             abi_version: ABI_VERSION,
             test: self.name.as_ptr(),
-            services: &SERVICES,
+            services: if self.test.container.is_some() { &COMBINER_SERVICES } else { &SERVICES },
             context: self.own.as_raw(),
         };
         // SAFETY: the arguments are as the contract says and live long enough.
@@ -119,6 +151,9 @@ impl Stage {
         let status = checked.on_test_start.map_or(STATUS_OK, |start| unsafe { start(instance) });
         if status != STATUS_OK {
             self.refuse("OnTestStart failed");
+            if let Some(container) = self.test.container {
+                container.unload_all();
+            }
             // SAFETY: the instance is alive and no worker was started.
             unsafe { (self.plugin.destroy)(instance) };
             return None;
@@ -137,9 +172,15 @@ impl Stage {
             if let Some(end) = (*instance).on_test_end {
                 end(instance);
             }
+            if let Some(container) = self.test.container {
+                container.unload_all();
+            }
             (self.plugin.destroy)(instance);
         }
         self.own.release_kept();
+        if let Some(container) = self.test.container {
+            container.destroy();
+        }
         self.test.shared.destroy_all();
     }
 

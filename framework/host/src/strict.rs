@@ -11,8 +11,9 @@ use std::sync::atomic::Ordering;
 
 use waylay_page::{Command, Layout, TestPhase, WorkerState};
 
-use crate::event::{Event, Events};
-use crate::plan::{TrialPlan, WorkerPlan};
+use crate::event::Event;
+use crate::nursery::Nursery;
+use crate::plan::{TestPlan, TrialPlan};
 use crate::stage::Stage;
 use crate::sys::{Begun, RunControl};
 
@@ -24,7 +25,8 @@ pub(crate) struct Lives<'a> {
     pub(crate) stage: &'static Stage,
     /// Who makes the schedules; none when threads run freely.
     pub(crate) control: Option<&'a RunControl>,
-    pub(crate) plans: &'a [WorkerPlan],
+    /// The test, followed by those that it contains.
+    pub(crate) tests: &'a [TestPlan],
     pub(crate) trial: Option<TrialPlan>,
 }
 
@@ -32,10 +34,11 @@ pub(crate) struct Lives<'a> {
 pub(crate) fn run(
     lives: &Lives<'_>,
     layout: &'static Layout,
-    events: &Events,
+    nursery: &Nursery,
     leave_if_orphaned: impl Fn(),
 ) -> Result<(), String> {
-    let Lives { stage, control, plans, trial } = *lives;
+    let Lives { stage, control, tests, trial } = *lives;
+    let plans = tests.first().map_or(&[][..], |test| &test.workers);
     let Some(first) = plans.first() else { return Ok(()) };
     let (test, index) = (stage.test, stage.test.index as usize);
     let count = &layout.workers[first.slot];
@@ -62,22 +65,22 @@ pub(crate) fn run(
             slot.entered_at.store(entered.0, Ordering::Relaxed);
             WorkerState::Running.store(&slot.state);
         }
-        let failures = test.slot().failures.load(Ordering::Relaxed);
+        let failures = failures_of(layout, tests.len());
         match control.map_or(Begun::Yes, |control| control.begin(run)) {
             Begun::Yes => {}
             Begun::Exhausted => {
-                events.send(&Event::Exhausted { test: index });
+                nursery.tell(&Event::Exhausted { test: index });
                 done = WorkerState::Finished;
                 break;
             }
             Begun::Refused => return Err("the control library refuses to begin a run".to_owned()),
         }
         let played = stage.play(run);
-        let failed = test.slot().failures.load(Ordering::Relaxed) != failures;
+        let failed = failures_of(layout, tests.len()) != failures;
         let left = control.map_or(0, |control| control.end(failed));
         if let Err(reason) = played {
             TestPhase::Refused.store(&test.slot().phase);
-            events.send(&Event::TestRefused { test: index, reason });
+            nursery.tell(&Event::TestRefused { test: index, reason });
             return Ok(());
         }
         let took = test.clock.now().since(entered);
@@ -91,13 +94,13 @@ pub(crate) fn run(
         count.longest.store(longest, Ordering::Relaxed);
         if failed {
             let ticks = test.clock.now().since(began);
-            events.send(&Event::Failed { test: index, run, ticks });
+            nursery.tell(&Event::Failed { test: index, run, ticks });
             if !trial.is_some_and(|trial| trial.count) {
                 break;
             }
         }
         if left > 0 {
-            events.send(&Event::LeftBehind { test: index, run, threads: left });
+            nursery.tell(&Event::LeftBehind { test: index, run, threads: left });
             break;
         }
         run += 1;
@@ -109,4 +112,9 @@ pub(crate) fn run(
     }
     TestPhase::Ended.store(&test.slot().phase);
     Ok(())
+}
+
+/// Failures of the test and of those that it contains.
+fn failures_of(layout: &Layout, tests: usize) -> u64 {
+    layout.tests[..tests].iter().map(|test| test.failures.load(Ordering::Relaxed)).sum()
 }

@@ -235,9 +235,7 @@ fn a_pot_that_cannot_be_is_refused_with_the_place_and_what_to_do() {
             "runs no other tests",
         ),
     ];
-    let strict = pot(2, &contains("waylay_timed", "timed-0?"))
-        .replace("name = \"pot\"", "name = \"pot\"\nmode = \"strict\"");
-    for (config, words) in cases.into_iter().chain([(strict, "cannot run in strict mode")]) {
+    for (config, words) in cases {
         let ran = refused(&config);
         assert!(ran.stderr.contains(words), "no `{words}`:\n{config}\n{}", ran.stderr);
         assert!(ran.stderr.contains("waylay.toml:"), "no place:\n{}", ran.stderr);

@@ -36,9 +36,17 @@ pub struct MixPart {
 }
 
 impl Combination {
-    /// The settings as JSON; `position` finds a contained test in the order in which the host gets them.
-    pub(crate) fn settings_text(&self, position: impl Fn(&Path, &str) -> Option<usize>) -> String {
+    /// The settings as JSON; `position` finds a contained test in the order in which the host gets them. In strict mode a
+    /// turn is one iteration, because there is no time that turns could be measured by.
+    pub(crate) fn settings_text(
+        &self,
+        strict: bool,
+        position: impl Fn(&Path, &str) -> Option<usize>,
+    ) -> String {
         let mut settings = self.settings.clone();
+        if strict {
+            settings.insert("single-turns".into(), true.into());
+        }
         if !self.mix.is_empty() {
             let part = |part: &MixPart| {
                 let test = part.test.as_ref().and_then(|(plugin, name)| position(plugin, name));

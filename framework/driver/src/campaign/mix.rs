@@ -10,9 +10,7 @@ use super::combination::{Plugins, check_whole, combination, is_sound};
 use super::disturbance::Randomization;
 use super::scenario::{Inside, Scenario, ScenarioTest};
 use crate::catalog::{Installation, PluginDescription};
-use crate::config::{
-    At, Config, Diagnostic, Diagnostics, Loaded, Mode, Pattern, PluginRef, Test, suggestion,
-};
+use crate::config::{At, Config, Diagnostic, Diagnostics, Loaded, Pattern, PluginRef, Test, suggestion};
 
 /// What can run, and what cannot.
 #[derive(Debug)]
@@ -101,14 +99,6 @@ impl Builder<'_> {
             let provided = self.provided(&scenario.tests);
             let mut tests: Vec<ScenarioTest> = Vec::new();
             for entry in &scenario.tests {
-                if scenario.mode == Mode::Strict && entry.pot.is_some() {
-                    // Its turns are made of measured time, and strict mode has none.
-                    let message = "a melting pot cannot run in strict mode";
-                    let help =
-                        "run its tests themselves, or the pot in a scenario that is free or randomized";
-                    self.found.push(Diagnostic::error(entry.name.span, message).help(help));
-                    continue;
-                }
                 for test in self.expand(entry) {
                     if selection.test.as_ref().is_some_and(|pattern| !pattern.matches(&test.name))
                         || selection.plugin.as_ref().is_some_and(|plugin| *plugin != test.plugin)

@@ -121,7 +121,9 @@ impl Progress {
     pub(crate) fn new(scenario: Scenario, seed: Seed) -> Progress {
         let strict = scenario.strict;
         let test = |test: ScenarioTest| {
-            let strict = strict.clone().map(|strict| StrictTest::new(strict, &test, seed));
+            // What is contained runs in the schedules of its container.
+            let strict = strict.clone().filter(|_| test.inside.is_none());
+            let strict = strict.map(|strict| StrictTest::new(strict, &test, seed));
             TestProgress::new(test, strict)
         };
         Progress {
@@ -179,7 +181,7 @@ impl Progress {
     /// Iterations so far, or schedules including those that failed: what grows when something is achieved.
     pub(crate) fn reached(&self) -> u64 {
         match self.is_strict() {
-            true => self.tests.iter().map(|test| test.next[0]).sum(),
+            true => self.tests.iter().filter(|test| test.strict.is_some()).map(|test| test.next[0]).sum(),
             false => self.tests.iter().map(|test| test.past.iterations).sum(),
         }
     }
@@ -209,8 +211,13 @@ impl Progress {
             || self.tests.iter().any(|other| {
                 other.active() && other.test.inside.is_some_and(|inside| inside.container == test)
             });
-        let has_turn = self.turn.is_none_or(|turn| turn == test);
+        let has_turn = self.turn.is_none_or(|turn| turn == self.outermost(test));
         progress.active() && container_runs && has_content && has_turn
+    }
+
+    /// The test of the scenario that a test belongs to: itself, or the outermost that contains it.
+    fn outermost(&self, test: usize) -> usize {
+        self.tests[test].test.inside.map_or(test, |inside| self.outermost(inside.container))
     }
 
     /// What the next host is to run.
@@ -253,7 +260,7 @@ impl Progress {
             .map(|test| &self.tests[test].test)
             .collect();
         CombinerPlan {
-            settings: combination.settings_text(|plugin, name| {
+            settings: combination.settings_text(self.is_strict(), |plugin, name| {
                 contained.iter().position(|test| test.plugin == plugin && test.name == name)
             }),
             pools: combination.pools.clone(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use waylay_evidence::ThreadStack;
 use waylay_evidence::signature::{Signature as EvidenceSignature, normal_message};
-use waylay_host::plan::SchedulePlan;
+use waylay_host::plan::{SchedulePlan, TestPlan};
 
 use super::CampaignError;
 use super::investigation::{Draft, named};
@@ -119,16 +119,15 @@ impl Supervisor<'_> {
         if finding.kind == Kind::Slow || !draft.alive {
             return None;
         }
-        let plan = session.assignment.plans.get(draft.test?)?;
+        draft.test?;
+        let run = session.host.layout().workers[0].iteration.load(std::sync::atomic::Ordering::Relaxed);
         let schedule_plan = SchedulePlan {
-            plugin: session.assignment.plugins[plan.plugin].clone(),
-            test: plan.name.clone(),
-            params: plan.params.clone(),
-            workers: plan.workers.len() as u32,
+            plugins: session.assignment.plugins.clone(),
+            tests: session.assignment.plans.iter().map(|plan| of_one_schedule(plan, run)).collect(),
             seed: self.campaign.record.seed,
-            run: session.host.layout().workers[0].iteration.load(std::sync::atomic::Ordering::Relaxed),
+            run,
         };
-        let patience = progress.tests[session.assignment.tests[draft.test?]].test.hang_timeout;
+        let patience = session.assignment.limits.first()?.hang;
         let failed = progress.current_strict()?.failed(region, schedule_plan, finding.kind, patience);
         let key = format!("{} {}", finding.signature.id, normal_message(&finding.what));
         match self.examined.0.get(&key) {
@@ -139,6 +138,18 @@ impl Supervisor<'_> {
             _ => Some((key, failed)),
         }
     }
+}
+
+/// A test's part of one schedule: what earlier ones took is none of it.
+fn of_one_schedule(plan: &TestPlan, run: u64) -> TestPlan {
+    let mut plan = plan.clone();
+    for worker in &mut plan.workers {
+        (worker.first_iteration, worker.iterations) = (run, Some(1));
+    }
+    if let Some(contained) = &mut plan.contained {
+        (contained.average_ns, contained.given_ns, contained.first_iteration) = (0.0, 0.0, 0);
+    }
+    plan
 }
 
 /// Adds to a finding what is known about its schedule.
@@ -181,9 +192,10 @@ fn describe(draft: &mut Draft, failed: &FailedSchedule, examination: Option<&dyn
             }
             if finding.kind == Kind::Deadlock {
                 let name = finding.test.clone().unwrap_or_default();
-                let plugin = failed.plan.plugin.as_os_str();
+                let plugins = &failed.plan.plugins;
+                let is_plugin = |module: &str| plugins.iter().any(|plugin| plugin.as_os_str() == module);
                 let is_in_plugin = |stack: &ThreadStack| {
-                    stack.frames.iter().any(|frame| frame.module.as_deref().is_some_and(|m| plugin == m))
+                    stack.frames.iter().any(|frame| frame.module.as_deref().is_some_and(is_plugin))
                 };
                 // The host's own thread only waits for the others.
                 finding.stacks.sort_by_key(|stack| !is_in_plugin(stack));

@@ -160,15 +160,8 @@ fn scenario(
             }
             let own = test.keys.iterations.is_some();
             let mut test = self::test(test, defaults, leaks, findings);
-            if strict.is_some() && test.pot.is_some() {
-                findings.add(
-                    Diagnostic::error(test.name.span, "a melting pot cannot run in strict mode").help(
-                        "its turns are measured by the real clock; put its tests into a strict scenario each",
-                    ),
-                );
-            }
             if let Some(strict) = &strict {
-                test.leaks = false;
+                without_leaks(&mut test);
                 test.iterations = if own { test.iterations } else { strict.runs.or(test.iterations) };
             }
             test
@@ -197,6 +190,14 @@ fn scenario(
         },
         strict,
         tests,
+    }
+}
+
+/// Nobody looks for leaks of the test, nor of those that it contains.
+fn without_leaks(test: &mut Test) {
+    test.leaks = false;
+    for inside in test.pot.iter_mut().flat_map(|pot| &mut pot.contains) {
+        without_leaks(&mut inside.test);
     }
 }
 
