@@ -48,6 +48,13 @@ pub use strict::{Strict, TimeoutRule};
 use file::ConfigFile;
 use reader::Findings;
 
+/// Reading of other files in the same way, with the same messages.
+pub mod reading {
+    pub use super::reader::{Findings, TableReader};
+    pub use super::value::{FromToml, Refusal};
+    pub use toml::de::DeValue;
+}
+
 /// A checked config and the text it came from.
 #[derive(Debug, Clone)]
 pub struct Loaded {
@@ -126,14 +133,22 @@ pub enum LoadError {
 /// # Errors
 /// When it cannot be read, or with every problem it has.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, LoadError> {
+    let mut loaded = parse(source_of(path)?, overrides)?;
+    loaded.folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    Ok(loaded)
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// When it cannot be read or is not text.
+pub fn source_of(path: &Path) -> Result<Source, LoadError> {
     let bytes = std::fs::read(path).map_err(|error| LoadError::Read { path: path.to_owned(), error })?;
     let text = String::from_utf8(bytes).map_err(|error| LoadError::NotText {
         path: path.to_owned(),
         valid: error.utf8_error().valid_up_to(),
     })?;
-    let mut loaded = parse(Source::new(path.display().to_string(), text), overrides)?;
-    loaded.folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    Ok(loaded)
+    Ok(Source::new(path.display().to_string(), text))
 }
 
 /// Checks a config that is already in memory, such as the embedded one.
@@ -141,11 +156,24 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, LoadError> {
 /// # Errors
 /// Every problem it has.
 pub fn parse(source: Source, overrides: &Overrides) -> Result<Loaded, Diagnostics> {
+    let (config, source) = read(source, |document, findings| {
+        validate::validate(ConfigFile::read(document, findings), overrides, findings)
+    })?;
+    Ok(Loaded { config, source, folder: PathBuf::new() })
+}
+
+/// Reads a file of tables with `take`, which reports what is wrong as it goes.
+///
+/// # Errors
+/// Every problem it has.
+pub fn read<T>(
+    source: Source,
+    take: impl FnOnce(&DeTable<'_>, &Findings) -> T,
+) -> Result<(T, Arc<Source>), Diagnostics> {
     let (document, errors) = DeTable::parse_recoverable(source.text());
     let syntax: Vec<_> = errors.iter().map(|error| syntax_error(&source, error)).collect();
     let findings = Findings::new(!syntax.is_empty());
-    let file = ConfigFile::read(document.get_ref(), &findings);
-    let config = validate::validate(file, overrides, &findings);
+    let taken = take(document.get_ref(), &findings);
 
     let mut problems = findings.into_list();
     problems.retain(|problem| !syntax.iter().any(|error| hides(&source, error, problem)));
@@ -153,7 +181,7 @@ pub fn parse(source: Source, overrides: &Overrides) -> Result<Loaded, Diagnostic
 
     let source = Arc::new(source);
     if problems.is_empty() {
-        Ok(Loaded { config, source, folder: PathBuf::new() })
+        Ok((taken, source))
     } else {
         Err(Diagnostics::new(source, problems))
     }

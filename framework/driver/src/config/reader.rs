@@ -17,28 +17,30 @@ use super::suggestion;
 use super::value::{FromToml, read_value, wrong_type};
 
 /// Collects problems from all readers of one file.
-pub(super) struct Findings {
+pub struct Findings {
     list: RefCell<Vec<Diagnostic>>,
     incomplete: bool,
 }
 
 impl Findings {
     /// `incomplete` when the text has syntax errors: what they hide must not be reported as missing.
-    pub(super) fn new(incomplete: bool) -> Self {
+    pub fn new(incomplete: bool) -> Self {
         Self { list: RefCell::default(), incomplete }
     }
 
-    pub(super) fn add(&self, diagnostic: Diagnostic) {
+    /// Adds one.
+    pub fn add(&self, diagnostic: Diagnostic) {
         self.list.borrow_mut().push(diagnostic);
     }
 
-    pub(super) fn into_list(self) -> Vec<Diagnostic> {
+    /// All of them.
+    pub fn into_list(self) -> Vec<Diagnostic> {
         self.list.into_inner()
     }
 }
 
 /// Reads one table.
-pub(super) struct TableReader<'a, 'i> {
+pub struct TableReader<'a, 'i> {
     table: &'a DeTable<'i>,
     /// What to call it in messages, such as "a test".
     name: &'static str,
@@ -49,7 +51,8 @@ pub(super) struct TableReader<'a, 'i> {
 }
 
 impl<'a, 'i> TableReader<'a, 'i> {
-    pub(super) fn new(
+    /// A reader of that table, which messages call `name`.
+    pub fn new(
         table: &'a DeTable<'i>,
         span: Span,
         name: &'static str,
@@ -59,15 +62,17 @@ impl<'a, 'i> TableReader<'a, 'i> {
     }
 
     /// Where the table begins: its header, or the whole of an inline table.
-    pub(super) fn span(&self) -> Span {
+    pub fn span(&self) -> Span {
         self.span
     }
 
-    pub(super) fn findings(&self) -> &'a Findings {
+    /// Where problems go.
+    pub fn findings(&self) -> &'a Findings {
         self.findings
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    /// Whether the key is there, readable or not.
+    pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
@@ -77,13 +82,13 @@ impl<'a, 'i> TableReader<'a, 'i> {
     }
 
     /// The value of a key, if it is there and can be read.
-    pub(super) fn optional<T: FromToml>(&mut self, key: &'static str) -> Option<At<T>> {
+    pub fn optional<T: FromToml>(&mut self, key: &'static str) -> Option<At<T>> {
         let value = self.value(key)?;
         read_value(value, Some(key), self.findings)
     }
 
     /// The value of a key that must be there.
-    pub(super) fn required<T: FromToml>(&mut self, key: &'static str) -> Option<At<T>> {
+    pub fn required<T: FromToml>(&mut self, key: &'static str) -> Option<At<T>> {
         if !self.has(key) {
             self.lack(key, format!("add {}", T::EXPECTED));
         }
@@ -91,7 +96,7 @@ impl<'a, 'i> TableReader<'a, 'i> {
     }
 
     /// The values of a list.
-    pub(super) fn list<T: FromToml>(&mut self, key: &'static str) -> Vec<At<T>> {
+    pub fn list<T: FromToml>(&mut self, key: &'static str) -> Vec<At<T>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let DeValue::Array(array) = value.get_ref() else {
             self.wrong_type(key, value, "a list");
@@ -106,7 +111,7 @@ impl<'a, 'i> TableReader<'a, 'i> {
     }
 
     /// The table of a key.
-    pub(super) fn table(&mut self, key: &'static str, name: &'static str) -> Option<TableReader<'a, 'i>> {
+    pub fn table(&mut self, key: &'static str, name: &'static str) -> Option<TableReader<'a, 'i>> {
         let value = self.value(key)?;
         match value.get_ref() {
             DeValue::Table(table) => Some(Self::new(table, value.span().into(), name, self.findings)),
@@ -118,7 +123,7 @@ impl<'a, 'i> TableReader<'a, 'i> {
     }
 
     /// The tables of a key, each under its own `[[key]]`.
-    pub(super) fn tables(&mut self, key: &'static str, name: &'static str) -> Vec<TableReader<'a, 'i>> {
+    pub fn tables(&mut self, key: &'static str, name: &'static str) -> Vec<TableReader<'a, 'i>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let DeValue::Array(array) = value.get_ref() else {
             self.wrong_type(key, value, "a list of tables, each under its own double-bracketed header");
@@ -137,7 +142,7 @@ impl<'a, 'i> TableReader<'a, 'i> {
     }
 
     /// The same, at least one.
-    pub(super) fn required_tables(
+    pub fn required_tables(
         &mut self,
         key: &'static str,
         name: &'static str,
@@ -160,12 +165,12 @@ impl<'a, 'i> TableReader<'a, 'i> {
     }
 
     /// All keys of the table, for one in which the user chooses the names.
-    pub(super) fn entries(self) -> impl Iterator<Item = (At<String>, &'a Spanned<DeValue<'i>>)> {
+    pub fn entries(self) -> impl Iterator<Item = (At<String>, &'a Spanned<DeValue<'i>>)> {
         self.table.iter().map(|(key, value)| (At::new(key.get_ref().to_string(), key.span()), value))
     }
 
     /// Reports the keys that nobody asked for, and those that are missing.
-    pub(super) fn finish(self) {
+    pub fn finish(self) {
         let mut meant = Vec::new();
         for key in self.table.keys() {
             let written = key.get_ref().as_ref();

@@ -17,7 +17,7 @@ use super::strict::TimeoutRule;
 use super::suggestion;
 
 /// Why a value was refused.
-pub(super) enum Refusal {
+pub enum Refusal {
     /// It is of another type.
     Type,
     /// It is of the right type and cannot be read.
@@ -27,10 +27,11 @@ pub(super) enum Refusal {
 }
 
 /// A type that can be read from one TOML value.
-pub(super) trait FromToml: Sized {
+pub trait FromToml: Sized {
     /// What is expected, with its article.
     const EXPECTED: &'static str;
 
+    /// Reads it.
     fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal>;
 }
 

@@ -1,0 +1,89 @@
+//! Hears of a campaign: the board and the log are told, and it is noticed when the campaign has told what it can.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use waylay_driver::failure::FailureEntry;
+use waylay_driver::report::{Live, Tick};
+use waylay_driver::store::CampaignRecord;
+use waylay_report::model::Sample;
+
+use crate::board::{Board, Recent};
+use crate::log::Log;
+use crate::stop::{Conditions, Watch};
+
+/// Who listens to one campaign.
+#[derive(Debug)]
+pub struct Reporter {
+    board: Arc<Board>,
+    log: Arc<Log>,
+    watch: Watch,
+}
+
+impl Reporter {
+    /// Listens to a campaign that begins now.
+    pub fn new(board: Arc<Board>, log: Arc<Log>, stop: Conditions) -> Reporter {
+        Reporter { board, log, watch: Watch::new(stop, Instant::now()) }
+    }
+
+    /// Why the campaign was to end early, if it was.
+    pub fn reason(&self) -> Option<&'static str> {
+        self.watch.reason(Instant::now())
+    }
+}
+
+impl Live for Reporter {
+    fn note(&mut self, text: &str) {
+        self.log.line(text);
+        self.board.note(text);
+    }
+
+    fn failure(&mut self, entry: &FailureEntry, folder: &Path) {
+        self.watch.failure(Instant::now());
+        let test = entry.test.as_deref().unwrap_or("the host itself");
+        self.log.line(&format!("{} in {test}: {} ({})", entry.kind, entry.what, folder.display()));
+        self.board.failure(Recent {
+            signature: entry.signature.id.clone(),
+            kind: entry.kind.word().to_owned(),
+            test: entry.test.clone(),
+            what: entry.what.clone(),
+            at: entry.first_seen,
+        });
+    }
+
+    fn tick(&mut self, tick: &Tick) {
+        // Twice a second is as often as anybody looks; locks are not for every look at a host.
+        if self.board.quiet_for() >= 500 {
+            self.board.beat();
+            self.board.slowest(tick.slowest.as_ref().map(|(who, time)| (who.clone(), time.as_secs_f64())));
+        }
+    }
+
+    fn campaign(&mut self, record: &CampaignRecord, _folder: &Path) {
+        self.board.beat();
+        self.board.campaign(record, sample(record));
+    }
+
+    fn enough(&self) -> bool {
+        self.reason().is_some()
+    }
+}
+
+/// The numbers of a record.
+fn sample(record: &CampaignRecord) -> Sample {
+    let tests = || record.scenarios.iter().flat_map(|scenario| &scenario.tests);
+    Sample {
+        at_s: record.updated.duration_since(record.started).as_secs_f64().max(0.0),
+        iterations: tests().map(|test| test.iterations).sum(),
+        schedules: tests().filter_map(|test| test.strict.as_ref()).map(|strict| strict.runs).sum(),
+        failures: record.failures,
+        signatures: record.signatures,
+        suspensions: record
+            .scenarios
+            .iter()
+            .filter_map(|scenario| scenario.randomizer.as_ref())
+            .map(|randomizer| randomizer.counts.suspensions)
+            .sum(),
+    }
+}

@@ -1,0 +1,250 @@
+//! The loop: wait for a window, let the next mix run, write down what it had, make room, again.
+//!
+//! Everything that has to survive a restart is in the history or in the campaigns' folders: how long each mix ran, what
+//! was counted, who was told. A service that is killed goes on where it was with its next start.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use waylay_driver::interrupt;
+use waylay_driver::report::Live;
+use waylay_driver::store::Campaign;
+use waylay_history::feed::Recorded;
+use waylay_history::retention::Limits;
+use waylay_history::write::Context;
+use waylay_history::{History, HistoryError};
+
+use crate::board::{Board, Doing};
+use crate::config::{Config, Mix};
+use crate::log::Log;
+use crate::manager::Watchdog;
+use crate::reporter::Reporter;
+use crate::rotation::{self, Standing};
+use crate::web::{self, Site, WebError};
+use crate::webhook;
+
+/// How often it is looked whether a window has opened or the service is to end.
+const LOOK: Duration = Duration::from_millis(200);
+/// A window's rest that is shorter is not worth starting hosts for.
+const SHORTEST: Duration = Duration::from_secs(5);
+/// A mix that cannot run is charged with this much time, so that the others have theirs; and how long to wait when the
+/// next attempt would be the same.
+const CHARGE: Duration = Duration::from_secs(60);
+
+/// Runs one campaign: the command's part.
+pub trait Runner {
+    /// Whether that mix can be run at all; what is wrong, in words, when not.
+    fn check(&mut self, mix: &Mix) -> Result<(), String>;
+    /// Runs it for at most so long, with its results below `out`.
+    fn run(
+        &mut self,
+        mix: &Mix,
+        out: &Path,
+        most: Option<Duration>,
+        live: &mut dyn Live,
+    ) -> Result<(), String>;
+}
+
+/// Why the service could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A mix is wrong.
+    #[error("mix {name}: {problem}")]
+    Mix {
+        /// Which one.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The history cannot be used.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// The dashboard cannot be served.
+    #[error(transparent)]
+    Web(#[from] WebError),
+    /// The log cannot be written.
+    #[error("cannot write the log {}: {source}", .path.display())]
+    Log {
+        /// Where.
+        path: std::path::PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Serves until it is asked to end. `ready` hears the dashboard's address once everything is up.
+pub fn serve(
+    config: &Config,
+    runner: &mut dyn Runner,
+    ready: &mut dyn FnMut(Option<SocketAddr>),
+) -> Result<(), ServeError> {
+    interrupt::watch();
+    for mix in &config.mixes {
+        runner.check(mix).map_err(|problem| ServeError::Mix { name: mix.name.clone(), problem })?;
+    }
+    let mut history = History::open(&config.out)?;
+    let path = config.out.join("serve.log");
+    let log = Log::open(&path, config.log_limit).map_err(|source| ServeError::Log { path, source })?;
+    let log = Arc::new(log);
+    let board = Arc::new(Board::default());
+    let stop = Arc::new(AtomicBool::new(false));
+    catch_up(config, &mut history, &log)?;
+    let web = match &config.dashboard {
+        Some(dashboard) => Some(web::start(dashboard, Site::new(config, Arc::clone(&board)))?),
+        None => None,
+    };
+    let address = web.as_ref().map(|web| web.address());
+    match address {
+        Some(address) => log.line(&format!("the dashboard is at http://{address}/")),
+        None => log.line("there is no dashboard"),
+    }
+    let webhook = config.webhook.clone().map(|webhook| {
+        let (out, log, stop) = (config.out.clone(), Arc::clone(&log), Arc::clone(&stop));
+        std::thread::spawn(move || webhook::tell(&webhook, &out, &log, &stop))
+    });
+    let watchdog = Watchdog::start(Arc::clone(&board));
+    ready(address);
+    watchdog.ready();
+    while !interrupt::requested() {
+        board.beat();
+        step(config, &mut history, runner, &board, &log);
+    }
+    board.doing(Doing::Stopping);
+    watchdog.stopping();
+    log.line("ends in order");
+    stop.store(true, Ordering::Relaxed);
+    if let Some(webhook) = webhook {
+        let _ = webhook.join();
+    }
+    drop(web);
+    Ok(())
+}
+
+/// What happened while nobody was there.
+fn catch_up(config: &Config, history: &mut History, log: &Log) -> Result<(), HistoryError> {
+    for interrupted in Campaign::find_interrupted(&config.out) {
+        log.line(&format!("the campaign {} was interrupted", interrupted.folder.display()));
+    }
+    let imported = history.import(&context(config, None))?;
+    if imported.campaigns > 0 {
+        log.line(&format!("{} campaigns were not in the history yet", imported.campaigns));
+    }
+    imported.unreadable.iter().for_each(|problem| log.line(&format!("cannot be read: {problem}")));
+    history.apply(&config.suppressions, Timestamp::now())
+}
+
+fn context(config: &Config, mix: Option<&str>) -> Context {
+    Context {
+        zone: config.zone.clone(),
+        mix: mix.map(str::to_owned),
+        suppressions: config.suppressions.clone(),
+    }
+}
+
+/// One turn, or a while of waiting.
+fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: &Arc<Board>, log: &Arc<Log>) {
+    let now = Timestamp::now();
+    let left = config.windows.open_until(now).map(|until| (until, time_between(now, until)));
+    let Some((until, left)) = left.filter(|(_, left)| *left >= SHORTEST) else {
+        board.doing(Doing::Waiting(config.windows.next_open(now)));
+        std::thread::sleep(LOOK);
+        return;
+    };
+    let standings = match standings(config, history) {
+        Ok(standings) => standings,
+        Err(error) => {
+            log.line(&format!("no turn: {error}"));
+            return rest(board, CHARGE);
+        }
+    };
+    let Some(place) = rotation::next(&standings) else { return rest(board, CHARGE) };
+    let mix = &config.mixes[place];
+    let open_end = until == Timestamp::MAX;
+    let most = match (open_end, mix.duration) {
+        (true, duration) => duration,
+        (false, duration) => Some(duration.map_or(left, |duration| duration.min(left))),
+    };
+    let end = most.and_then(|most| now.checked_add(most).ok());
+    board.doing(Doing::Running { mix: mix.name.clone(), until: end });
+    log.line(&format!("mix {} begins", mix.name));
+    let began = Instant::now();
+    let reporter = Reporter::new(Arc::clone(board), Arc::clone(log), mix.stop);
+    let mut live = Recorded::open(reporter, &config.out, context(config, Some(&mix.name)));
+    // A panic in a campaign must not take the nights after it.
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        runner.run(mix, &config.out, most, &mut live)
+    }));
+    let reporter = live.finish();
+    let reason = reporter.reason().map_or_else(String::new, |reason| format!(": {reason}"));
+    let failed = match ran {
+        Ok(Ok(())) => {
+            log.line(&format!("mix {} is over{reason}", mix.name));
+            false
+        }
+        Ok(Err(problem)) => {
+            log.line(&format!("mix {} did not run: {problem}", mix.name));
+            board.note(&format!("mix {} did not run: {problem}", mix.name));
+            true
+        }
+        Err(_) => {
+            log.line(&format!("mix {} ended in a fault of Waylay itself; see standard error", mix.name));
+            true
+        }
+    };
+    let had = if failed { began.elapsed().max(CHARGE) } else { began.elapsed() };
+    let seconds = match standings[place].seconds {
+        Some(_) => had.as_secs_f64(),
+        None => rotation::first_turn(&standings, place, had.as_secs_f64()),
+    };
+    let kept = history
+        .add_turn(&mix.name, seconds)
+        .and_then(|()| history.apply(&config.suppressions, Timestamp::now()))
+        .and_then(|()| history.prune(&limits(config, Timestamp::now())));
+    match kept {
+        Ok(pruned) if pruned.bytes > 0 => {
+            log.line(&format!("{} bytes of old evidence were removed", pruned.bytes));
+        }
+        Ok(_) => {}
+        Err(error) => log.line(&format!("after mix {}: {error}", mix.name)),
+    }
+    if failed {
+        rest(board, CHARGE / config.mixes.len() as u32);
+    } else if began.elapsed() < Duration::from_secs(1) {
+        // A mix that is over at once must not become a busy loop.
+        rest(board, Duration::from_secs(1));
+    }
+}
+
+fn standings(config: &Config, history: &History) -> Result<Vec<Standing>, HistoryError> {
+    let had = history.mixes()?;
+    let of = |mix: &Mix| Standing {
+        share: mix.share,
+        seconds: had.iter().find(|(name, _)| *name == mix.name).map(|(_, seconds)| *seconds),
+    };
+    Ok(config.mixes.iter().map(of).collect())
+}
+
+fn limits(config: &Config, now: Timestamp) -> Limits {
+    Limits {
+        campaigns: config.retention.campaigns,
+        bytes: config.retention.bytes,
+        since: config.retention.age.and_then(|age| now.checked_sub(age).ok()),
+    }
+}
+
+fn time_between(from: Timestamp, to: Timestamp) -> Duration {
+    to.duration_since(from).try_into().unwrap_or_default()
+}
+
+/// Waits, unless the service is to end.
+fn rest(board: &Board, time: Duration) {
+    let until = Instant::now() + time;
+    while Instant::now() < until && !interrupt::requested() {
+        board.beat();
+        std::thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,135 @@
+//! The campaigns, and one of them.
+
+use std::fmt::Write as _;
+
+use axum::extract::{Path, Query, State};
+use axum::response::Html as Answer;
+use serde::Deserialize;
+use waylay_history::query::{CampaignRow, Filter, Order};
+use waylay_report::escape::Html;
+use waylay_report::model::Campaign;
+use waylay_report::numbers::{compact, count, long_span, plural};
+use waylay_report::page::{environment, guarantees, pill, problems, tests_table, tile};
+use waylay_report::{chart, guarantee};
+
+use super::live::date;
+use super::shell::{self, part};
+use super::{PAGE, Shared, Site, Trouble, failures};
+
+/// Failures of one campaign that are listed; the rest is a click away.
+const LISTED: u64 = 100;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Asked {
+    #[serde(default)]
+    page: u64,
+}
+
+/// All of them, newest first.
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Query(asked): Query<Asked>,
+) -> Result<Answer<String>, Trouble> {
+    let page = asked.page.min(1_000_000);
+    let (rows, all) = shared
+        .site
+        .ask(move |history| Ok((history.campaigns(page * PAGE, PAGE)?, history.count_campaigns()?)))
+        .await?;
+    let mut body = table(&rows, &shared.site);
+    body += &shell::turns("/campaigns?", page, rows.len() as u64, all, u64::MAX);
+    Ok(shell::page("Campaigns", "/campaigns", &body))
+}
+
+fn table(rows: &[CampaignRow], site: &Site) -> String {
+    if rows.is_empty() {
+        return "<div class=\"card dim\">None yet.</div>".to_owned();
+    }
+    let mut out = String::from(
+        "<div class=\"scroll\"><table class=\"list\"><thead><tr><th>began</th><th>campaign</th><th>state</th>\
+         <th class=\"num\">iterations</th><th class=\"num\">different failures</th><th class=\"num\">new</th>\
+         <th class=\"num\">ran for</th></tr></thead><tbody>",
+    );
+    for row in rows {
+        let new = match row.new_signatures {
+            0 => "0".to_owned(),
+            new => pill("new", &count(new)),
+        };
+        let mix = row
+            .mix
+            .as_deref()
+            .map_or_else(String::new, |mix| format!(" <span class=\"dim\">{}</span>", Html(mix)));
+        let trouble = match row.problems {
+            0 => String::new(),
+            number => format!(" {}", pill("ongoing", &plural(number, "problem"))),
+        };
+        let _ = write!(
+            out,
+            "<tr><td class=\"when\">{}</td><td><a href=\"/campaign/{}\">{}</a>{mix}</td><td>{}{trouble}</td>\
+             <td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{new}</td><td class=\"num\">{}</td></tr>",
+            date(row.started, &site.zone),
+            part(&row.name),
+            Html(&row.name),
+            Html(&row.state),
+            compact(row.iterations as f64),
+            count(row.signatures),
+            long_span(row.updated.duration_since(row.started).as_secs_f64().max(0.0)),
+        );
+    }
+    out + "</tbody></table></div>"
+}
+
+/// One campaign.
+pub(super) async fn page(
+    State(shared): State<Shared>,
+    Path(name): Path<String>,
+) -> Result<Answer<String>, Trouble> {
+    let filter =
+        Filter { campaign: Some(name.clone()), order: Order::Count, limit: LISTED, ..Filter::default() };
+    let (campaign, row, failures) = shared
+        .site
+        .ask(move |history| {
+            Ok((history.known_campaign(&name)?, history.campaign(&name)?, history.failures(&filter)?))
+        })
+        .await?;
+    let (Some(campaign), Some(row)) = (campaign, row) else {
+        return Err(Trouble::Nothing("There is no such campaign."));
+    };
+    let mut body = tiles(&campaign, &row, &shared.site);
+    body += &problems(&campaign);
+    body.push_str("<h2>Failures</h2>");
+    body += &failures::table(&failures, &shared.site);
+    if row.signatures > LISTED {
+        let _ = write!(body, "<p class=\"dim\">the {LISTED} most frequent of {}</p>", count(row.signatures));
+    }
+    body.push_str("<h2>What it guarantees</h2>");
+    body += &guarantees(&guarantee::of_all(&campaign.scenarios));
+    body.push_str("<h2>Over time</h2>");
+    let _ = write!(body, "<div class=\"charts\">{}</div>", chart::of_campaign(&campaign.series).concat());
+    body.push_str("<h2>Tests</h2>");
+    body += &tests_table(&campaign);
+    let _ = write!(
+        body,
+        "<h2>Where it ran</h2><div class=\"card\">{}</div>",
+        environment(&campaign.environment, Some(&campaign.seed))
+    );
+    Ok(shell::page(&campaign.name, "/campaigns", &body))
+}
+
+fn tiles(campaign: &Campaign, row: &CampaignRow, site: &Site) -> String {
+    let seconds = campaign.seconds();
+    let iterations = campaign.iterations();
+    let rate = if seconds > 0.0 { iterations as f64 / seconds } else { 0.0 };
+    let mut out = String::from("<div class=\"tiles first\">");
+    out += &tile("Began", &date(row.started, &site.zone), &format!("night of {}", row.night));
+    out += &tile("Ran for", &long_span(seconds), campaign.state.word());
+    out += &tile("Iterations", &compact(iterations as f64), &format!("{} per second", compact(rate)));
+    out += &tile(
+        "Different failures",
+        &count(row.signatures),
+        &format!("{} new, {} in all", count(row.new_signatures), plural(row.failures, "time")),
+    );
+    if let Some(mix) = &row.mix {
+        out += &tile("Mix", mix, "");
+    }
+    out + "</div>"
+}

@@ -1,0 +1,19 @@
+const connection = document.getElementById("connection");
+if (connection && connection.dataset.live && window.EventSource) {
+  const shown = {};
+  const source = new EventSource(connection.dataset.live);
+  source.onopen = () => { connection.textContent = "live"; connection.className = "dim small"; };
+  source.onerror = () => { connection.textContent = "the service does not answer; trying again"; connection.className = "small lost"; };
+  source.onmessage = (event) => {
+    if (document.hidden) return;
+    const parts = JSON.parse(event.data);
+    for (const name of Object.keys(parts)) {
+      // The server made these from pieces that escape all text; what did not change keeps its place and selection.
+      if (shown[name] !== parts[name]) {
+        shown[name] = parts[name];
+        document.getElementById(name).innerHTML = parts[name];
+      }
+    }
+  };
+  addEventListener("pagehide", () => source.close());
+}

@@ -1,0 +1,91 @@
+//! One failure: everything that its evidence tells, and the nights that had it.
+
+use std::fmt::Write as _;
+
+use axum::extract::{Path, State};
+use axum::response::Html as Answer;
+use waylay_history::gather::KnownFailure;
+use waylay_history::state::Sightings;
+use waylay_report::escape::Html;
+use waylay_report::model::FailureState;
+use waylay_report::numbers::{count, plural};
+use waylay_report::page::{FileLinks, failure_details, pill};
+
+use super::live::date;
+use super::shell::{self, part};
+use super::{Shared, Site, Trouble};
+
+/// Campaigns that are listed.
+const LISTED: usize = 30;
+
+/// The page.
+pub(super) async fn page(
+    State(shared): State<Shared>,
+    Path(signature): Path<String>,
+) -> Result<Answer<String>, Trouble> {
+    let (known, reasons) = shared
+        .site
+        .ask(move |history| Ok((history.known_failure(&signature)?, history.reasons(&signature)?)))
+        .await?;
+    let Some(known) = known else { return Err(Trouble::Nothing("There is no such failure.")) };
+    let failure = &known.failure;
+    let title = format!("{} in {}", failure.kind, failure.subject());
+    let state = match &failure.suppressed {
+        Some(_) => pill("", "suppressed"),
+        None => pill(failure.state.word(), failure.state.word()),
+    };
+    let mut body =
+        format!("<div class=\"state\">{state}<span>{}</span></div>", Html(&words(failure.state, reasons)));
+    let base =
+        known.campaign.as_ref().map(|campaign| format!("/files/{}/{}/", part(campaign), part(&failure.id)));
+    let bundle = base.as_ref().map(|base| format!("{base}{}", super::download::BUNDLE));
+    let links = FileLinks { base: base.as_deref(), bundle: bundle.as_deref() };
+    let _ = write!(body, "<div class=\"card evidence\">{}</div>", failure_details(failure, links));
+    body += &nights(&known, &shared.site);
+    Ok(shell::page(&title, "/failures", &body))
+}
+
+/// Why it stands so.
+fn words(state: FailureState, reasons: Option<Sightings>) -> String {
+    let Some(reasons) = reasons else { return String::new() };
+    let seen = format!(
+        "seen in {} of {} in which its test ran",
+        count(u64::from(reasons.seen)),
+        plural(u64::from(reasons.span + reasons.clean), "night")
+    );
+    let clean = plural(u64::from(reasons.clean), "clean night");
+    match state {
+        FailureState::New => "the last night was the first that had it".to_owned(),
+        FailureState::Resolved => {
+            format!("{seen}; {clean} since would be chance with {:.1} %", reasons.chance() * 100.0)
+        }
+        _ if reasons.clean > 0 => {
+            format!("{seen}; {clean} so far, {} more would make it resolved", reasons.nights_to_resolve())
+        }
+        _ => seen,
+    }
+}
+
+fn nights(known: &KnownFailure, site: &Site) -> String {
+    let mut out = String::from(
+        "<h2>Campaigns that had it</h2><div class=\"scroll\"><table><thead><tr><th>night</th><th>campaign</th>\
+         <th class=\"num\">times</th><th>last seen</th><th>evidence</th></tr></thead><tbody>",
+    );
+    for one in known.sightings.iter().take(LISTED) {
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td><a href=\"/campaign/{}\">{}</a></td><td class=\"num\">{}</td><td>{}</td><td>{}</td></tr>",
+            Html(&one.night),
+            part(&one.campaign),
+            Html(&one.campaign),
+            count(one.count),
+            date(one.last_seen, &site.zone),
+            if one.evidence { "kept" } else { "gone" }
+        );
+    }
+    out += "</tbody></table></div>";
+    if known.sightings.len() > LISTED {
+        let _ = write!(out, "<p class=\"dim\">and {} before</p>", known.sightings.len() - LISTED);
+    }
+    out
+}

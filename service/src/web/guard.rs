@@ -1,0 +1,337 @@
+//! Who may ask, how often, and what every answer forbids browsers to do.
+//!
+//! On the loopback no token is needed, but the name by which the dashboard was asked for has to be one of this machine:
+//! otherwise a page from elsewhere could have its own name lead here and read everything. With a token, every request
+//! has to show it, in a header or in the cookie that a sign-in leaves; it is compared without telling by time how much
+//! of it was right.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use subtle::ConstantTimeEq;
+
+use super::{Shared, shell};
+use crate::config::Dashboard;
+
+/// Shorter ones can be guessed.
+const SHORTEST_TOKEN: usize = 16;
+/// The cookie that a sign-in leaves.
+const COOKIE: &str = "waylay";
+/// Requests of one address: so many at once, and so many per second after that. A page is four requests.
+const BURST: f64 = 200.0;
+const PER_SECOND: f64 = 50.0;
+/// Wrong tokens of one address: at once, and per second after that.
+const GUESSES: f64 = 10.0;
+const GUESSES_PER_SECOND: f64 = 0.1;
+/// Addresses that are remembered; when there are more, those that have been quiet longest are forgotten.
+const ADDRESSES: usize = 4096;
+
+/// The policy of pages: only what this server sent, and no script that stands in a page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
+    img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Its file cannot be read.
+    #[error("cannot read the token {}: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It can be guessed.
+    #[error(
+        "the token in {} has fewer than {SHORTEST_TOKEN} characters: make one with `head -c 32 /dev/urandom | base64`",
+        .path.display()
+    )]
+    Short {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What is let through.
+#[derive(Debug)]
+pub struct Guard {
+    token: Option<String>,
+    hosts: Vec<String>,
+    requests: Mutex<Limiter>,
+    guesses: Mutex<Limiter>,
+}
+
+impl Guard {
+    /// The guard that a configuration asks for.
+    pub fn new(dashboard: &Dashboard) -> Result<Guard, TokenError> {
+        let token = match &dashboard.token_file {
+            None => None,
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|source| TokenError::Read { path: path.clone(), source })?;
+                let token = text.trim().to_owned();
+                if token.len() < SHORTEST_TOKEN {
+                    return Err(TokenError::Short { path: path.clone() });
+                }
+                Some(token)
+            }
+        };
+        Ok(Guard {
+            token,
+            hosts: dashboard.hosts.clone(),
+            requests: Mutex::new(Limiter::new(BURST, PER_SECOND)),
+            guesses: Mutex::new(Limiter::new(GUESSES, GUESSES_PER_SECOND)),
+        })
+    }
+
+    /// Whether what was shown is the token.
+    fn is_token(&self, shown: &str) -> bool {
+        self.token.as_ref().is_some_and(|token| token.as_bytes().ct_eq(shown.as_bytes()).into())
+    }
+
+    fn shows_token(&self, headers: &HeaderMap) -> bool {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+        let cookie = text(header::COOKIE).and_then(|all| {
+            all.split(';').find_map(|one| one.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+        });
+        bearer.or(cookie).is_some_and(|shown| self.is_token(shown))
+    }
+
+    /// Whether the name in a request is one of this machine.
+    fn knows_host(&self, headers: &HeaderMap) -> bool {
+        let Some(host) = headers.get(header::HOST).and_then(|value| value.to_str().ok()) else {
+            return false;
+        };
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        name.eq_ignore_ascii_case("localhost")
+            || address.is_ok_and(|address| address.is_loopback())
+            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Every request comes through here.
+pub(super) async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let mut response = match judge(&shared.guard, &request) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal,
+    };
+    let headers = response.headers_mut();
+    let mut set = |name: header::HeaderName, value: &'static str| {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    set(header::CONTENT_SECURITY_POLICY, POLICY);
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::X_FRAME_OPTIONS, "DENY");
+    set(header::REFERRER_POLICY, "no-referrer");
+    set(header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    set(header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    set(header::CACHE_CONTROL, "no-store");
+    response
+}
+
+#[allow(clippy::result_large_err, reason = "a refusal is a response, and is made once")]
+fn judge(guard: &Guard, request: &Request) -> Result<(), Response> {
+    let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
+    let may_ask = guard.requests.lock().unwrap_or_else(PoisonError::into_inner).take(peer, Instant::now());
+    if !may_ask {
+        return Err((StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], "too many requests\n")
+            .into_response());
+    }
+    let signs_in = request.method() == Method::POST && request.uri().path() == "/login";
+    if !(request.method() == Method::GET || request.method() == Method::HEAD || signs_in) {
+        return Err((StatusCode::METHOD_NOT_ALLOWED, "only GET\n").into_response());
+    }
+    if guard.token.is_none() {
+        return if guard.knows_host(request.headers()) {
+            Ok(())
+        } else {
+            let words = "this dashboard is asked for by a name that it does not know: see `hosts` in its configuration\n";
+            Err((StatusCode::MISDIRECTED_REQUEST, words).into_response())
+        };
+    }
+    // What a sign-in looks like is no secret.
+    let open = ["/login", "/style.css", "/script.js", "/favicon.svg"].contains(&request.uri().path());
+    if open || guard.shows_token(request.headers()) {
+        return Ok(());
+    }
+    if request.headers().contains_key(header::AUTHORIZATION) || request.headers().contains_key(header::COOKIE)
+    {
+        guess(guard, peer)?;
+    }
+    Err((StatusCode::UNAUTHORIZED, shell::sign_in("")).into_response())
+}
+
+#[allow(clippy::result_large_err, reason = "a refusal is a response, and is made once")]
+fn guess(guard: &Guard, peer: IpAddr) -> Result<(), Response> {
+    let mut guesses = guard.guesses.lock().unwrap_or_else(PoisonError::into_inner);
+    if guesses.take(peer, Instant::now()) {
+        return Ok(());
+    }
+    Err((StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "60")], "too many wrong tokens\n")
+        .into_response())
+}
+
+/// A sign-in: the token goes into a cookie that scripts do not see and other sites do not send.
+pub(super) async fn login(State(shared): State<Shared>, request: Request) -> Response {
+    let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
+    if let Err(refusal) = guess(&shared.guard, peer) {
+        return refusal;
+    }
+    let Ok(body) = axum::body::to_bytes(request.into_body(), super::LARGEST_BODY).await else {
+        return (StatusCode::PAYLOAD_TOO_LARGE, "too large\n").into_response();
+    };
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let shown = text.split('&').find_map(|pair| pair.strip_prefix("token=")).map(decode).unwrap_or_default();
+    if !shared.guard.is_token(&shown) {
+        return (StatusCode::UNAUTHORIZED, shell::sign_in("That is not the token.")).into_response();
+    }
+    let cookie = format!("{COOKIE}={shown}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000");
+    match HeaderValue::from_str(&cookie) {
+        Ok(cookie) => ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response(),
+        Err(_) => {
+            (StatusCode::UNAUTHORIZED, shell::sign_in("A token of a browser is plain text.")).into_response()
+        }
+    }
+}
+
+/// What a form encodes.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let coded = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match (first, coded.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+                continue;
+            }
+            (b'+', _) => bytes.push(b' '),
+            (other, _) => bytes.push(*other),
+        }
+        rest = after;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// So many at once, and so many per second after that, for each address.
+#[derive(Debug)]
+struct Limiter {
+    most: f64,
+    per_second: f64,
+    left: HashMap<IpAddr, (f64, Instant)>,
+}
+
+impl Limiter {
+    fn new(most: f64, per_second: f64) -> Limiter {
+        Limiter { most, per_second, left: HashMap::new() }
+    }
+
+    /// Whether one more is allowed now.
+    fn take(&mut self, who: IpAddr, now: Instant) -> bool {
+        if self.left.len() >= ADDRESSES && !self.left.contains_key(&who) {
+            // Those that would have everything again by now need not be remembered.
+            let (most, per_second) = (self.most, self.per_second);
+            let full = Duration::from_secs_f64(most / per_second);
+            self.left.retain(|_, (_, at)| now.duration_since(*at) < full);
+            if self.left.len() >= ADDRESSES
+                && let Some(oldest) = self.left.iter().min_by_key(|(_, (_, at))| *at).map(|(who, _)| *who)
+            {
+                self.left.remove(&oldest);
+            }
+        }
+        let (left, at) = self.left.entry(who).or_insert((self.most, now));
+        *left = (*left + now.duration_since(*at).as_secs_f64() * self.per_second).min(self.most);
+        *at = now;
+        if *left < 1.0 {
+            return false;
+        }
+        *left -= 1.0;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(token: Option<&str>) -> Guard {
+        let folder = tempfile::tempdir().unwrap();
+        let token_file = token.map(|token| {
+            let path = folder.path().join("token");
+            std::fs::write(&path, token).unwrap();
+            path
+        });
+        let listen = "127.0.0.1:0".parse().unwrap();
+        Guard::new(&Dashboard { listen, token_file, hosts: vec!["night.example".into()] }).unwrap()
+    }
+
+    fn headers(name: header::HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_answered_without_a_token() {
+        let guard = guard(None);
+        for good in ["127.0.0.1:7979", "localhost", "LOCALHOST:80", "[::1]:7979", "night.example:1"] {
+            assert!(guard.knows_host(&headers(header::HOST, good)), "{good}");
+        }
+        for bad in ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "night.example.evil"] {
+            assert!(!guard.knows_host(&headers(header::HOST, bad)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_shown_in_a_header_or_a_cookie_and_nothing_else_will_do() {
+        let guard = guard(Some("0123456789abcdef\n"));
+        let shows = |name, value| guard.shows_token(&headers(name, value));
+        assert!(shows(header::AUTHORIZATION, "Bearer 0123456789abcdef"));
+        assert!(shows(header::COOKIE, "a=b; waylay=0123456789abcdef"));
+        assert!(!shows(header::COOKIE, "xwaylay=0123456789abcdef"));
+        assert!(!shows(header::AUTHORIZATION, "Bearer 0123456789abcde"));
+        assert!(!shows(header::AUTHORIZATION, "Basic 0123456789abcdef"));
+        assert!(!shows(header::AUTHORIZATION, "Bearer "));
+    }
+
+    #[test]
+    fn a_limit_is_per_address_and_fills_up_again() {
+        let mut limiter = Limiter::new(3.0, 1.0);
+        let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let now = Instant::now();
+        assert_eq!([(); 4].map(|()| limiter.take(a, now)), [true, true, true, false]);
+        assert!(limiter.take(b, now));
+        assert!(limiter.take(a, now + Duration::from_secs(1)));
+        assert!(!limiter.take(a, now + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn what_is_remembered_of_addresses_is_bounded() {
+        let mut limiter = Limiter::new(3.0, 1.0);
+        let now = Instant::now();
+        for number in 0..20_000u32 {
+            limiter.take(IpAddr::from(number.to_be_bytes()), now);
+        }
+        assert!(limiter.left.len() <= ADDRESSES);
+    }
+
+    #[test]
+    fn forms_are_decoded() {
+        assert_eq!(decode("a%2Bb+c%3d%"), "a+b c=%");
+    }
+}

@@ -1,0 +1,114 @@
+//! Nights in a row: of everything, or of one test.
+
+use std::fmt::Write as _;
+
+use axum::extract::{Query, State};
+use axum::response::Html as Answer;
+use serde::Deserialize;
+use waylay_history::query::TestNight;
+use waylay_report::chart::{self, Axis, Chart, Series};
+use waylay_report::escape::Html;
+use waylay_report::model::NightPoint;
+use waylay_report::numbers::{compact, count, long_span};
+
+use super::shell::{self, part};
+use super::{Shared, Trouble};
+
+/// Nights that are shown.
+const NIGHTS: u64 = 60;
+/// Tests that can be chosen.
+const TESTS: u64 = 500;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Asked {
+    #[serde(default)]
+    test: String,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(shared): State<Shared>,
+    Query(asked): Query<Asked>,
+) -> Result<Answer<String>, Trouble> {
+    let test = asked.test.clone();
+    let (nights, tests, of_test) = shared
+        .site
+        .ask(move |history| {
+            let of_test = if test.is_empty() { Vec::new() } else { history.test_nights(&test, NIGHTS)? };
+            Ok((history.nights(NIGHTS)?, history.tests(TESTS)?, of_test))
+        })
+        .await?;
+    let mut body = chooser(&tests, &asked.test);
+    if asked.test.is_empty() {
+        body += &of_nights(&nights);
+    } else {
+        body += &of_one(&asked.test, &of_test);
+    }
+    Ok(shell::page("Trends", "/trends", &body))
+}
+
+fn chooser(tests: &[String], chosen: &str) -> String {
+    let mut out = String::from(
+        "<div class=\"filters\"><form method=\"get\" action=\"/trends\"><select name=\"test\" aria-label=\"test\">\
+         <option value=\"\">all tests together</option>",
+    );
+    for test in tests {
+        let selected = if test == chosen { " selected" } else { "" };
+        let _ = write!(out, "<option value=\"{}\"{selected}>{}</option>", Html(test), Html(test));
+    }
+    out + "</select><button class=\"copy\">Show</button></form></div>"
+}
+
+fn of_nights(nights: &[NightPoint]) -> String {
+    if nights.is_empty() {
+        return "<div class=\"card dim\">No night yet.</div>".to_owned();
+    }
+    let mut out = format!("<div class=\"charts\">{}</div>", chart::of_nights(nights).concat());
+    out.push_str(
+        "<h2>Nights</h2><div class=\"scroll\"><table><thead><tr><th>night</th><th class=\"num\">ran for</th>\
+         <th class=\"num\">iterations</th><th class=\"num\">failures</th><th class=\"num\">different</th>\
+         <th class=\"num\">new</th></tr></thead><tbody>",
+    );
+    for night in nights.iter().rev() {
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td>\
+             <td class=\"num\">{}</td><td class=\"num\">{}</td></tr>",
+            Html(&night.campaign),
+            long_span(night.seconds),
+            compact(night.iterations as f64),
+            count(night.failures),
+            count(night.signatures),
+            count(night.new_signatures)
+        );
+    }
+    out + "</tbody></table></div>"
+}
+
+fn of_one(test: &str, nights: &[TestNight]) -> String {
+    let labels = || {
+        Axis::Labels(nights.iter().map(|night| night.night.get(5..).unwrap_or_default().to_owned()).collect())
+    };
+    let bars = |title, unit, colour, value: fn(&TestNight) -> f64| {
+        let points = nights.iter().enumerate().map(|(place, night)| (place as f64, value(night))).collect();
+        Chart {
+            title,
+            unit,
+            series: vec![Series { name: title, colour, points }],
+            axis: labels(),
+            bars: true,
+        }
+        .html()
+    };
+    let charts = [
+        bars("Iterations", "per night", 1, |night| night.iterations as f64),
+        bars("Failures", "per night", 5, |night| night.failures as f64),
+        bars("Average iteration", "in microseconds", 3, |night| night.average_ns / 1000.0),
+    ];
+    format!(
+        "<h2>{}</h2><div class=\"charts\">{}</div><p><a href=\"/failures?test={}\">its failures</a></p>",
+        Html(test),
+        charts.concat(),
+        part(test)
+    )
+}
