@@ -50,7 +50,12 @@ fn format(at: Timestamp, text: &str) -> String {
         .chars()
         .map(|c| match c {
             '\n' => '¶',
-            c if c.is_control() => '\u{fffd}',
+            // Marks that turn the direction of text around would let it pass for something else.
+            c if c.is_control()
+                || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
+                '\u{fffd}'
+            }
             c => c,
         })
         .collect();
@@ -105,7 +110,7 @@ mod tests {
     #[test]
     fn a_text_is_one_line_without_commands_for_the_terminal() {
         let at = "2026-11-16T22:00:00Z".parse().unwrap();
-        assert_eq!(format(at, "a\nb\x1b[31m\n"), "2026-11-16T22:00:00Z a¶b\u{fffd}[31m\n");
+        assert_eq!(format(at, "a\nb\x1b\u{202e}[31m\n"), "2026-11-16T22:00:00Z a¶b\u{fffd}\u{fffd}[31m\n");
         assert!(format(at, &"ä".repeat(5000)).len() < LONGEST + 50);
     }
 }

@@ -34,6 +34,8 @@ const SHORTEST: Duration = Duration::from_secs(5);
 /// A mix that cannot run is charged with this much time, so that the others have theirs; and how long to wait when the
 /// next attempt would be the same.
 const CHARGE: Duration = Duration::from_secs(60);
+/// What a turn costs beside its time.
+const TURN: Duration = Duration::from_secs(1);
 
 /// Runs one campaign: the command's part.
 pub trait Runner {
@@ -169,6 +171,15 @@ fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: 
         (false, duration) => Some(duration.map_or(left, |duration| duration.min(left))),
     };
     let end = most.and_then(|most| now.checked_add(most).ok());
+    // Charged before it runs: a mix that takes the whole service down must not get every turn after that, too.
+    let charge = match standings[place].seconds {
+        Some(_) => TURN.as_secs_f64(),
+        None => rotation::first_turn(&standings, place, TURN.as_secs_f64()),
+    };
+    if let Err(error) = history.add_turn(&mix.name, charge) {
+        log.line(&format!("no turn: {error}"));
+        return rest(board, CHARGE);
+    }
     board.doing(Doing::Running { mix: mix.name.clone(), until: end });
     log.line(&format!("mix {} begins", mix.name));
     let began = Instant::now();
@@ -195,13 +206,8 @@ fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: 
             true
         }
     };
-    let had = if failed { began.elapsed().max(CHARGE) } else { began.elapsed() };
-    let seconds = match standings[place].seconds {
-        Some(_) => had.as_secs_f64(),
-        None => rotation::first_turn(&standings, place, had.as_secs_f64()),
-    };
     let kept = history
-        .add_turn(&mix.name, seconds)
+        .add_turn(&mix.name, if failed { CHARGE.as_secs_f64() } else { 0.0 })
         .and_then(|()| history.apply(&config.suppressions, Timestamp::now()))
         .and_then(|()| history.prune(&limits(config, Timestamp::now())));
     match kept {

@@ -477,10 +477,16 @@ impl History {
         })())
     }
 
-    /// How long each mix of the service ran, in seconds.
+    /// How long each mix of the service ran, in seconds, with what it was charged with beside. Of a campaign whose
+    /// process was killed, the time until it was last heard of counts.
     pub fn mixes(&self) -> Result<Vec<(String, f64)>, HistoryError> {
         self.at((|| {
-            let mut select = self.connection.prepare("SELECT name, seconds FROM mix ORDER BY name")?;
+            let mut select = self.connection.prepare(
+                "SELECT name, sum(seconds) FROM (
+                     SELECT name, seconds FROM mix
+                     UNION ALL SELECT mix, (updated - started) / 1000.0 FROM campaign WHERE mix IS NOT NULL)
+                 GROUP BY name ORDER BY name",
+            )?;
             let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
         })())

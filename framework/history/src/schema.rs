@@ -140,13 +140,14 @@ CREATE TABLE counter (
 ";
 
 const SERVICE: &str = "
--- How long each mix of the service ran.
+-- What each mix of the service is charged with beside the time of its campaigns.
 CREATE TABLE mix (
     name TEXT PRIMARY KEY,
     seconds REAL NOT NULL,
     turns INTEGER NOT NULL
 ) WITHOUT ROWID;
 ALTER TABLE campaign ADD COLUMN mix TEXT;
+CREATE INDEX campaign_by_mix ON campaign (mix, started, updated);
 
 -- Failures that somebody was told about.
 CREATE TABLE notice (

@@ -62,7 +62,7 @@ impl History {
         })
     }
 
-    /// Adds to how long a mix of the service ran.
+    /// Charges a mix of the service with time beside that of its campaigns.
     pub fn add_turn(&mut self, mix: &str, seconds: f64) -> Result<(), HistoryError> {
         self.transaction(|connection| {
             connection

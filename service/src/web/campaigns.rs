@@ -65,7 +65,8 @@ fn table(rows: &[CampaignRow], site: &Site) -> String {
         let _ = write!(
             out,
             "<tr><td class=\"when\">{}</td><td><a href=\"/campaign/{}\">{}</a>{mix}</td><td>{}{trouble}</td>\
-             <td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{new}</td><td class=\"num\">{}</td></tr>",
+             <td class=\"num\" data-unit=\"iterations\">{}</td><td class=\"num\" data-unit=\"failures\">{}</td>\
+             <td class=\"num\" data-unit=\"new\">{new}</td><td class=\"num\">{}</td></tr>",
             date(row.started, &site.zone),
             part(&row.name),
             Html(&row.name),

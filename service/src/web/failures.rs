@@ -179,8 +179,10 @@ pub(super) fn table(rows: &[FailureRow], site: &Site) -> String {
         }
         let _ = write!(
             out,
-            "</td><td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"when\">{}</td><td class=\"when\">{}</td></tr>",
+            "</td><td class=\"num\" data-unit=\"×\">{}</td><td class=\"num\" data-unit=\"{}\">{}</td>\
+             <td class=\"when\" data-word=\"first\">{}</td><td class=\"when\" data-word=\"last\">{}</td></tr>",
             count(row.count),
+            if row.nights == 1 { "night" } else { "nights" },
             count(row.nights),
             date(row.first_seen, &site.zone),
             date(row.last_seen, &site.zone)

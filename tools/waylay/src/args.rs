@@ -17,6 +17,7 @@ use crate::output::Failed;
 pub(crate) use kept::{
     CompletionsOptions, ExportOptions, FailuresOptions, ManOptions, ReportOptions, ShowOptions, VerifyOptions,
 };
+use crate::serve::{ServeOptions, ServiceCommand};
 
 /// Finds concurrency bugs in native code by putting threads where they least want to be.
 #[derive(Debug, Parser)]
@@ -91,6 +92,11 @@ pub(crate) enum Command {
     Explore(Box<ExploreOptions>),
     /// Try strategies on tests, many times each: how often and how soon each finds what.
     Compare(CompareOptions),
+    /// Run campaigns in time windows, night after night, with a dashboard.
+    Serve(ServeOptions),
+    /// Have the system start `waylay serve` with the machine, or see how it is.
+    #[command(subcommand)]
+    Service(ServiceCommand),
     /// Check a configuration and everything that it names, without running anything.
     Check(CheckOptions),
     /// List the tests of a plugin, of a configuration, or of this installation.

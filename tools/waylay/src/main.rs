@@ -25,6 +25,7 @@ mod replay;
 mod replay_strict;
 mod report;
 mod run;
+mod serve;
 mod show;
 #[cfg(target_os = "linux")]
 mod sites;
@@ -59,6 +60,8 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Explore(options) => explore::explore(&options, json),
         Command::Compare(options) => compare::compare(&options, json),
+        Command::Serve(options) => serve::serve(&options, json),
+        Command::Service(command) => serve::service(&command, json),
         Command::Check(options) => check::check(&options, json),
         Command::List(options) => list::list(&options, json),
         Command::New(options) => new::command(&options, json),

@@ -180,11 +180,7 @@ pub fn read<T>(
     problems.extend(syntax);
 
     let source = Arc::new(source);
-    if problems.is_empty() {
-        Ok((taken, source))
-    } else {
-        Err(Diagnostics::new(source, problems))
-    }
+    if problems.is_empty() { Ok((taken, source)) } else { Err(Diagnostics::new(source, problems)) }
 }
 
 /// Whether a problem may only come from what the parser made of a broken line: it is on that line, or the

@@ -52,12 +52,7 @@ pub struct TableReader<'a, 'i> {
 
 impl<'a, 'i> TableReader<'a, 'i> {
     /// A reader of that table, which messages call `name`.
-    pub fn new(
-        table: &'a DeTable<'i>,
-        span: Span,
-        name: &'static str,
-        findings: &'a Findings,
-    ) -> Self {
+    pub fn new(table: &'a DeTable<'i>, span: Span, name: &'static str, findings: &'a Findings) -> Self {
         Self { table, name, span, asked: Vec::new(), missing: Vec::new(), findings }
     }
 

@@ -130,6 +130,8 @@ impl Workplace {
         let Ok(entries) = fs::read_dir(self.path().join(out)) else { return Vec::new() };
         let mut found: Vec<PathBuf> =
             entries.map(|entry| entry.expect("readable").path()).filter(|path| !hidden(path)).collect();
+        // Beside the campaigns there is their history.
+        found.retain(|path| path.is_dir());
         found.sort();
         found
     }

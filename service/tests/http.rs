@@ -1,0 +1,204 @@
+//! The dashboard over real connections: who is answered, with what, and what is refused.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use support::{HOSTILE, Served, nights, thirty_nights};
+use waylay_driver::store::CampaignState;
+use waylay_history::History;
+
+const PAGES: [&str; 6] = [
+    "/",
+    "/failures",
+    "/failures?state=open&kind=deadlock&q=x&order=count",
+    "/campaigns",
+    "/trends",
+    "/trends?test=map",
+];
+
+#[test]
+fn pages_are_there_and_every_answer_forbids_what_it_can() {
+    let served = Served::new(thirty_nights, "");
+    let _campaign = served.at_work(3600);
+    let more = [
+        "/failure/deadlock-b05fe2c2e43f8fce",
+        "/campaign/20261116-220000",
+        "/metrics",
+        "/health",
+        "/nothing",
+    ];
+    for path in PAGES.into_iter().chain(more) {
+        let (status, text) = served.get(path);
+        assert_eq!(status, if path == "/nothing" { 404 } else { 200 }, "{path}: {text}");
+        let lower = text.to_lowercase();
+        for header in [
+            "content-security-policy: default-src 'none'",
+            "x-content-type-options: nosniff",
+            "x-frame-options: deny",
+        ] {
+            assert!(lower.contains(header), "{path} has no {header}: {text}");
+        }
+        assert!(
+            !lower.contains("http://www") && !lower.contains("https://"),
+            "{path} needs something from outside"
+        );
+    }
+}
+
+#[test]
+fn hostile_text_is_only_text_on_every_page() {
+    let served = Served::new(thirty_nights, "");
+    let _campaign = served.at_work(60);
+    let mut seen = 0;
+    for path in PAGES.into_iter().chain(["/failure/assert-00c0ffee00c0ffee", "/campaign/20261117-220000"]) {
+        let (_, text) = served.get(path);
+        for markup in ["<img src=x", "<svg/onload", "<script>window", "\u{202e}"] {
+            assert!(!text.contains(markup), "{path} has {markup}");
+        }
+        seen += usize::from(text.contains("&lt;img src=x"));
+    }
+    assert!(seen >= 4, "the text is shown on {seen} pages only");
+    // What a visitor types comes back as text, too.
+    let typed =
+        served.get("/failures?q=%3Cscript%3Ewindow.owned%3D1%3C%2Fscript%3E&state=%22%3E%3Cscript%3E").1;
+    assert!(!typed.contains("<script>window") && typed.contains("&lt;script&gt;window.owned=1"));
+    assert!(HOSTILE.contains("<script>window"));
+}
+
+#[test]
+fn other_names_and_other_methods_are_refused_on_the_loopback() {
+    let served = Served::new(|_| (), "");
+    assert_eq!(served.raw("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").0, 421);
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
+        let request = format!(
+            "{method} / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        assert_eq!(served.raw(&request).0, 405, "{method}");
+    }
+}
+
+#[test]
+fn a_token_is_asked_for_and_nothing_is_told_without_it() {
+    let served =
+        Served::new(thirty_nights, "[dashboard]\nlisten = \"127.0.0.1:1\"\ntoken-file = \"token\"\n");
+    for path in ["/", "/failures", "/metrics", "/events", "/files/a/b/c"] {
+        let (status, text) = served.get(path);
+        assert_eq!(status, 401, "{path}");
+        assert!(!text.contains("deadlock") && text.contains("name=\"token\""), "{text}");
+    }
+    assert_eq!(served.get_with("/", "Authorization: Bearer 0123456789abcdef0124\r\n").0, 401);
+    assert_eq!(served.get_with("/failures", "Authorization: Bearer 0123456789abcdef0123\r\n").0, 200);
+    let sign_in = |token: &str| {
+        let body = format!("token={token}");
+        served.raw(&format!(
+            "POST /login HTTP/1.1\r\nHost: any\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    };
+    assert_eq!(sign_in("wrong").0, 401);
+    let (status, text) = sign_in("0123456789abcdef0123");
+    assert_eq!(status, 303, "{text}");
+    let cookie = text.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    let pair = cookie.split(';').next().unwrap();
+    assert_eq!(served.get_with("/", &format!("Cookie: {pair}\r\n")).0, 200);
+    // Guessing is slowed down soon.
+    let answers: Vec<u16> = (0..20).map(|_| sign_in("wrong").0).collect();
+    assert!(answers.contains(&429), "{answers:?}");
+}
+
+#[test]
+fn too_much_and_too_often_are_refused() {
+    let served = Served::new(|_| (), "[dashboard]\nlisten = \"127.0.0.1:1\"\ntoken-file = \"token\"\n");
+    let long = "x".repeat(100_000);
+    assert!([400, 414, 431, 0].contains(&served.get(&format!("/{long}")).0));
+    assert!([400, 431, 0].contains(&served.get_with("/", &format!("X-Long: {long}\r\n")).0));
+    let body = "x".repeat(100_000);
+    let post = format!(
+        "POST /login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    assert!([413, 0].contains(&served.raw(&post).0));
+    // Two thousand requests take longer than the two hundred that are allowed at once, on any machine.
+    let mut stream = TcpStream::connect(served.address()).unwrap();
+    let many = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n".repeat(1999);
+    let mut reader = stream.try_clone().unwrap();
+    let writer = std::thread::spawn(move || {
+        stream.write_all(many.as_bytes()).unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    });
+    let mut answers = String::new();
+    reader.read_to_string(&mut answers).unwrap();
+    writer.join().unwrap();
+    let refused = answers.matches("HTTP/1.1 429").count();
+    let answered = answers.matches("HTTP/1.1 401").count();
+    assert_eq!(refused + answered, 2000);
+    assert!(refused > 0 && answered >= 200, "{answered} answered, {refused} refused");
+}
+
+#[test]
+fn only_files_of_a_failure_can_be_had() {
+    let mut campaign = String::new();
+    let served = Served::new(
+        |out| {
+            campaign = nights::folder(out, CampaignState::Finished, &["crash-1"]);
+            let folder = out.join(&campaign).join("failures/crash-1");
+            std::fs::write(folder.join("dump.dmp"), vec![7u8; 300_000]).unwrap();
+            std::fs::write(folder.join("page.html"), "<script>window.owned=1</script>").unwrap();
+            #[cfg(unix)]
+            std::os::unix::fs::symlink("/etc/passwd", folder.join("link.txt")).unwrap();
+            std::fs::write(out.join("secret.txt"), "secret").unwrap();
+            History::open(out).unwrap().import(&nights::utc()).unwrap();
+        },
+        "",
+    );
+    let base = format!("/files/{campaign}/crash-1");
+    let (status, text) = served.get(&format!("{base}/stacks.txt"));
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("text/plain") && text.contains("sandbox") && text.ends_with("stacks\n"), "{text}");
+    let (status, dump) = served.get(&format!("{base}/dump.dmp"));
+    assert_eq!((status, dump.matches('\u{7}').count()), (200, 300_000));
+    assert!(dump.to_lowercase().contains("content-disposition: attachment"));
+    let page = served.get(&format!("{base}/page.html")).1.to_lowercase();
+    assert!(page.contains("application/octet-stream") && page.contains("attachment"), "{page}");
+    for path in [
+        format!("{base}/../../campaign.json"),
+        format!("{base}/..%2f..%2fcampaign.json"),
+        format!("{base}/%2e%2e/%2e%2e/%2e%2e/secret.txt"),
+        format!("{base}/..%5c..%5csecret.txt"),
+        format!("{base}//etc/passwd"),
+        format!("{base}/%2fetc%2fpasswd"),
+        format!("{base}/link.txt"),
+        format!("{base}/stacks.txt%00.html"),
+        format!("/files/../{campaign}/crash-1/stacks.txt"),
+        format!("/files/{campaign}/..%2fcrash-1/stacks.txt"),
+        format!("/files/{campaign}%2f../crash-1/stacks.txt"),
+        "/files/.running/crash-1/stacks.txt".to_owned(),
+    ] {
+        let (status, text) = served.get(&path);
+        assert!(status == 404 || status == 400, "{path}: {text}");
+        assert!(!text.contains("secret") && !text.contains("root:"), "{path}: {text}");
+    }
+}
+
+#[test]
+fn what_is_live_is_sent_as_it_changes() {
+    let served = Served::new(thirty_nights, "");
+    let mut reporter = served.at_work(10);
+    let mut stream = TcpStream::connect(served.address()).unwrap();
+    stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut text = String::new();
+    let mut piece = [0; 65536];
+    let mut second = 10;
+    // Each event is the whole of what is shown; two that differ show that it moves.
+    while text.matches("data: {").count() < 2 {
+        second += 1;
+        served.tell(&mut reporter, second);
+        let length = stream.read(&mut piece).unwrap();
+        assert!(length > 0, "{text}");
+        text.push_str(&String::from_utf8_lossy(&piece[..length]));
+    }
+    assert!(text.contains("text/event-stream") && text.contains("libraries until"), "{text}");
+}
