@@ -163,6 +163,10 @@ fn only_files_of_a_failure_can_be_had() {
     assert!(dump.to_lowercase().contains("content-disposition: attachment"));
     let page = served.get(&format!("{base}/page.html")).1.to_lowercase();
     assert!(page.contains("application/octet-stream") && page.contains("attachment"), "{page}");
+    let (status, zip) = served.get(&format!("{base}/bundle.zip"));
+    assert_eq!(status, 200);
+    assert!(zip.contains("failures/crash-1/stacks.txt") && zip.contains("PK"), "{} bytes", zip.len());
+    assert!(!zip.contains("link.txt"));
     for path in [
         format!("{base}/../../campaign.json"),
         format!("{base}/..%2f..%2fcampaign.json"),

@@ -1,8 +1,8 @@
 //! Evidence as files. Only what the failure's own list names can be had: a name is looked up there and never made into a
 //! path before, so there is nothing to climb out of.
 
-use std::io::Read;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{Read, Seek};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
@@ -48,7 +48,7 @@ pub(super) async fn file(
             return bundle(&found);
         }
         failure.files.iter().find(|file| file.name == wanted)?;
-        stream_of(folder.join(&wanted), &wanted)
+        stream_of(File::open(folder.join(&wanted)).ok()?, &wanted)
     });
     read.await.map_err(|error| Trouble::Own(error.to_string()))?.ok_or(none)
 }
@@ -68,8 +68,7 @@ fn headers(response: &mut Response, kind: &'static str, name: &str) {
 }
 
 /// A file piece by piece, so that a dump of a gigabyte takes no memory.
-fn stream_of(path: PathBuf, name: &str) -> Option<Response> {
-    let file = std::fs::File::open(path).ok()?;
+fn stream_of(file: File, name: &str) -> Option<Response> {
     let length = file.metadata().ok()?.len();
     let pieces = stream::unfold(Some(file), |file| async move {
         let mut file = file?;
@@ -98,8 +97,11 @@ fn stream_of(path: PathBuf, name: &str) -> Option<Response> {
     Some(response)
 }
 
-/// Everything that the failure's folder has.
+/// Everything that the failure's folder has, packed into a file that is gone when it was sent.
 fn bundle(found: &FailureFolder) -> Option<Response> {
-    let _ = found;
-    None
+    let out = found.campaign.parent()?;
+    let mut packed = tempfile::tempfile_in(out).ok()?;
+    archive::bundle(found, &[], &mut packed).ok()?;
+    packed.rewind().ok()?;
+    stream_of(packed, &format!("{}.zip", found.id))
 }

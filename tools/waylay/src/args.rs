@@ -14,10 +14,10 @@ use waylay_explore::Level;
 use waylay_explore::restart::Restart;
 
 use crate::output::Failed;
+use crate::serve::{ServeOptions, ServiceCommand};
 pub(crate) use kept::{
     CompletionsOptions, ExportOptions, FailuresOptions, ManOptions, ReportOptions, ShowOptions, VerifyOptions,
 };
-use crate::serve::{ServeOptions, ServiceCommand};
 
 /// Finds concurrency bugs in native code by putting threads where they least want to be.
 #[derive(Debug, Parser)]
