@@ -11,6 +11,10 @@ use std::str::FromStr;
 const TEXT: usize = 2048;
 /// Code sites that can be chosen, or reported as conflicting.
 pub const SITES: usize = 1 << 16;
+/// Plain accesses of a run that are looked at, to learn which are worth a step: some tenths of a second.
+pub const MOST_ACCESSES: u64 = 2_000_000;
+/// Steps that the plain accesses at one place in the code make in a run: a hot race must not fill the whole run.
+pub const MOST_STEPS: u32 = 10_000;
 
 /// What is a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,11 +27,14 @@ pub enum Level {
     Atomics = 1,
     /// Every access to memory that may be shared.
     Memory = 2,
+    /// As [`Level::Memory`], for the program and its own libraries; steps are the accesses that runs have shown to
+    /// conflict in an order that nothing settles.
+    Auto = 3,
 }
 
 impl Level {
     /// All of them.
-    pub const ALL: [Level; 3] = [Level::Sync, Level::Atomics, Level::Memory];
+    pub const ALL: [Level; 4] = [Level::Sync, Level::Atomics, Level::Memory, Level::Auto];
 
     /// The level with this code.
     pub fn from_code(code: u32) -> Option<Level> {
@@ -40,7 +47,13 @@ impl Level {
             Level::Sync => "sync",
             Level::Atomics => "atomics",
             Level::Memory => "memory",
+            Level::Auto => "auto",
         }
+    }
+
+    /// Whether plain accesses can be steps.
+    pub fn sees_accesses(self) -> bool {
+        self >= Level::Memory
     }
 }
 
@@ -57,7 +70,7 @@ impl FromStr for Level {
         Level::ALL
             .into_iter()
             .find(|level| level.name() == text)
-            .ok_or_else(|| format!("`{text}` is no level: sync, atomics or memory"))
+            .ok_or_else(|| format!("`{text}` is no level: sync, atomics, memory or auto"))
     }
 }
 

@@ -228,6 +228,7 @@ impl RegionMap {
         for word in [
             &report.ending,
             &report.threads,
+            &report.limited,
             &report.cut,
             &report.partly_controlled,
             &report.switching,

@@ -68,6 +68,8 @@ pub struct Report {
     pub moved_count: AtomicU64,
     /// Plain accesses of runs in which it is looked which are shared: each would be a step if all were.
     pub accesses: AtomicU64,
+    /// Code sites that made so many steps that their later accesses were none.
+    pub limited: AtomicU32,
     /// Of all runs in the process.
     pub tally: Tally,
 }

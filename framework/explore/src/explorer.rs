@@ -23,7 +23,7 @@ use crate::recording::{Conditions, RecordError};
 use crate::restart::Restart;
 use crate::server::RunError;
 use crate::sites::Sites;
-use crate::summary::{Found, Summary};
+use crate::summary::{Found, Summary, not_looked_at};
 use crate::worker::Worker;
 
 /// Runs that had to be killed after which no more are made, unless there is a time limit: each costs the whole patience,
@@ -175,7 +175,7 @@ impl<'a> Exploration<'a> {
             reach: 0,
             total_steps: 0,
             single: 0,
-            sites: Sites::new(&plan.conditions),
+            sites: Sites::new(&plan.conditions, Learner::is_search(&plan.strategy)),
             conditions: plan.conditions.clone(),
             hangs: 0,
         })
@@ -238,7 +238,7 @@ impl<'a> Exploration<'a> {
         progress: &mut dyn Progress,
     ) -> Result<bool, ExploreError> {
         let Done { observed, failed, mut lesson, conflicting } = done;
-        self.sites.learn(&conflicting, observed.accesses);
+        let steps_changed = self.sites.learn(&conflicting, observed.accesses, observed.limited);
         let summary = &mut self.summary;
         summary.runs += 1;
         summary.threads = summary.threads.max(observed.threads);
@@ -270,6 +270,9 @@ impl<'a> Exploration<'a> {
             None => false,
         };
         self.learner.learn(planned, lesson);
+        if steps_changed {
+            self.learner.steps_changed();
+        }
         self.hangs += u64::from(observed.hung.is_some());
         if self.hangs >= MOST_HANGS && self.plan.duration.is_none() && !over {
             let killed = format!("{MOST_HANGS} runs had to be killed because they did not end within");
@@ -284,7 +287,8 @@ impl<'a> Exploration<'a> {
 
     /// Keeps a failing run; says whether it was the first with its signature.
     fn failed(&mut self, failing: &Failing<'_>, progress: &mut dyn Progress) -> Result<bool, ExploreError> {
-        let Some(found) = self.findings.take(failing, &self.conditions)? else { return Ok(false) };
+        let conditions = self.sites.conditions_of(&self.conditions, failing.planned.run.index);
+        let Some(found) = self.findings.take(failing, &conditions)? else { return Ok(false) };
         let summary = &mut self.summary;
         if summary.first_failure_run.is_none() {
             summary.first_failure_run = Some(found.first_run);
@@ -362,7 +366,9 @@ impl<'a> Exploration<'a> {
         if self.sites.learns() {
             let (sites, accesses) = self.sites.numbers();
             (summary.sites, summary.accesses) = (sites as u64, accesses);
+            summary.limited_sites = self.sites.limited();
         }
+        summary.notes.extend(not_looked_at(&self.plan.conditions.steps, summary));
         let unheard = self.learner.unheard();
         if unheard > 0 {
             summary.notes.push(format!(

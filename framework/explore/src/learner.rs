@@ -43,6 +43,7 @@ pub struct Lesson {
 /// A strategy that is elsewhere while its runs go on.
 #[derive(Debug)]
 pub struct Learner {
+    spec: Spec,
     strategy: AnyStrategy,
     seed: Seed,
     one_by_one: bool,
@@ -57,6 +58,7 @@ impl Learner {
     /// A strategy about which nothing is known.
     pub fn new(spec: &Spec, seed: Seed) -> Learner {
         Learner {
+            spec: spec.clone(),
             strategy: spec.build(),
             seed,
             one_by_one: matches!(spec, Spec::Systematic { .. } | Spec::Portfolio(_)),
@@ -121,6 +123,19 @@ impl Learner {
             }
         }
         self.strategy.end(&RunReport { outcome, steps: lesson.steps, lengths: &lengths, news: lesson.news });
+    }
+
+    /// Whether the strategy goes from one schedule to the next and so needs every run to have the same steps.
+    pub fn is_search(spec: &Spec) -> bool {
+        matches!(spec, Spec::Systematic { .. })
+    }
+
+    /// Other accesses are steps from now on: a search that goes from one schedule to the next begins again.
+    pub fn steps_changed(&mut self) {
+        if Learner::is_search(&self.spec) {
+            self.strategy = self.spec.build();
+            self.exhausted = false;
+        }
     }
 
     /// Whether every schedule was tried, or every one within the bound.

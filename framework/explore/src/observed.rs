@@ -31,6 +31,8 @@ pub struct Observed {
     pub cut: bool,
     /// Plain accesses, if they were looked at.
     pub accesses: u64,
+    /// Code sites that made so many steps that their later accesses were none.
+    pub limited: u32,
     /// Sites of unmodified code that are steps, and that could not be made steps.
     pub patched: (u32, u32),
     /// It had to be killed because it did not end.
@@ -83,6 +85,7 @@ impl Observed {
             diverged: report.diverged.load(Ordering::Relaxed).checked_sub(1),
             cut: report.cut.load(Ordering::Relaxed) != 0,
             accesses: report.accesses.load(Ordering::Relaxed),
+            limited: report.limited.load(Ordering::Relaxed),
             patched: (report.patched.load(Ordering::Relaxed), report.refused.load(Ordering::Relaxed)),
             hung,
             stdout,

@@ -64,13 +64,16 @@ pub struct Steps {
     pub patch: bool,
     /// Modules beside the program itself whose every access is patched at the memory level.
     pub memory_modules: Vec<String>,
-    /// Where plain accesses are steps, at the memory level; everywhere when absent.
+    /// Where plain accesses are steps, from the memory level on; everywhere when absent.
     pub sites: Option<Vec<u64>>,
+    /// It was looked which other accesses are worth a step: a loop that waits is seen at those too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profiled: bool,
 }
 
 impl Default for Steps {
     fn default() -> Steps {
-        Steps { level: Level::Atomics, patch: false, memory_modules: Vec::new(), sites: None }
+        Steps { level: Level::Atomics, patch: false, memory_modules: Vec::new(), sites: None, profiled: false }
     }
 }
 
@@ -116,6 +119,7 @@ impl Conditions {
         settings.random = if self.real_random { RandomSource::Real } else { RandomSource::Seeded } as u32;
         settings.calls = u32::from(self.calls);
         settings.guard = u32::from(self.guard);
+        settings.profile = u32::from(self.steps.profiled);
         settings
     }
 

@@ -1,11 +1,9 @@
-//! Which plain accesses are steps, at the memory level: those that runs have shown to touch memory in conflict.
+//! Which plain accesses are steps, from the memory level on: those that runs have shown to conflict.
 //!
 //! A run begins with none; what it shows counts from the next batch of runs on, so that what a run is given does not
 //! depend on how many go on at once. Code that is reached only in rare schedules is met late, so looking never ends.
 
 use std::collections::BTreeSet;
-
-use waylay_control_protocol::Level;
 
 use crate::recording::Conditions;
 
@@ -18,19 +16,23 @@ const LATER: u64 = 16;
 #[derive(Clone, Debug)]
 pub struct Sites {
     base: Conditions,
+    /// Every run is looked at.
+    always: bool,
     known: BTreeSet<u64>,
     accesses: u64,
+    limited: u64,
 }
 
 impl Sites {
-    /// Nothing is known; if the conditions name sites themselves, those are used and nothing is learned.
-    pub fn new(conditions: &Conditions) -> Sites {
-        Sites { base: conditions.clone(), known: BTreeSet::new(), accesses: 0 }
+    /// Nothing is known; if the conditions name sites themselves, those are used and nothing is learned. `always`: every
+    /// run is looked at, because a search is complete only if none of its runs shows anything new.
+    pub fn new(conditions: &Conditions, always: bool) -> Sites {
+        Sites { base: conditions.clone(), always, known: BTreeSet::new(), accesses: 0, limited: 0 }
     }
 
     /// Whether there is something to learn at all.
     pub fn learns(&self) -> bool {
-        self.base.steps.level == Level::Memory && self.base.steps.sites.is_none()
+        self.base.steps.level.sees_accesses() && self.base.steps.sites.is_none()
     }
 
     /// The conditions of the next batch of runs.
@@ -42,41 +44,60 @@ impl Sites {
         conditions
     }
 
-    /// Whether it is looked which accesses of a run are shared.
-    pub fn looks_at(&self, run: u64) -> bool {
-        self.learns() && (run < FIRST || run.is_multiple_of(LATER))
+    /// The conditions of one run of a batch.
+    pub fn conditions_of(&self, batch: &Conditions, run: u64) -> Conditions {
+        let mut conditions = batch.clone();
+        conditions.steps.profiled = self.looks_at(run);
+        conditions
     }
 
-    /// Takes in what a run showed: the sites in conflict, and how many accesses there were.
-    pub fn learn(&mut self, conflicting: &[u64], accesses: u64) {
+    /// Whether it is looked which accesses of a run are shared.
+    pub fn looks_at(&self, run: u64) -> bool {
+        self.learns() && (self.always || run < FIRST || run.is_multiple_of(LATER))
+    }
+
+    /// Takes in what a run showed: the sites in conflict, how many accesses there were, and how many sites had more steps
+    /// than a run gives to one. Says whether a site is new.
+    pub fn learn(&mut self, conflicting: &[u64], accesses: u64, limited: u32) -> bool {
+        let before = self.known.len();
         self.known.extend(conflicting);
         self.accesses = self.accesses.max(accesses);
+        self.limited = self.limited.max(u64::from(limited));
+        self.known.len() > before
     }
 
     /// How many sites are steps, and how many accesses a run makes: what would be steps otherwise.
     pub fn numbers(&self) -> (usize, u64) {
         (self.known.len(), self.accesses)
     }
+
+    /// The most sites of a run whose later accesses were no steps.
+    pub fn limited(&self) -> u64 {
+        self.limited
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use waylay_control_protocol::Level;
+
     use super::*;
 
     #[test]
     fn what_is_in_conflict_is_a_step_from_the_next_batch_on() {
         let mut conditions = Conditions::default();
-        assert!(!Sites::new(&conditions).looks_at(0), "atomics are steps without being learned");
+        assert!(!Sites::new(&conditions, false).looks_at(0), "atomics are steps without being learned");
         conditions.steps.level = Level::Memory;
-        let mut sites = Sites::new(&conditions);
+        let mut sites = Sites::new(&conditions, false);
         assert!(
             sites.looks_at(0) && sites.looks_at(FIRST - 1) && sites.looks_at(320) && !sites.looks_at(321)
         );
         assert_eq!(sites.conditions().steps.sites, Some(Vec::new()));
-        sites.learn(&[9, 3], 100);
-        sites.learn(&[3], 50);
+        assert!(sites.learn(&[9, 3], 100, 0));
+        assert!(!sites.learn(&[3], 50, 1));
         assert_eq!(sites.conditions().steps.sites, Some(vec![3, 9]));
-        assert_eq!(sites.numbers(), (2, 100));
+        assert_eq!((sites.numbers(), sites.limited()), ((2, 100), 1));
+        assert!(Sites::new(&conditions, true).looks_at(321), "a search looks at every run");
     }
 
     #[test]
@@ -84,7 +105,7 @@ mod tests {
         let mut conditions = Conditions::default();
         conditions.steps.level = Level::Memory;
         conditions.steps.sites = Some(vec![7]);
-        let sites = Sites::new(&conditions);
+        let sites = Sites::new(&conditions, false);
         assert!(!sites.looks_at(0));
         assert_eq!(sites.conditions(), conditions);
     }

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
 use waylay_driver::report::count;
 use waylay_schedule::promise::Promise;
 
+use crate::recording::Steps;
 use crate::restart::{Off, Restart};
 use crate::worker::Worker;
 
@@ -91,12 +93,14 @@ pub struct Summary {
     pub compared: u64,
     /// The user stopped it.
     pub interrupted: bool,
-    /// What was a step: sync, atomics or memory.
+    /// What was a step: sync, atomics, auto or memory.
     pub level: String,
-    /// Code sites that touch memory in conflict, and so are steps at the memory level.
+    /// Code sites whose plain accesses conflict, and so are steps from the auto level on.
     pub sites: u64,
     /// Plain accesses of a run: the steps there would be if all of them were.
     pub accesses: u64,
+    /// The most such sites of a run that made more steps than a run gives to one; their later accesses were no steps.
+    pub limited_sites: u64,
     /// Instructions of unmodified code that were patched to be steps.
     pub patched: u64,
     /// Instructions that could not be patched safely.
@@ -105,6 +109,41 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// The campaign's folder.
     pub folder: PathBuf,
+}
+
+/// Which accesses were no steps although a bug may need a switch there: what is promised does not cover them.
+pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !steps.level.sees_accesses() {
+        notes.push(format!(
+            "plain accesses to memory were no steps at level {}: bugs between them were not looked for (--level auto does)",
+            steps.level
+        ));
+    } else if !steps.patch {
+        notes.push(
+            "plain accesses were steps only in code that was compiled for it: nothing was patched".to_owned(),
+        );
+    } else if summary.refused > 0 {
+        notes.push(format!(
+            "{} of {} instructions could not be patched and were no steps (waylay doctor PROGRAM)",
+            count(summary.refused),
+            count(summary.refused + summary.patched)
+        ));
+    }
+    if summary.accesses >= MOST_ACCESSES {
+        notes.push(format!(
+            "runs make more than {} plain accesses: only the first of them were looked at for conflicts",
+            count(MOST_ACCESSES)
+        ));
+    }
+    if summary.limited_sites > 0 {
+        notes.push(format!(
+            "{} places in the code made more than {} steps in a run: their later accesses were no steps",
+            count(summary.limited_sites),
+            count(u64::from(MOST_STEPS))
+        ));
+    }
+    notes
 }
 
 impl Summary {
@@ -167,10 +206,11 @@ impl Summary {
         }
         if self.accesses > 0 {
             lines.push(format!(
-                "a run makes {} plain accesses; the {} code sites that touch memory in conflict are steps (k = {})",
+                "a run makes {} plain accesses; those at {} places in the code conflict and are steps: k = {} instead of up to {}",
                 count(self.accesses),
                 count(self.sites),
-                count(self.steps)
+                count(self.steps),
+                count(self.steps + self.accesses)
             ));
         }
         if self.partly_controlled > 0 {

@@ -8,7 +8,7 @@
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use crate::image::Image;
-use crate::site;
+use crate::site::{self, Frame};
 
 /// Entries of a jump table that are read at most.
 const TABLE: usize = 4096;
@@ -26,8 +26,8 @@ pub struct Function {
     pub instructions: std::ops::Range<usize>,
     /// Bytes after its end that nothing uses.
     pub padding: usize,
-    /// It keeps RBP as its frame pointer.
-    pub framed: bool,
+    /// How it uses its frame.
+    pub frame: Frame,
     /// It jumps to places that are not known.
     pub unresolved: bool,
 }
@@ -144,6 +144,7 @@ impl Code {
                 && instruction.op1_kind() == OpKind::Register
                 && instruction.op1_register() == Register::RSP
         });
+        let leaks = self.instructions[first..].iter().any(|instruction| site::leaks_frame(instruction, framed));
         self.bytes.1 += length as u64;
         let instructions = first..self.instructions.len();
         let unresolved = jumps && !tables;
@@ -151,7 +152,7 @@ impl Code {
             end: start + length as u64,
             instructions,
             padding,
-            framed,
+            frame: Frame { framed, leaks },
             unresolved,
         });
     }

@@ -10,11 +10,14 @@
 //! - [`window`]: the bytes around a site that a jump can take the place of
 //! - [`plan`]: all windows of a module, and what could not be done
 //! - [`trampoline`]: the code that is jumped to
+//!
+//! [`scope`] says which modules of a process are looked at, and how closely.
 
 pub mod code;
 pub mod image;
 mod landing;
 pub mod plan;
+pub mod scope;
 pub mod site;
 pub mod trampoline;
 mod waiting;

@@ -4,14 +4,14 @@ use crate::code::Code;
 use crate::image::{Image, ImageError};
 use crate::site::{self, Kind};
 use crate::waiting;
-use crate::window::{How, Window, windows};
+use crate::window::{How, Window, Wish, windows};
 
 /// Which instructions are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Wanted {
     /// Those that synchronise.
     Atomics,
-    /// And every access to memory that is not a function's own frame.
+    /// And every access to memory that others may reach: all but a function's own frame whose address goes nowhere.
     Memory,
 }
 
@@ -68,7 +68,7 @@ impl Plan {
         let mut sites: Vec<usize> = Vec::new();
         for function in &code.functions {
             sites.clear();
-            let waits = waiting::loads(&code.instructions[function.instructions.clone()], function.framed);
+            let waits = waiting::loads(&code.instructions[function.instructions.clone()], function.frame);
             let waits = |index: usize| waits.binary_search(&(index - function.instructions.start)).is_ok();
             let kind_of = |index: usize| {
                 let instruction = &code.instructions[index];
@@ -76,7 +76,7 @@ impl Plan {
                     if waits(index) {
                         return Some(Kind::Wait);
                     }
-                    let access = wanted == Wanted::Memory && site::accesses(instruction, function.framed);
+                    let access = wanted == Wanted::Memory && site::accesses(instruction, function.frame);
                     access.then_some(Kind::Access)
                 })
             };
@@ -84,9 +84,14 @@ impl Plan {
             if sites.is_empty() {
                 continue;
             }
-            // A breakpoint costs more than a microsecond: for what there is little of. A hint can be done without.
-            let trap = |index: usize| !matches!(kind_of(index), Some(Kind::Access | Kind::Pause));
-            let (found, _) = windows(code, function, &sites, trap);
+            let wish = |&index: &usize| {
+                let kind = kind_of(index);
+                // A breakpoint costs more than a microsecond: for what there is little of. A hint can be done without.
+                let trap = !matches!(kind, Some(Kind::Access | Kind::Pause));
+                Wish { index, always: kind != Some(Kind::Access), trap }
+            };
+            let wishes: Vec<Wish> = sites.iter().map(wish).collect();
+            let found = windows(code, function, &wishes);
             let mut at = 0;
             for &site in &sites {
                 let Some(kind) = kind_of(site) else { continue };
@@ -109,7 +114,7 @@ impl Plan {
 
     /// What a file of the cache holds; the format is this version's own.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(96 + self.windows.len() * 8);
+        let mut bytes = Vec::with_capacity(96 + self.windows.len() * ENTRY);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&u64::from(self.wide).to_le_bytes());
         bytes.extend_from_slice(&self.code.0.to_le_bytes());
@@ -124,6 +129,7 @@ impl Plan {
             bytes.extend_from_slice(&window.start.to_le_bytes());
             bytes.extend_from_slice(&[window.length, window.how as u8]);
             bytes.extend_from_slice(&window.sites.to_le_bytes());
+            bytes.extend_from_slice(&window.always.to_le_bytes());
         }
         bytes
     }
@@ -147,7 +153,7 @@ impl Plan {
             *count = Count { found: half()?, jumps: half()?, traps: half()? };
         }
         let length = half()? as usize;
-        if rest.len() != length * 8 {
+        if rest.len() != length * ENTRY {
             return None;
         }
         let window = |bytes: &[u8]| {
@@ -156,15 +162,18 @@ impl Plan {
                 start: u32::from_le_bytes(bytes[..4].try_into().ok()?),
                 length: bytes[4],
                 how: *how.get(usize::from(bytes[5]))?,
-                sites: u16::from_le_bytes(bytes[6..].try_into().ok()?),
+                sites: u16::from_le_bytes(bytes[6..8].try_into().ok()?),
+                always: u16::from_le_bytes(bytes[8..].try_into().ok()?),
             })
         };
-        let windows = rest.chunks_exact(8).map(window).collect::<Option<Vec<_>>>()?;
+        let windows = rest.chunks_exact(ENTRY).map(window).collect::<Option<Vec<_>>>()?;
         Some(Plan { windows, wide, counts, code })
     }
 }
 
-const MAGIC: [u8; 8] = *b"waylayP3";
+const MAGIC: [u8; 8] = *b"waylayP4";
+/// Bytes of a window.
+const ENTRY: usize = 10;
 
 /// The name of a plan in a cache: nothing when the file has no identity of its own.
 pub fn cache_name(build_id: &[u8], wanted: Wanted) -> String {

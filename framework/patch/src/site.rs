@@ -35,6 +35,17 @@ pub enum What {
     Write = 4,
     /// Reads and then writes, and another thread may come in between.
     ReadWrite = 5,
+    /// Reads one place and writes another.
+    Copy = 6,
+}
+
+/// How a function uses its frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// It keeps RBP as its frame pointer.
+    pub framed: bool,
+    /// It computes addresses in its frame: others may be given them.
+    pub leaks: bool,
 }
 
 /// Whether an instruction is a step at the atomics level, and why.
@@ -52,9 +63,23 @@ fn touches_memory(instruction: &Instruction) -> bool {
     (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory)
 }
 
-/// Whether an instruction is an ordinary access to memory other than the function's own frame. `framed`: the function
-/// keeps RBP as its frame pointer.
-pub fn accesses(instruction: &Instruction, framed: bool) -> bool {
+/// Whether an instruction takes an address in the frame for other use than the stack's own.
+pub fn leaks_frame(instruction: &Instruction, framed: bool) -> bool {
+    let frame = |register| register == Register::RSP || framed && register == Register::RBP;
+    if instruction.op_count() == 0 || instruction.op0_kind() != OpKind::Register {
+        return false;
+    }
+    let stack = matches!(instruction.op0_register(), Register::RSP | Register::RBP);
+    match instruction.mnemonic() {
+        Mnemonic::Lea => !stack && frame(instruction.memory_base()),
+        Mnemonic::Mov => !stack && instruction.op1_kind() == OpKind::Register && frame(instruction.op1_register()),
+        _ => false,
+    }
+}
+
+/// Whether an instruction is an ordinary access to memory that others may reach: not to a frame of which no address is
+/// taken.
+pub fn accesses(instruction: &Instruction, frame: Frame) -> bool {
     let plain = instruction.flow_control() == FlowControl::Next
         && !matches!(
             instruction.mnemonic(),
@@ -67,9 +92,9 @@ pub fn accesses(instruction: &Instruction, framed: bool) -> bool {
         match instruction.op_kind(operand) {
             OpKind::Memory => {
                 let base = instruction.memory_base();
-                let own = base == Register::RSP || framed && base == Register::RBP;
+                let own = base == Register::RSP || frame.framed && base == Register::RBP;
                 let thread = matches!(instruction.memory_segment(), Register::FS | Register::GS);
-                return !own && !thread && instruction.memory_size().size() > 0;
+                return (!own || frame.leaks) && !thread && instruction.memory_size().size() > 0;
             }
             OpKind::MemorySegRSI | OpKind::MemoryESRDI => return true,
             _ => {}
@@ -98,10 +123,10 @@ pub fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -
             _ => {}
         }
     }
-    // A copy reads one place and writes another; the place that is named is the one written.
     let copies = info.used_memory().len() > 1;
     match (reads, writes) {
-        (true, true) if !copies => What::ReadWrite,
+        (true, true) if copies => What::Copy,
+        (true, true) => What::ReadWrite,
         (_, true) => What::Write,
         _ => What::Read,
     }
@@ -160,7 +185,7 @@ mod tests {
 
     #[test]
     fn accesses_to_the_own_frame_are_not_shared() {
-        let cases: [(&[u8], bool, Option<What>); 8] = [
+        let cases: [(&[u8], bool, Option<What>); 9] = [
             (&[0x8b, 0x07], false, Some(What::Read)),             // mov eax, [rdi]
             (&[0x89, 0x07], false, Some(What::Write)),            // mov [rdi], eax
             (&[0x83, 0x07, 0x01], false, Some(What::ReadWrite)),  // add dword [rdi], 1
@@ -168,15 +193,33 @@ mod tests {
             (&[0x8b, 0x45, 0xf8], true, None),                    // mov eax, [rbp-8], framed
             (&[0x8b, 0x45, 0xf8], false, Some(What::Read)),       // the same, not framed
             (&[0x64, 0x8b, 0x04, 0x25, 0, 0, 0, 0], false, None), // mov eax, fs:[0]
-            (&[0x48, 0xa5], false, Some(What::Write)),            // movsq
+            (&[0x48, 0xa5], false, Some(What::Copy)),             // movsq
+            (&[0xf3, 0x48, 0xab], false, Some(What::Write)),      // rep stosq
         ];
         let mut factory = InstructionInfoFactory::new();
         for (bytes, framed, what) in cases {
             let instruction = decode(bytes);
-            assert_eq!(accesses(&instruction, framed), what.is_some(), "{bytes:x?}");
+            assert_eq!(accesses(&instruction, Frame { framed, leaks: false }), what.is_some(), "{bytes:x?}");
             if let Some(what) = what {
                 assert_eq!(effect(&instruction, &mut factory), what, "{bytes:x?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_frame_whose_address_is_given_away_is_shared() {
+        let load = decode(&[0x8b, 0x04, 0x24]); // mov eax, [rsp]
+        assert!(accesses(&load, Frame { framed: false, leaks: true }));
+        let cases: [(&[u8], bool); 6] = [
+            (&[0x48, 0x8d, 0x7c, 0x24, 0x08], true),  // lea rdi, [rsp+8]
+            (&[0x48, 0x89, 0xe7], true),              // mov rdi, rsp
+            (&[0x48, 0x8d, 0x7d, 0xf8], true),        // lea rdi, [rbp-8]
+            (&[0x48, 0x8d, 0x65, 0xd8], false),       // lea rsp, [rbp-40]
+            (&[0x48, 0x89, 0xe5], false),             // mov rbp, rsp
+            (&[0x48, 0x8d, 0x47, 0x08], false),       // lea rax, [rdi+8]
+        ];
+        for (bytes, leaks) in cases {
+            assert_eq!(leaks_frame(&decode(bytes), true), leaks, "{bytes:x?}");
         }
     }
 

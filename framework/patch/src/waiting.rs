@@ -6,13 +6,13 @@
 
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register};
 
-use crate::site;
+use crate::site::{self, Frame};
 
 /// Instructions of a loop at most.
 const LONGEST: usize = 24;
 
 /// The loads of waiting loops of a function, by index, in order.
-pub(crate) fn loads(function: &[Instruction], framed: bool) -> Vec<usize> {
+pub(crate) fn loads(function: &[Instruction], frame: Frame) -> Vec<usize> {
     let mut found = Vec::new();
     let mut factory = InstructionInfoFactory::new();
     for (last, branch) in function.iter().enumerate() {
@@ -28,7 +28,7 @@ pub(crate) fn loads(function: &[Instruction], framed: bool) -> Vec<usize> {
         let Ok(first) = function[..=last].binary_search_by_key(&target, Instruction::ip) else { continue };
         if last - first < LONGEST {
             found.extend(
-                loads_of(&function[first..=last], framed, &mut factory).iter().map(|place| first + place),
+                loads_of(&function[first..=last], frame, &mut factory).iter().map(|place| first + place),
             );
         }
     }
@@ -37,7 +37,7 @@ pub(crate) fn loads(function: &[Instruction], framed: bool) -> Vec<usize> {
     found
 }
 
-fn loads_of(body: &[Instruction], framed: bool, factory: &mut InstructionInfoFactory) -> Vec<usize> {
+fn loads_of(body: &[Instruction], frame: Frame, factory: &mut InstructionInfoFactory) -> Vec<usize> {
     let reads = |access| !matches!(access, OpAccess::None | OpAccess::NoMemAccess | OpAccess::Write);
     let writes = |access| {
         matches!(
@@ -74,7 +74,7 @@ fn loads_of(body: &[Instruction], framed: bool, factory: &mut InstructionInfoFac
         }
         set.extend(of(&writes));
     }
-    let loads = body.iter().enumerate().filter(|(_, instruction)| site::accesses(instruction, framed));
+    let loads = body.iter().enumerate().filter(|(_, instruction)| site::accesses(instruction, frame));
     loads.map(|(place, _)| place).collect()
 }
 
@@ -87,7 +87,7 @@ mod tests {
     fn found(bytes: &[u8]) -> Vec<usize> {
         let function: Vec<_> =
             Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).into_iter().collect();
-        loads(&function, false)
+        loads(&function, Frame::default())
     }
 
     #[test]

@@ -37,21 +37,28 @@ pub struct Window {
     pub how: How,
     /// Which of them are sites: bit n is the n-th.
     pub sites: u16,
+    /// Which of the sites synchronise or wait: they are steps whether or not plain accesses are.
+    pub always: u16,
 }
 
-/// The windows of one function for the instructions with these indices, in order. `trap`: what does not fit is replaced
-/// by a breakpoint; otherwise it is left out and counted.
-pub fn windows(
-    code: &Code,
-    function: &Function,
-    sites: &[usize],
-    trap: impl Fn(usize) -> bool,
-) -> (Vec<Window>, usize) {
-    let mut planner = Planner { code, function, windows: Vec::new(), last: None, refused: 0 };
+/// What is known of an instruction that is to be replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// Index of the instruction.
+    pub index: usize,
+    /// It is a step whether or not plain accesses are.
+    pub always: bool,
+    /// It is replaced by a breakpoint if no jump fits; otherwise it is left.
+    pub trap: bool,
+}
+
+/// The windows of one function for these instructions, in order.
+pub fn windows(code: &Code, function: &Function, sites: &[Wish]) -> Vec<Window> {
+    let mut planner = Planner { code, function, windows: Vec::new(), last: None };
     for &site in sites {
-        planner.place(site, trap(site));
+        planner.place(site);
     }
-    (planner.windows, planner.refused)
+    planner.windows
 }
 
 struct Planner<'a> {
@@ -60,7 +67,6 @@ struct Planner<'a> {
     windows: Vec<Window>,
     /// First and last instruction of the latest window.
     last: Option<(usize, usize)>,
-    refused: usize,
 }
 
 impl Planner<'_> {
@@ -68,39 +74,37 @@ impl Planner<'_> {
         &self.code.instructions[index]
     }
 
-    fn place(&mut self, site: usize, trap: bool) {
+    fn place(&mut self, wish: Wish) {
+        let site = wish.index;
         if let (Some((first, last)), Some(window)) = (self.last, self.windows.last_mut())
             && site <= last
         {
             window.sites |= 1 << (site - first);
+            window.always |= u16::from(wish.always) << (site - first);
             return;
         }
         if self.instruction(site).len() >= JUMP {
-            return self.add(site, site, How::Alone, site);
+            return self.add(site, site, How::Alone, wish);
         }
         if !self.function.unresolved {
             if let Some(last) = self.forward(site) {
-                return self.add(site, last, How::Forward, site);
+                return self.add(site, last, How::Forward, wish);
             }
             if let Some((first, last)) = self.backward(site) {
-                return self.add(first, last, How::Backward, site);
+                return self.add(first, last, How::Backward, wish);
             }
         }
-        if trap {
-            self.add(site, site, How::Trap, site);
-        } else {
-            self.refused += 1;
+        if wish.trap {
+            self.add(site, site, How::Trap, wish);
         }
     }
 
-    fn add(&mut self, first: usize, last: usize, how: How, site: usize) {
+    fn add(&mut self, first: usize, last: usize, how: How, wish: Wish) {
         let start = self.instruction(first).ip();
         let length = self.instruction(last).next_ip() - start;
-        let (Ok(start), Ok(length)) = (u32::try_from(start), u8::try_from(length)) else {
-            self.refused += 1;
-            return;
-        };
-        self.windows.push(Window { start, length, how, sites: 1 << (site - first) });
+        let (Ok(start), Ok(length)) = (u32::try_from(start), u8::try_from(length)) else { return };
+        let bit = wish.index - first;
+        self.windows.push(Window { start, length, how, sites: 1 << bit, always: u16::from(wish.always) << bit });
         self.last = Some((first, last));
     }
 

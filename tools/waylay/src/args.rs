@@ -259,10 +259,11 @@ pub(crate) struct ExploreOptions {
     /// Let the program's random bytes come from the kernel.
     #[arg(long)]
     pub(crate) real_random: bool,
-    /// What is a step: sync (library calls), atomics (and atomic instructions), memory (and accesses that threads share).
-    #[arg(long, default_value = "atomics", value_parser = level)]
+    /// What is a step: sync (library calls), atomics (and atomic instructions), auto (and those accesses of the program and
+    /// its own libraries that conflict in an order that nothing settles), memory (and accesses that threads share).
+    #[arg(long, default_value = "auto", value_parser = level)]
     pub(crate) level: Level,
-    /// What of unmodified code is patched: `none`; or `memory=LIBRARY`, every access of a library too, at the memory level.
+    /// What of unmodified code is patched: `none`; or `memory=LIBRARY`, every access of a library too, from auto on.
     #[arg(long, value_name = "WHAT", value_parser = patch)]
     pub(crate) patch: Vec<Patch>,
     /// Allocating, freeing, output and files are no steps.
@@ -368,9 +369,9 @@ pub(crate) struct DoctorOptions {
     /// A plugin that does not load, or a program: which of its instructions can be steps.
     #[arg(value_name = "PLUGIN|PROGRAM")]
     pub(crate) subject: Option<PathBuf>,
-    /// For a program: count every access, not only atomics.
+    /// For a program: what is wanted of it and its libraries, as for explore.
     #[cfg(target_os = "linux")]
-    #[arg(long, default_value = "atomics", value_parser = level)]
+    #[arg(long, default_value = "auto", value_parser = level)]
     pub(crate) level: Level,
     /// A process: can its threads be suspended and its stacks be taken, and if not, who is in the way?
     #[arg(long, value_name = "PID", conflicts_with = "subject")]

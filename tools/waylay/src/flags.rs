@@ -96,7 +96,7 @@ fn c_flags(compiler: Compiler, level: Level) -> Result<Vec<String>, String> {
         (Compiler::Clang(version), _) if version < 14 => {
             return Err(format!("clang {version} was not tried: 14 or later is needed"));
         }
-        (Compiler::Clang(_), Level::Memory) => &[
+        (Compiler::Clang(_), Level::Memory | Level::Auto) => &[
             "-g",
             "-fsanitize=thread",
             "-mllvm",
@@ -131,7 +131,7 @@ fn rust_flags(llvm: u32, level: Level) -> Vec<String> {
         Level::Sync => &[],
         Level::Atomics if llvm >= 21 => &["-Cpasses=function(tsan,atomic-expand,tsan)"],
         Level::Atomics => &["-Cpasses=tsan"],
-        Level::Memory => &[
+        Level::Memory | Level::Auto => &[
             "-Cpasses=forceattrs,tsan",
             "-Cllvm-args=-force-attribute=sanitize_thread",
             "-Cllvm-args=-tsan-distinguish-volatile=1",

@@ -6,13 +6,9 @@ use std::process::Command;
 
 use waylay_explore::Level;
 use waylay_patch::plan::KINDS;
-use waylay_patch::{Plan, Wanted};
+use waylay_patch::{Plan, scope};
 
 use crate::output::{CLEAN, Failed, print_json};
-
-/// Libraries that are never patched, as their names begin: what the scheduler stands on, and other tools.
-const LEFT_ALONE: [&str; 6] =
-    ["libc.so", "ld-linux", "linux-vdso", "libgcc_s", "libm.so", "libwaylay_control"];
 
 /// Whether a file is a program for this purpose: an ELF file that can be executed and is no library.
 pub(crate) fn is_program(file: &Path) -> bool {
@@ -22,13 +18,16 @@ pub(crate) fn is_program(file: &Path) -> bool {
 
 pub(crate) fn report(program: &Path, level: Level, json: bool) -> Result<u8, Failed> {
     let mut rows = Vec::new();
+    let at = std::path::absolute(program).unwrap_or(program.to_owned());
     for module in modules(program) {
         let name = module.file_name().unwrap_or(module.as_os_str()).to_string_lossy().into_owned();
-        if LEFT_ALONE.iter().any(|part| name.starts_with(part)) {
-            continue;
-        }
-        let wanted =
-            if level == Level::Memory && module == program { Wanted::Memory } else { Wanted::Atomics };
+        let path = module.to_string_lossy();
+        let closely = match level {
+            Level::Sync | Level::Atomics => false,
+            Level::Memory => module == program,
+            Level::Auto => module == program || scope::is_own(&path, &at.to_string_lossy()),
+        };
+        let Some(wanted) = scope::wanted(&path, closely) else { continue };
         let bytes = std::fs::read(&module)
             .map_err(|error| Failed::Usage(format!("{}: {error}", module.display())))?;
         let plan = Plan::of(&bytes, wanted)

@@ -3,18 +3,11 @@
 //! Called by the thread that is about to make the access, outside of everything the library does on its own account:
 //! there, and in threads that are not under control, the identity is null and nothing happens.
 
-use core::cell::UnsafeCell;
-use core::sync::atomic::Ordering;
-
 use waylay_schedule::{Event, EventKind};
 
-use super::modules::Modules;
-use super::patch;
-use super::sharing::Sharing;
-use super::spin::Looks;
+use super::watch::{Watch, watch};
 use crate::me::{Unmanaged, me};
 use crate::runtime::{Logical, runtime, step};
-use crate::sched::ByAddress;
 
 /// An access that a compiler or a patched instruction reports.
 #[derive(Clone, Copy, Debug)]
@@ -24,51 +17,8 @@ pub(super) struct Access {
     pub(super) bytes: usize,
     /// The instruction, or one close to it: tells places apart.
     pub(super) code: usize,
-}
-
-/// What is known about the run's accesses; the holder of the token owns it.
-#[derive(Default)]
-struct Watch {
-    looks: Looks,
-    sharing: Sharing,
-    modules: Modules,
-    /// Plain accesses are looked at to learn which are shared.
-    profiling: bool,
-    /// Plain accesses from elsewhere are no steps.
-    chosen: Option<ByAddress<usize, ()>>,
-}
-
-struct Slot(UnsafeCell<Option<Watch>>);
-
-// SAFETY: only the holder of the token looks inside.
-unsafe impl Sync for Slot {}
-
-static WATCH: Slot = Slot(UnsafeCell::new(None));
-
-/// # Safety
-/// The caller holds the token, and no borrow of the result lives across a handover.
-unsafe fn watch() -> *mut Watch {
-    // SAFETY: by the caller's promise.
-    unsafe { (*WATCH.0.get()).get_or_insert_default() }
-}
-
-/// Prepares for a run: takes over which accesses are steps.
-///
-/// # Safety
-/// The runtime is installed, and the caller is the only thread that takes part so far.
-pub(crate) unsafe fn begin_run() {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let watch = &mut *watch();
-        let region = &(*runtime()).region;
-        patch::report(region.report());
-        watch.looks = Looks::default();
-        watch.sharing.clear();
-        watch.profiling = region.settings().profile != 0;
-        watch.chosen = region.chosen().map(|sites| {
-            sites.iter().filter_map(|&site| Some((watch.modules.code(site)?, ()))).collect()
-        });
-    }
+    /// The number of the patched site, if it is one.
+    pub(super) site: Option<u32>,
 }
 
 /// An atomic operation, or a volatile access: always a step.
@@ -116,16 +66,20 @@ unsafe fn controlled_read_write(me: *mut Logical, access: Access) {
     let _inside = Unmanaged::enter();
     // SAFETY: by the caller's promise; the program is about to access the memory itself.
     unsafe {
-        if !is_step(me, access) {
+        if !is_candidate(me, access) {
+            return;
+        }
+        let waits = waits(access);
+        if !is_step(access, waits) {
             return;
         }
         if !matches!(access.bytes, 1 | 2 | 4 | 8) {
-            return announce(me, access);
+            return announce(me, access, waits);
         }
-        announce(me, Access { kind: EventKind::PlainRead, ..access });
+        announce(me, Access { kind: EventKind::PlainRead, ..access }, waits);
         let read = read_word(access.address, access.bytes);
         let switches = (*runtime()).sched.switches;
-        announce(me, access);
+        announce(me, access, false);
         if (*runtime()).sched.switches != switches {
             let bytes = read.to_le_bytes();
             core::ptr::copy_nonoverlapping(bytes.as_ptr(), access.address as *mut u8, access.bytes);
@@ -138,10 +92,10 @@ unsafe fn controlled_atomic(me: *mut Logical, access: Access) {
     // SAFETY: by the caller's promise.
     unsafe {
         // A plain access may be in conflict with an atomic one.
-        if (*watch()).profiling && access.bytes > 0 && (*runtime()).sched.live() > 1 {
-            learn(me, &mut *watch(), access);
+        if (*watch()).learns((*runtime()).sched.live()) && access.bytes > 0 {
+            learn(me, access, true);
         }
-        announce(me, access);
+        announce(me, access, waits(access));
     }
 }
 
@@ -149,50 +103,52 @@ unsafe fn controlled_plain(me: *mut Logical, access: Access) {
     let _inside = Unmanaged::enter();
     // SAFETY: by the caller's promise.
     unsafe {
-        if is_step(me, access) {
-            announce(me, access);
-        } else if waits(access) {
+        let candidate = is_candidate(me, access);
+        let waits = waits(access);
+        if candidate && is_step(access, waits) {
+            announce(me, access, waits);
+        } else if waits {
             step(me, Event::local(EventKind::Yield));
         }
     }
 }
 
-/// Whether a plain access is worth a step.
-unsafe fn is_step(me: *mut Logical, access: Access) -> bool {
+/// Whether a plain access is at a place that is worth a step.
+unsafe fn is_candidate(me: *mut Logical, access: Access) -> bool {
     // SAFETY: called with the token.
     unsafe {
-        // Alone, there is nobody to share with and nothing to choose.
-        if (*runtime()).sched.live() < 2 {
-            return false;
+        if let Some(site) = access.site {
+            (*watch()).looked_at(site, access.code);
         }
-        let watch = &mut *watch();
-        if watch.profiling {
-            (*runtime()).region.report().accesses.fetch_add(1, Ordering::Relaxed);
-            learn(me, watch, access);
+        let live = (*runtime()).sched.live();
+        if (*watch()).learns(live) {
+            (*watch()).count_access(&(*runtime()).region);
+            learn(me, access, false);
         }
-        // What is learned now counts from the next run on: this one has to be repeatable from its settings.
-        watch.chosen.as_ref().is_none_or(|chosen| chosen.contains_key(&access.code))
+        // Alone, there is nothing to choose. What is learned now counts from the next run on: this one has to be repeatable
+        // from its settings.
+        live > 1 && (*watch()).is_chosen(access.code)
     }
 }
 
-unsafe fn learn(me: *mut Logical, watch: &mut Watch, access: Access) {
-    let writes = !matches!(access.kind, EventKind::PlainRead | EventKind::AtomicLoad);
-    let Watch { sharing, modules, .. } = watch;
+/// Whether one more access at a place that is worth a step is one.
+unsafe fn is_step(access: Access, waits: bool) -> bool {
+    // SAFETY: called with the token. A thread that waits is preempted however often it looks.
+    unsafe { waits || (*watch()).has_steps_left(access.code, access.site, &(*runtime()).region) }
+}
+
+unsafe fn learn(me: *mut Logical, access: Access, atomic: bool) {
     // SAFETY: called with the token.
     unsafe {
-        let region = &(*runtime()).region;
-        sharing.note((*me).id, access.code, (access.address, access.bytes), writes, |code| {
-            if let Some(site) = modules.site(code) {
-                region.add_conflicting(site);
-            }
-        });
+        let watch: &mut Watch = &mut *watch();
+        watch.learn((*me).id, &access, atomic, &(*runtime()).region);
     }
 }
 
-unsafe fn announce(me: *mut Logical, access: Access) {
-    // SAFETY: called with the token; the memory is read only if the same place accessed it before.
+unsafe fn announce(me: *mut Logical, access: Access, waits: bool) {
+    // SAFETY: called with the token.
     unsafe {
-        if waits(access) {
+        if waits {
             step(me, Event::local(EventKind::Yield));
         }
         let extent = access.bytes.min(u32::MAX as usize) as u32;
@@ -218,4 +174,13 @@ unsafe fn read_word(address: usize, bytes: usize) -> u64 {
         *byte = unsafe { ((address + place) as *const u8).read_volatile() };
     }
     u64::from_le_bytes(word)
+}
+
+/// A library was loaded in the middle of a run.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn modules_loaded(first_new: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*watch()).attend_to_new(&(*runtime()).region, first_new) };
 }

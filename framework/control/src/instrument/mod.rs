@@ -3,18 +3,26 @@
 //! - [`tsan`]: the functions that `-fsanitize=thread` makes compilers call
 //! - [`patch`]: instructions that are replaced where no compiler was asked
 //! - [`access`]: an access becomes a step, or does not
+//! - [`watch`]: which do, and what a run teaches about others
 //! - [`modules`]: code addresses that mean the same in every process
-//! - [`sharing`]: which accesses are worth a step, learned from runs; pure
+//! - [`sharing`], [`suspects`]: which accesses are worth a step, learned from runs; pure
+//! - [`order`]: what comes before what in a run; pure
 //! - [`spin`]: a loop that waits for another thread; pure
 //!
 //! Nothing here decides who runs. Executions are sequentially consistent whatever memory orders the program names.
 
-pub(crate) mod access;
+mod access;
 mod modules;
+mod order;
 pub(crate) mod patch;
 mod sharing;
 mod spin;
+mod suspects;
 mod tsan;
+mod watch;
+
+pub(crate) use order::Way;
+pub(crate) use watch::{before_spawn, begin_run, edge, prepare};
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

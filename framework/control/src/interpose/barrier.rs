@@ -7,6 +7,7 @@ use libc::pthread_barrier_t;
 use waylay_schedule::EventKind;
 
 use super::interpose;
+use crate::instrument::edge;
 use crate::runtime::{event_at, step, wait, waiting_on, wake};
 use crate::sched::{Key, Shares};
 
@@ -18,13 +19,16 @@ interpose! {
         let key = Key(barrier as usize);
         let event = event_at(EventKind::BarrierWait, key);
         step(me, event);
+        edge::hands_over(me, key);
         let count = barrier.byte_add(COUNT).cast::<u32>().read_volatile();
         if waiting_on(key) + 1 >= count {
+            edge::takes_over(me, key);
             wake(key, u32::MAX, Shares::ALL);
             step(me, event);
             return libc::PTHREAD_BARRIER_SERIAL_THREAD;
         }
         wait(me, event, key, Shares::ALL, None, None);
+        edge::takes_over(me, key);
         0
     }
 }

@@ -9,6 +9,7 @@ use waylay_schedule::{Event, EventKind, ObjectId};
 use super::clock::moment_of;
 use super::mutex::{lock, relock, take_back, unlock};
 use super::{interpose, signal};
+use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, event_at, step, wait, wake};
 use crate::sched::{Key, Moment, Shares};
@@ -35,12 +36,15 @@ unsafe fn wait_on(
     unsafe {
         signal::cancellation_point(me);
         step(me, event);
-        let error = unlock(mutex);
+        let error = unlock(me, mutex);
         if error != 0 {
             return error;
         }
         match wait(me, event, key, Shares::ALL, deadline, Some(relock(mutex))) {
-            Waited::Done => take_back(me, mutex),
+            Waited::Done => {
+                edge::takes_over(me, key);
+                take_back(me, mutex)
+            }
             Waited::TimedOut => match lock(me, mutex, None) {
                 0 => libc::ETIMEDOUT,
                 error => error,
@@ -76,6 +80,7 @@ interpose! {
 
     fn pthread_cond_signal(condition: *mut pthread_cond_t) -> i32 = c"GLIBC_2.3.2", outside outside::did(Key(condition as usize), Act::Woken(1)), |me| {
         let key = Key(condition as usize);
+        edge::hands_over(me, key);
         wake(key, 1, Shares::ALL);
         if outside::may_wait() {
             real::pthread_cond_signal(condition);
@@ -86,6 +91,7 @@ interpose! {
 
     fn pthread_cond_broadcast(condition: *mut pthread_cond_t) -> i32 = c"GLIBC_2.3.2", outside outside::did(Key(condition as usize), Act::Woken(u32::MAX)), |me| {
         let key = Key(condition as usize);
+        edge::hands_over(me, key);
         wake(key, u32::MAX, Shares::ALL);
         if outside::may_wait() {
             real::pthread_cond_broadcast(condition);

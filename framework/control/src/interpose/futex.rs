@@ -9,6 +9,7 @@ use waylay_schedule::EventKind;
 
 use super::clock::{moment_after, moment_of};
 use super::{fail, identity, random};
+use crate::instrument::edge;
 use crate::me::{Unmanaged, me};
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, away, event_at, step, unknown_event, wait, wake, wake_or_move};
@@ -102,13 +103,17 @@ unsafe fn futex(
                     (false, _) => Some(moment_of(clock, time)),
                 };
                 match wait(me, event, key, shares, deadline, None) {
-                    Waited::Done => 0,
+                    Waited::Done => {
+                        edge::takes_over(me, key);
+                        0
+                    }
                     Waited::TimedOut => c_long::from(fail(ETIMEDOUT)),
                     Waited::Interrupted => c_long::from(fail(libc::EINTR)),
                 }
             }
             command @ (libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET) => {
                 let shares = Shares(if command == libc::FUTEX_WAKE { u32::MAX } else { third });
+                edge::hands_over(me, key);
                 let woken = wake(key, value, shares);
                 if outside::may_wait() {
                     kernel(
@@ -123,6 +128,7 @@ unsafe fn futex(
                 if command == libc::FUTEX_CMP_REQUEUE && word.load(Ordering::SeqCst) != third {
                     return c_long::from(fail(EAGAIN));
                 }
+                edge::hands_over(me, key);
                 let touched = wake_or_move(key, value, Key(second), timeout as u32);
                 step(me, event_at(EventKind::FutexWake, key));
                 c_long::from(touched)

@@ -10,6 +10,7 @@ use waylay_schedule::EventKind;
 
 use super::clock::moment_of;
 use super::interpose;
+use crate::instrument::{Way, edge};
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
 use crate::sched::{Acquire, Key, Moment, Shares};
@@ -70,6 +71,7 @@ pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut pthread_mutex_t, deadlin
             match got {
                 Ok(result) => {
                     taken(key, Shares::ALL);
+                    note_locked(me, key, result);
                     return result;
                 }
                 Err(Waited::TimedOut) => return ETIMEDOUT,
@@ -100,6 +102,7 @@ pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut pthread_mutex_t) ->
         match attempt(me, mutex) {
             Some(result) => {
                 taken(Key(mutex as usize), Shares::ALL);
+                note_locked(me, Key(mutex as usize), result);
                 result
             }
             None => lock(me, mutex, None),
@@ -107,14 +110,25 @@ pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut pthread_mutex_t) ->
     }
 }
 
+/// Whoever gets a mutex of a thread that died has it too.
+unsafe fn note_locked(me: *mut Logical, key: Key, result: i32) {
+    if result == 0 || result == libc::EOWNERDEAD {
+        // SAFETY: by the caller's promise.
+        unsafe { edge::locked(me, key, Way::Exclusive) };
+    }
+}
+
 /// Unlocks and makes waiters ready, without a step.
 #[inline]
-pub(super) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> i32 {
+pub(super) unsafe fn unlock(me: *mut Logical, mutex: *mut pthread_mutex_t) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         // Known before: to read the lock word right after an atomic operation on it would wait for that.
         let last = word(mutex, KIND) & 3 != RECURSIVE || word(mutex, COUNT) == 1;
         let result = real::pthread_mutex_unlock(mutex);
+        if result == 0 {
+            edge::unlocked(me, Key(mutex as usize));
+        }
         if result == 0 && last {
             freed(Key(mutex as usize), Shares::ALL);
         }
@@ -132,6 +146,7 @@ interpose! {
         if result != EBUSY {
             taken(key, Shares::ALL);
         }
+        note_locked(me, key, result);
         result
     }
 
@@ -144,7 +159,7 @@ interpose! {
     }
 
     fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> i32, outside outside::did(Key(mutex as usize), Act::Freed), |me| {
-        let result = unlock(mutex);
+        let result = unlock(me, mutex);
         step(me, event_at(EventKind::MutexUnlock, Key(mutex as usize)));
         result
     }

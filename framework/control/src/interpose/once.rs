@@ -8,6 +8,7 @@ use libc::pthread_once_t;
 use waylay_schedule::EventKind;
 
 use super::interpose;
+use crate::instrument::edge;
 use crate::me::as_program;
 use crate::runtime::{acquire, event_at, freed, step, taken};
 use crate::sched::{Key, Shares};
@@ -35,14 +36,16 @@ interpose! {
     fn pthread_once(control: *mut pthread_once_t, initialise: extern "C-unwind" fn()) -> i32, |me| {
         let word = &*control.cast::<AtomicU32>();
         // Once done it stays done: nothing that others do can change what this call does.
+        let key = Key(control as usize);
         if word.load(Ordering::Acquire) & DONE != 0 {
+            edge::takes_over(me, key);
             return 0;
         }
-        let key = Key(control as usize);
         let event = event_at(EventKind::Once, key);
         let free = || word.load(Ordering::Relaxed) & IN_PROGRESS == 0;
         while acquire(me, event, key, Shares::ALL, None, free, || free().then_some(())).is_err() {}
         if word.load(Ordering::Acquire) & DONE != 0 {
+            edge::takes_over(me, key);
             return 0;
         }
         word.store(IN_PROGRESS, Ordering::Relaxed);
@@ -50,6 +53,7 @@ interpose! {
         let mut attempt = Attempt { word, key, after: FRESH };
         as_program(me, || initialise());
         attempt.after = DONE;
+        edge::hands_over(me, key);
         drop(attempt);
         step(me, event);
         0

@@ -7,6 +7,7 @@ use waylay_schedule::EventKind;
 
 use super::clock::moment_of;
 use super::interpose;
+use crate::instrument::{self, edge};
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
 use crate::sched::{Key, Moment, Shares};
@@ -38,9 +39,16 @@ unsafe fn is_free(lock: *const pthread_rwlock_t, way: Way) -> bool {
     state & WRITE_LOCKED == 0 && (way == Way::Read || state >> READER_SHIFT == 0)
 }
 
-fn note_taken(key: Key, way: Way) {
+fn note_taken(me: *mut Logical, key: Key, way: Way) {
+    let (shares, held) = match way {
+        Way::Read => (WRITE, instrument::Way::Shared),
+        Way::Write => (Shares::ALL, instrument::Way::Exclusive),
+    };
     // SAFETY: only called by the running thread.
-    unsafe { taken(key, if way == Way::Read { WRITE } else { Shares::ALL }) }
+    unsafe {
+        edge::locked(me, key, held);
+        taken(key, shares);
+    }
 }
 
 unsafe fn lock(me: *mut Logical, lock: *mut pthread_rwlock_t, way: Way, deadline: Option<Moment>) -> i32 {
@@ -68,7 +76,7 @@ unsafe fn lock(me: *mut Logical, lock: *mut pthread_rwlock_t, way: Way, deadline
             match acquire(me, event_at(kind, key), key, shares, deadline, free, attempt) {
                 Ok(result) => {
                     if result == 0 {
-                        note_taken(key, way);
+                        note_taken(me, key, way);
                     }
                     return result;
                 }
@@ -94,7 +102,7 @@ unsafe fn try_lock(me: *mut Logical, lock: *mut pthread_rwlock_t, way: Way) -> i
             }
         };
         if result == 0 {
-            note_taken(key, way);
+            note_taken(me, key, way);
         }
         result
     }
@@ -123,6 +131,9 @@ interpose! {
         let key = Key(l as usize);
         let written = word(l, READERS) & WRITE_LOCKED != 0;
         let result = real::pthread_rwlock_unlock(l);
+        if result == 0 {
+            edge::unlocked(me, key);
+        }
         if result == 0 && is_free(l, Way::Write) {
             freed(key, Shares::ALL);
         }

@@ -7,6 +7,7 @@ use waylay_schedule::EventKind;
 
 use super::clock::moment_of;
 use super::{fail, interpose, signal};
+use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
 use crate::sched::{Key, Moment, Shares};
@@ -17,9 +18,10 @@ unsafe fn value(semaphore: *const sem_t) -> u32 {
     unsafe { (*semaphore.cast::<AtomicU32>()).load(Ordering::Relaxed) }
 }
 
-unsafe fn note_taken(semaphore: *const sem_t) {
+unsafe fn note_taken(me: *mut Logical, semaphore: *const sem_t) {
     // SAFETY: by the caller's promise.
     unsafe {
+        edge::takes_over(me, Key(semaphore as usize));
         if value(semaphore) == 0 {
             taken(Key(semaphore as usize), Shares::ALL);
         }
@@ -37,7 +39,7 @@ unsafe fn wait_for(me: *mut Logical, semaphore: *mut sem_t, deadline: Option<Mom
             let attempt = || (free() && real::sem_trywait(semaphore) == 0).then_some(());
             match acquire(me, event, key, Shares::ALL, deadline, free, attempt) {
                 Ok(()) => {
-                    note_taken(semaphore);
+                    note_taken(me, semaphore);
                     return 0;
                 }
                 Err(Waited::TimedOut) => return fail(ETIMEDOUT),
@@ -59,7 +61,7 @@ interpose! {
         step(me, event_at(EventKind::SemTryWait, Key(semaphore as usize)));
         let result = real::sem_trywait(semaphore);
         if result == 0 {
-            note_taken(semaphore);
+            note_taken(me, semaphore);
         }
         result
     }
@@ -81,6 +83,7 @@ interpose! {
     fn sem_post(semaphore: *mut sem_t) -> i32, outside outside::did(Key(semaphore as usize), Act::Freed), |me| {
         let key = Key(semaphore as usize);
         let result = real::sem_post(semaphore);
+        edge::hands_over(me, key);
         freed(key, Shares::ALL);
         step(me, event_at(EventKind::SemPost, key));
         result

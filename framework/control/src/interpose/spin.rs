@@ -6,6 +6,7 @@ use libc::{EBUSY, pthread_spinlock_t};
 use waylay_schedule::EventKind;
 
 use super::interpose;
+use crate::instrument::{Way, edge};
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{acquire, event_at, freed, step, taken};
 use crate::sched::{Key, Shares};
@@ -27,6 +28,7 @@ interpose! {
             };
             if let Ok(result) = acquire(me, event, key, Shares::ALL, None, || is_free(lock), attempt) {
                 taken(key, Shares::ALL);
+                edge::locked(me, key, Way::Exclusive);
                 return result;
             }
         }
@@ -38,6 +40,7 @@ interpose! {
         let result = real::pthread_spin_trylock(lock);
         if result == 0 {
             taken(key, Shares::ALL);
+            edge::locked(me, key, Way::Exclusive);
         }
         result
     }
@@ -45,6 +48,7 @@ interpose! {
     fn pthread_spin_unlock(lock: *mut pthread_spinlock_t) -> i32, outside outside::did(Key(lock as usize), Act::Freed), |me| {
         let key = Key(lock as usize);
         let result = real::pthread_spin_unlock(lock);
+        edge::unlocked(me, key);
         freed(key, Shares::ALL);
         step(me, event_at(EventKind::MutexUnlock, key));
         result

@@ -72,6 +72,13 @@ fn plan(region: &RegionMap) -> runtime::Planned {
     runtime::plan(region)
 }
 
+/// The same, in a fork server: what every run would have to do by itself is done.
+fn prepared(region: &RegionMap) -> runtime::Planned {
+    // SAFETY: no run has begun in this process.
+    unsafe { instrument::prepare(region) };
+    plan(region)
+}
+
 extern "C-unwind" fn controlled_main(
     argc: c_int,
     argv: *mut *mut c_char,
@@ -88,7 +95,7 @@ extern "C-unwind" fn controlled_main(
     instrument::patch::begin(&region.instrumentation());
     let server = SERVER.load(Ordering::Relaxed);
     let (region, planned) = if server >= 0 {
-        match fork_server::serve(server, region, plan) {
+        match fork_server::serve(server, region, prepared) {
             Some(ready) => ready,
             None => {
                 // SAFETY: the main thread is on the carrier, as it was left.

@@ -12,7 +12,7 @@ use waylay_schedule::{
 };
 
 use super::{Runtime, closing, ending, lifecycle, outside, point, pool, preempt, runtime};
-use crate::instrument::access;
+use crate::instrument;
 use crate::me::{me, set_me};
 use crate::sched::{Key, Shares};
 
@@ -65,7 +65,7 @@ pub(crate) unsafe fn begin(index: u64) -> Begun {
         pool::notice_modules();
         let main = (*runtime).main;
         lifecycle::register(main);
-        access::begin_run();
+        instrument::begin_run();
         outside::set_running(true);
         set_me(main);
         Begun::Yes

@@ -12,6 +12,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::logical::{Logical, Place, Routine};
 use super::{SHARED, carrier, handover, in_process, point, pool, runtime};
+use crate::instrument;
 use crate::interpose::real_thread;
 use crate::me::{Unmanaged, me, set_me};
 use crate::sched::{Choice, Key, Shares};
@@ -30,6 +31,7 @@ pub(crate) unsafe fn create(
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
+        instrument::before_spawn();
         if (*runtime()).switching == Switching::Carrier
             && !(*runtime()).carrier.running
             && let Err(error) = carrier::start(me)
@@ -43,6 +45,7 @@ pub(crate) unsafe fn create(
             (*thread).detached = real_thread::is_detached(attributes);
             *handle = (*thread).handle as libc::pthread_t;
             register(thread);
+            instrument::edge::spawned(me, thread);
             point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
             return 0;
         }
@@ -66,6 +69,7 @@ pub(crate) unsafe fn create(
         drop(unmanaged);
         (*thread).handle = *handle as usize;
         register(thread);
+        instrument::edge::spawned(me, thread);
         point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
         0
     }
@@ -284,8 +288,13 @@ pub(crate) unsafe fn join_point(
     unsafe {
         let event = Event::on_thread(EventKind::ThreadJoin, (*thread).id);
         let ended = || (*runtime()).has_finished(thread);
-        point::acquire(me, event, key_of(thread), Shares::ALL, deadline, ended, || ended().then_some(()))
-            .map_or_else(|outcome| outcome, |()| point::Waited::Done)
+        match point::acquire(me, event, key_of(thread), Shares::ALL, deadline, ended, || ended().then_some(())) {
+            Ok(()) => {
+                instrument::edge::joined(me, thread);
+                point::Waited::Done
+            }
+            Err(outcome) => outcome,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     Runtime, calls, carrier, carrier::Carrier, in_process::Series, install, lifecycle, outside, pool, preempt, runtime,
 };
 use crate::heap::{guard, strict};
-use crate::instrument::access;
+use crate::instrument;
 use crate::interpose::processors;
 use crate::me::set_me;
 use crate::message::say;
@@ -70,6 +70,8 @@ pub(crate) unsafe fn prepare_to_restore(region: RegionMap) -> Result<(), i32> {
         region.batch().wish(0, FIRST_THREADS);
     }
     let wishes: Vec<_> = region.batch().wished().collect();
+    // SAFETY: no run has begun in this process.
+    unsafe { instrument::prepare(&region) };
     // SAFETY: by the caller's promise.
     unsafe {
         let main = prepare(region, Spec::Random.build(), true);
@@ -118,7 +120,7 @@ unsafe fn start(settings: Settings) {
         (*runtime()).random.begin(Run { seed: Seed(!settings.seed), index: settings.run });
         lifecycle::register(main);
         lifecycle::arm_end(main);
-        access::begin_run();
+        instrument::begin_run();
         outside::set_running(true);
         if settings.calls != 0 || settings.guard != 0 {
             strict::take_control();

@@ -6,6 +6,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 
 use super::{ON, patch_new_modules};
+use crate::instrument::access;
 use crate::me::{Unmanaged, me};
 
 crate::real::real! {
@@ -54,7 +55,11 @@ unsafe extern "C-unwind" fn load(file: *const c_char, mode: c_int) -> *mut c_voi
         let handle = dlopen(file, mode);
         if !handle.is_null() && ON.load(Ordering::Relaxed) {
             let _inside = Unmanaged::enter();
-            patch_new_modules();
+            if let Some(first) = patch_new_modules()
+                && !thread.is_null()
+            {
+                access::modules_loaded(first);
+            }
         }
         if !thread.is_null() {
             (*thread).unpreemptible -= 1;

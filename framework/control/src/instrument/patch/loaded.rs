@@ -3,14 +3,7 @@
 use core::ffi::{CStr, c_int, c_void};
 
 use waylay_control_protocol::{Instrumentation, Level};
-use waylay_patch::Wanted;
-
-/// libc and the loader are what the scheduler itself stands on; the others are tools, which watch the program as we do.
-/// Names begin like this.
-const LEFT_ALONE: [&str; 15] = [
-    "libc.so", "libc-", "ld-linux", "ld-2", "linux-vdso", "libwaylay_control", "libgcc_s", "libm.so", "libpthread",
-    "libdl.so", "librt.so", "libasan", "libubsan", "liblsan", "libtsan",
-];
+use waylay_patch::{Wanted, scope};
 
 /// One module.
 #[derive(Debug)]
@@ -44,17 +37,15 @@ impl Loaded {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// What of it is to be patched.
-    pub(super) fn wanted(&self, by: &Instrumentation) -> Option<Wanted> {
-        let name = self.name();
-        if LEFT_ALONE.iter().any(|part| name.starts_with(part)) {
-            return None;
-        }
-        let named = |wish: &str| name == wish || self.path == wish;
-        if by.level() == Level::Memory && (self.is_program() || by.memory_modules().any(named)) {
-            return Some(Wanted::Memory);
-        }
-        Some(Wanted::Atomics)
+    /// What of it is to be patched, in a process that runs the program at this path.
+    pub(super) fn wanted(&self, by: &Instrumentation, program: &str) -> Option<Wanted> {
+        let named = |wish: &str| self.name() == wish || self.path == wish;
+        let own = match by.level() {
+            Level::Sync | Level::Atomics => false,
+            Level::Memory => self.is_program(),
+            Level::Auto => self.is_program() || scope::is_own(&self.path, program),
+        };
+        scope::wanted(&self.path, own || by.level().sees_accesses() && by.memory_modules().any(named))
     }
 
     /// The file, to be read.

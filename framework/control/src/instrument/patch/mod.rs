@@ -4,15 +4,17 @@
 //! What can be replaced safely is decided by `waylay-patch`, which is pure; here it is carried out.
 //!
 //! - [`loaded`]: the modules of the process, and which of them are left alone
-//! - [`apply`]: a plan becomes code
+//! - [`module`]: a plan becomes code: what is replaced, and when
+//! - [`memory`]: room for code within reach of a jump
 //! - [`stub`]: what the code calls: keeps every register
 //! - [`trap`]: breakpoints, where no jump fits
 //! - [`table`]: what is known about each site
 //! - [`load`]: libraries that are loaded later
 
-mod apply;
 mod load;
 mod loaded;
+mod memory;
+mod module;
 mod stub;
 mod table;
 mod trap;
@@ -23,23 +25,32 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use waylay_control_protocol::{Instrumentation, Level, Report};
 
 use loaded::Loaded;
+use module::Module;
+
+pub(super) use module::Attention;
 
 /// Whether anything is patched at all.
 static ON: AtomicBool = AtomicBool::new(false);
 
 struct Wish(UnsafeCell<Option<State>>);
 
-// SAFETY: touched before `main`, by the only thread, and then by whoever loads a library, one at a time.
+// SAFETY: touched before `main`, by the only thread, and then by whoever loads a library or holds the token.
 unsafe impl Sync for Wish {}
 
 static STATE: Wish = Wish(UnsafeCell::new(None));
 
 struct State {
     wanted: Instrumentation,
+    /// The program's file.
+    program: String,
     /// Start addresses of modules that have been dealt with.
     seen: Vec<usize>,
-    patched: u32,
-    refused: u32,
+    modules: Vec<Module>,
+}
+
+fn state() -> Option<&'static mut State> {
+    // SAFETY: see `Wish`; no reference is kept by those who call this.
+    unsafe { (*STATE.0.get()).as_mut() }
 }
 
 /// Patches what is loaded so far. Called once, before `main`.
@@ -47,39 +58,98 @@ pub(crate) fn begin(wanted: &Instrumentation) {
     if wanted.patch == 0 || wanted.level() == Level::Sync {
         return;
     }
+    let program = std::fs::read_link("/proc/self/exe").ok();
+    let program = program.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_default();
     // SAFETY: the main thread is the only one that runs program code.
     unsafe {
-        *STATE.0.get() = Some(State { wanted: *wanted, seen: Vec::new(), patched: 0, refused: 0 });
+        *STATE.0.get() = Some(State { wanted: *wanted, program, seen: Vec::new(), modules: Vec::new() });
     }
     ON.store(true, Ordering::Relaxed);
     trap::install();
     patch_new_modules();
 }
 
-/// Patches modules that were not there before.
-fn patch_new_modules() {
-    // SAFETY: see `Wish`.
-    let Some(state) = (unsafe { (*STATE.0.get()).as_mut() }) else { return };
+/// Patches modules that were not there before; says which is the first of them, if there are any.
+fn patch_new_modules() -> Option<usize> {
+    let state = state()?;
+    let before = state.modules.len();
     for module in Loaded::all() {
         if state.seen.contains(&module.base) {
             continue;
         }
         state.seen.push(module.base);
-        if let Some((patched, refused)) = module.wanted(&state.wanted).and_then(|want| apply::apply(&module, want, state)) {
-            state.patched += patched;
-            state.refused += refused;
-        }
+        let number = state.modules.len() as u16;
+        let cache = state.wanted.cache();
+        let patched = module
+            .wanted(&state.wanted, &state.program)
+            .and_then(|wanted| Module::patch(&module, wanted, cache.as_deref(), number));
+        state.modules.extend(patched);
+    }
+    table::publish();
+    (state.modules.len() > before).then_some(before)
+}
+
+/// Looks at these plain accesses and at no others. `more`: no thread can be in code that would be replaced; otherwise
+/// accesses are only dismissed. `stay_open`: some will be dismissed one by one.
+pub(super) fn turn(attention: Attention<'_>, more: bool, stay_open: bool) {
+    let Some(state) = state() else { return };
+    for module in &mut state.modules {
+        module.turn(attention, more, stay_open);
     }
     table::publish();
 }
 
+/// Makes the code for all plain accesses, so that processes forked from this one need not.
+pub(super) fn get_ready() {
+    let Some(state) = state() else { return };
+    for module in &mut state.modules {
+        module.get_ready();
+    }
+    table::publish();
+}
+
+/// Looks at these plain accesses of modules that were just loaded.
+pub(super) fn turn_new(first: usize, attention: Attention<'_>, stay_open: bool) {
+    let Some(state) = state() else { return };
+    for module in state.modules.iter_mut().skip(first) {
+        module.turn(attention, true, stay_open);
+    }
+    table::publish();
+}
+
+/// No site has been looked at so far.
+pub(super) fn forget_hits() {
+    table::forget_hits();
+}
+
+/// Counts a look at a site, and after `most` of them dismisses it.
+pub(super) fn look(site: u32, most: u32) {
+    if let (hits, Some(place)) = table::hit(site)
+        && hits == most
+    {
+        take_away(place);
+    }
+}
+
+/// Does not look at a site again in this run.
+pub(super) fn dismiss(site: u32) {
+    if let Some(place) = table::place(site) {
+        take_away(place);
+    }
+}
+
+fn take_away(place: table::Place) {
+    if let Some(module) = state().and_then(|state| state.modules.get_mut(usize::from(place.module))) {
+        module.take_away(place.window);
+    }
+}
+
 /// Tells the driver what was done, and where moved instructions came from.
 pub(super) fn report(report: &Report) {
-    // SAFETY: see `Wish`.
-    let Some(state) = (unsafe { (*STATE.0.get()).as_ref() }) else { return };
+    let Some(state) = state() else { return };
     let (moved, count) = table::moved();
     report.moved.store(moved as u64, Ordering::Relaxed);
     report.moved_count.store(count as u64, Ordering::Relaxed);
-    report.patched.store(state.patched, Ordering::Relaxed);
-    report.refused.store(state.refused, Ordering::Relaxed);
+    report.patched.store(state.modules.iter().map(|module| module.patched).sum(), Ordering::Relaxed);
+    report.refused.store(state.modules.iter().map(|module| module.refused).sum(), Ordering::Relaxed);
 }

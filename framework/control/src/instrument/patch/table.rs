@@ -7,6 +7,13 @@ use waylay_schedule::EventKind;
 
 use crate::instrument::access::{Access, atomic, pause, plain, read_write};
 
+/// A window that can be taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) module: u16,
+    pub(super) window: u32,
+}
+
 /// A site.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
@@ -14,10 +21,16 @@ pub(super) struct Entry {
     pub(super) code: usize,
     pub(super) what: What,
     pub(super) bytes: u16,
-    /// It is in a loop that waits: a step also where plain accesses are none.
+    /// It is done as often as a register says.
+    pub(super) repeats: bool,
+    /// It synchronises or is in a loop that waits: a step also where plain accesses are none.
     pub(super) waiting: bool,
     /// The address is relative to the thread's own memory.
     pub(super) thread_local: bool,
+    /// Where it is replaced, if that can be taken back.
+    pub(super) place: Option<Place>,
+    /// How often it was looked at in this run.
+    pub(super) hits: u32,
 }
 
 #[derive(Default)]
@@ -46,6 +59,29 @@ pub(super) fn add(entry: Entry) -> u32 {
     entries.len() as u32 - 1
 }
 
+/// Counts a look at a site; says how many there were.
+pub(super) fn hit(site: u32) -> (u32, Option<Place>) {
+    match tables().entries.get_mut(site as usize) {
+        Some(entry) => {
+            entry.hits += 1;
+            (entry.hits, entry.place)
+        }
+        None => (0, None),
+    }
+}
+
+/// Where a site is replaced, if that can be taken back.
+pub(super) fn place(site: u32) -> Option<Place> {
+    tables().entries.get(site as usize)?.place
+}
+
+/// No site has been looked at: a run begins.
+pub(super) fn forget_hits() {
+    for entry in &mut tables().entries {
+        entry.hits = 0;
+    }
+}
+
 /// Notes that an instruction was moved.
 pub(super) fn add_moved(to: u64, from: u64) {
     tables().moved.push([to, from]);
@@ -62,11 +98,19 @@ pub(super) fn moved() -> (usize, usize) {
     (moved.as_ptr() as usize, moved.len())
 }
 
-/// The running thread is at a site. Called by the stubs, with every register saved.
-pub(super) extern "C" fn at_site(site: u32, address: usize) {
+/// The running thread is at a site. Called by the stubs, with every register saved. `count` and `source` are what RCX and
+/// RSI hold: how often a string instruction is done, and where a copy reads.
+pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source: usize) {
     let Some(&entry) = tables().entries.get(site as usize) else { return };
     let address = if entry.thread_local { address.wrapping_add(thread_pointer()) } else { address };
-    let access = |kind| Access { kind, address, bytes: usize::from(entry.bytes), code: entry.code };
+    let mut bytes = usize::from(entry.bytes);
+    if entry.repeats {
+        bytes = bytes.saturating_mul(count);
+        if bytes == 0 {
+            return;
+        }
+    }
+    let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site) };
     match entry.what {
         What::Atomic => atomic(access(EventKind::AtomicRmw)),
         What::Fence => atomic(Access { bytes: 0, ..access(EventKind::Fence) }),
@@ -75,6 +119,10 @@ pub(super) extern "C" fn at_site(site: u32, address: usize) {
         What::Read => plain(access(EventKind::PlainRead)),
         What::Write => plain(access(EventKind::PlainWrite)),
         What::ReadWrite => read_write(access(EventKind::PlainWrite)),
+        What::Copy => {
+            plain(Access { address: source, ..access(EventKind::PlainRead) });
+            plain(access(EventKind::PlainWrite));
+        }
     }
 }
 

@@ -111,7 +111,8 @@ unsafe extern "C" fn on_trap(signal: c_int, _: *mut libc::siginfo_t, context: *m
             let part = |place: Option<usize>| place.map_or(0, |place| registers[place]);
             let address = part(trap.base).wrapping_add(part(trap.index).wrapping_mul(trap.scale));
             let errno = *libc::__errno_location();
-            at_site(trap.site, address.wrapping_add(trap.displacement) as usize);
+            let [count, source] = [libc::REG_RCX, libc::REG_RSI].map(|place| registers[place as usize] as usize);
+            at_site(trap.site, address.wrapping_add(trap.displacement) as usize, count, source);
             *libc::__errno_location() = errno;
         }
         registers[libc::REG_RIP as usize] = trap.copy as i64;

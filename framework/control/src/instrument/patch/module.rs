@@ -1,0 +1,342 @@
+//! One patched module: the jumps in it, which of them are in place, and the code they lead to.
+//!
+//! What synchronises is replaced for good. Plain accesses are replaced only while they matter: a site that is no step has
+//! its own instruction and costs nothing. A jump may be taken away at any time, because no thread is ever inside the bytes
+//! that it covers; it is put in place only while no thread can be.
+
+use std::path::Path;
+
+use iced_x86::{Instruction, InstructionInfoFactory, Register};
+use waylay_patch::plan::cache_name;
+use waylay_patch::trampoline::{self, Piece};
+use waylay_patch::{How, Plan, Wanted, Window, site};
+
+use super::loaded::Loaded;
+use super::memory::{Memory, PAGE, protection};
+use super::table::{self, Entry, Place};
+use super::{stub, trap};
+use crate::message::say;
+use crate::{snapshot, sys};
+
+/// Room for the addresses that trampolines call, at the beginning of their memory.
+const SLOTS: usize = 16;
+/// What a trampoline needs at most: a call out for each site, each instruction in its longest form, the jump back.
+const CALL_OUT: usize = 48;
+const MOVED: usize = 32;
+const TRAP: u8 = 0xcc;
+const JUMP: usize = 5;
+
+/// A window that is replaced only while it matters.
+#[derive(Debug)]
+struct OnDemand {
+    plan: Window,
+    state: State,
+    in_place: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing was made yet.
+    Bare,
+    /// The jump, and what it replaces.
+    Made { jump: [u8; JUMP], original: [u8; JUMP] },
+    /// It cannot be expressed elsewhere.
+    Impossible,
+}
+
+/// Which plain accesses are to be looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Attention<'a> {
+    /// All.
+    All,
+    /// Those at these addresses, in order.
+    These(&'a [usize]),
+}
+
+impl Attention<'_> {
+    fn wants(self, (start, end): (usize, usize)) -> bool {
+        match self {
+            Attention::All => true,
+            Attention::These(codes) => {
+                let first = codes.partition_point(|&code| code < start);
+                codes.get(first).is_some_and(|&code| code < end)
+            }
+        }
+    }
+}
+
+/// A module.
+#[derive(Debug)]
+pub(super) struct Module {
+    number: u16,
+    base: usize,
+    code: Vec<(usize, usize)>,
+    memory: Option<Memory>,
+    windows: Vec<OnDemand>,
+    /// Its code can be written right now.
+    open: bool,
+    /// Sites that could be replaced, and that cannot.
+    pub(super) patched: u32,
+    pub(super) refused: u32,
+    factory: Factory,
+}
+
+struct Factory(InstructionInfoFactory);
+
+impl core::fmt::Debug for Factory {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("Factory")
+    }
+}
+
+impl Module {
+    /// Makes steps of what synchronises in a module, and gets ready for its accesses. `number`: its place among all.
+    pub(super) fn patch(module: &Loaded, wanted: Wanted, cache: Option<&Path>, number: u16) -> Option<Module> {
+        let plan = plan(module, wanted, cache)?;
+        let found: u32 = plan.counts.iter().map(|count| count.found).sum();
+        let mut this = Module {
+            number,
+            base: module.base,
+            code: module.code.clone(),
+            memory: None,
+            windows: Vec::new(),
+            open: false,
+            patched: 0,
+            refused: found,
+            factory: Factory(InstructionInfoFactory::new()),
+        };
+        if plan.windows.is_empty() || plan.wide && !stub::can_save_all() {
+            return Some(this);
+        }
+        let room: usize = plan.windows.iter().map(size_of_window).sum();
+        this.memory = Memory::near(module, room, SLOTS);
+        let Some(memory) = &this.memory else {
+            say(format_args!("{}: no room nearby for code: not patched", module.file()));
+            return Some(this);
+        };
+        let stub = if plan.wide { stub::long as *const () } else { stub::short as *const () };
+        // SAFETY: the slots are the first bytes of fresh memory.
+        unsafe { (memory.at as *mut usize).write(stub as usize) };
+        let mut writes = Vec::new();
+        for window in &plan.windows {
+            if window.always != 0 {
+                this.fixed(window, &mut writes);
+            } else {
+                this.patched += window.sites.count_ones();
+                this.windows.push(OnDemand { plan: *window, state: State::Bare, in_place: false });
+            }
+        }
+        if this.memory.as_ref().is_none_or(|memory| !memory.open(false)) || !this.open(true) {
+            say(format_args!("{}: code cannot be written: not patched", module.file()));
+            (this.patched, this.memory) = (0, None);
+            this.windows.clear();
+            return Some(this);
+        }
+        for (at, len, bytes) in writes {
+            // SAFETY: no thread executes this module: it was just loaded, or the program has not begun.
+            unsafe { (at as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), len) };
+        }
+        this.open(false);
+        this.refused = found - this.patched;
+        Some(this)
+    }
+
+    /// A window that is replaced for good.
+    fn fixed(&mut self, window: &Window, writes: &mut Vec<(usize, usize, [u8; JUMP])>) {
+        if window.how == How::Trap {
+            if let Some(at) = self.trap(window) {
+                writes.push((at, 1, [TRAP; JUMP]));
+                self.patched += 1;
+            }
+        } else if let Some(jump) = self.make(window, None) {
+            writes.push((self.base + window.start as usize, JUMP, jump));
+            self.patched += window.sites.count_ones();
+        }
+    }
+
+    fn instructions(&self, window: &Window) -> Vec<Instruction> {
+        let start = self.base + window.start as usize;
+        // SAFETY: the plan was made for this file, whose code is mapped there and not replaced at this place.
+        let bytes = unsafe { core::slice::from_raw_parts(start as *const u8, usize::from(window.length)) };
+        trampoline::decode(bytes, start as u64)
+    }
+
+    /// Makes the code of a window; returns the jump to it.
+    fn make(&mut self, window: &Window, place: Option<Place>) -> Option<[u8; JUMP]> {
+        let instructions = self.instructions(window);
+        let mut pieces: Vec<Piece> = Vec::with_capacity(instructions.len());
+        for (index, instruction) in instructions.iter().enumerate() {
+            let wanted = window.sites & 1 << index != 0;
+            let always = window.always & 1 << index != 0;
+            pieces.push((*instruction, wanted.then(|| self.entry(instruction, always, place))));
+        }
+        let start = (self.base + window.start as usize) as u64;
+        let memory = self.memory.as_mut()?;
+        let at = memory.next();
+        let jump = trampoline::jump(start, at as u64)?;
+        let made = trampoline::build(&pieces, at as u64, memory.at as u64)?;
+        if !memory.put(&made.code) {
+            return None;
+        }
+        for (offset, from) in made.moved {
+            table::add_moved((at + offset) as u64, from);
+        }
+        Some(jump)
+    }
+
+    fn trap(&mut self, window: &Window) -> Option<usize> {
+        let instructions = self.instructions(window);
+        let [instruction] = &instructions[..] else { return None };
+        let site = self.entry(instruction, true, None);
+        let memory = self.memory.as_mut()?;
+        let at = memory.next();
+        let made = trampoline::build(&[(*instruction, None)], at as u64, memory.at as u64)?;
+        if !trap::add(instruction, site, at) || !memory.put(&made.code) {
+            return None;
+        }
+        table::add_moved(at as u64, instruction.ip());
+        Some(instruction.ip() as usize)
+    }
+
+    fn entry(&mut self, instruction: &Instruction, always: bool, place: Option<Place>) -> u32 {
+        table::add(Entry {
+            code: instruction.ip() as usize,
+            what: site::effect(instruction, &mut self.factory.0),
+            bytes: instruction.memory_size().size() as u16,
+            repeats: instruction.has_rep_prefix() || instruction.has_repne_prefix(),
+            waiting: always,
+            thread_local: instruction.memory_segment() == Register::FS,
+            place,
+            hits: 0,
+        })
+    }
+
+    /// Makes the code for every window.
+    pub(super) fn get_ready(&mut self) {
+        let bare = |window: &OnDemand| matches!(window.state, State::Bare);
+        if self.windows.iter().any(bare) && self.memory.as_ref().is_some_and(|memory| memory.open(true)) {
+            for index in 0..self.windows.len() {
+                self.prepare(index);
+            }
+            if let Some(memory) = &self.memory {
+                memory.open(false);
+            }
+        }
+    }
+
+    /// Puts in place the jumps that are wanted and takes away the others. `more`: no thread can be in code that would be
+    /// replaced; otherwise jumps are only taken away. The code stays open to [`Module::take_away`] if wanted.
+    pub(super) fn turn(&mut self, attention: Attention<'_>, more: bool, stay_open: bool) {
+        let base = self.base;
+        let span = |window: &Window| {
+            let start = base + window.start as usize;
+            (start, start + usize::from(window.length))
+        };
+        let mut changes: Vec<(usize, bool)> = Vec::new();
+        for (index, window) in self.windows.iter().enumerate() {
+            let wanted = attention.wants(span(&window.plan)) && !matches!(window.state, State::Impossible);
+            if wanted != window.in_place && (more || !wanted) {
+                changes.push((index, wanted));
+            }
+        }
+        let bare = |&(index, wanted): &(usize, bool)| wanted && matches!(self.windows[index].state, State::Bare);
+        if changes.iter().any(bare) && self.memory.as_ref().is_some_and(|memory| memory.open(true)) {
+            for &(index, _) in changes.iter().filter(|(_, wanted)| *wanted) {
+                self.prepare(index);
+            }
+            if let Some(memory) = &self.memory {
+                memory.open(false);
+            }
+        }
+        if changes.is_empty() || !self.open(true) {
+            return;
+        }
+        for (index, wanted) in changes {
+            self.set(index, wanted);
+        }
+        if !stay_open {
+            self.open(false);
+        }
+    }
+
+    fn prepare(&mut self, index: usize) {
+        if !matches!(self.windows[index].state, State::Bare) {
+            return;
+        }
+        let window = self.windows[index].plan;
+        let start = (self.base + window.start as usize) as *const [u8; JUMP];
+        // SAFETY: at least as many bytes of code, which are not replaced yet.
+        let original = unsafe { start.read_unaligned() };
+        let place = Place { module: self.number, window: index as u32 };
+        self.windows[index].state = match self.make(&window, Some(place)) {
+            Some(jump) => State::Made { jump, original },
+            None => {
+                self.patched -= window.sites.count_ones();
+                self.refused += window.sites.count_ones();
+                State::Impossible
+            }
+        };
+    }
+
+    fn set(&mut self, index: usize, in_place: bool) {
+        let window = &mut self.windows[index];
+        let State::Made { jump, original } = &window.state else { return };
+        let start = (self.base + window.plan.start as usize) as *mut u8;
+        let bytes = if in_place { jump } else { original };
+        // SAFETY: the code is open, and by the promise of the caller no thread is inside the bytes.
+        unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), JUMP) };
+        window.in_place = in_place;
+    }
+
+    /// Takes one jump away: its sites are no longer looked at.
+    pub(super) fn take_away(&mut self, window: u32) {
+        let index = window as usize;
+        if !self.windows.get(index).is_some_and(|window| window.in_place) {
+            return;
+        }
+        let was_open = self.open;
+        if self.open(true) {
+            self.set(index, false);
+        }
+        if !was_open {
+            self.open(false);
+        }
+    }
+
+    fn open(&mut self, writable: bool) -> bool {
+        if self.open == writable {
+            return true;
+        }
+        snapshot::cannot_undo("has its code changed");
+        for &(start, end) in &self.code {
+            let (start, end) = (start & !(PAGE - 1), end.next_multiple_of(PAGE));
+            // SAFETY: pages that the loader mapped as code; they stay executable.
+            if !unsafe { sys::protect(start, end - start, protection(writable)) } {
+                return false;
+            }
+        }
+        self.open = writable;
+        true
+    }
+}
+
+fn size_of_window(window: &Window) -> usize {
+    window.sites.count_ones() as usize * CALL_OUT + usize::from(window.length) * MOVED / 2 + MOVED
+}
+
+/// From the cache, or made and put there.
+fn plan(module: &Loaded, wanted: Wanted, cache: Option<&Path>) -> Option<Plan> {
+    let kept = module.build_id.as_ref().zip(cache).map(|(id, folder)| folder.join(cache_name(id, wanted)));
+    if let Some(plan) = kept.as_ref().and_then(|path| Plan::from_bytes(&std::fs::read(path).ok()?)) {
+        return Some(plan);
+    }
+    let plan = Plan::of(&std::fs::read(module.file()).ok()?, wanted).ok()?;
+    if let Some(path) = kept {
+        // Another process may be doing the same: the file appears as a whole or not at all.
+        let part = path.with_extension(format!("part{}", std::process::id()));
+        if std::fs::write(&part, plan.to_bytes()).is_err() || std::fs::rename(&part, &path).is_err() {
+            let _ = std::fs::remove_file(&part);
+        }
+    }
+    Some(plan)
+}

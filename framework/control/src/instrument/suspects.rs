@@ -1,0 +1,303 @@
+//! Which accesses are worth a step: those that can meet another of the same memory, one of them writing, in an order that
+//! nothing settles.
+//!
+//! Most memory of a program is of one thread, or always under one lock, or handed over when threads begin and end. A step
+//! at such an access shows nothing that steps at the locks and hand-overs do not, and k, the number of steps, is what
+//! every guarantee divides by. So it is noted who touched a word, when, and under which locks; two that meet without
+//! order and without a common lock are worth a step from the next runs on, in whatever order this run had them.
+//!
+//! Atomic operations order what is around them, and are steps by themselves. A word that is accessed with them is shared
+//! on purpose, so a plain access of it hands over too: that is how compilers write loads and stores that are atomic.
+
+use waylay_schedule::ThreadId;
+
+use super::order::{Epoch, Order, SetId};
+use crate::sched::ByAddress;
+
+/// log2 of the bytes that are remembered together, each with a bit of its own.
+const GRAIN: u32 = 3;
+/// Words of one access that are looked at; a copy of more shares its beginning or is not worth it.
+const MOST_WORDS: usize = 64;
+/// What is remembered of a word: more than the places in code, times threads, that concern one variable.
+const MOST_VISITS: u32 = 48;
+/// Words that are remembered; after that, what is new is not looked at.
+const MOST_MEMORY: usize = 1 << 18;
+const NONE: u32 = u32::MAX;
+
+/// An access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touch {
+    pub(super) thread: ThreadId,
+    pub(super) code: usize,
+    pub(super) address: usize,
+    pub(super) bytes: usize,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+    /// It is a step by itself.
+    pub(super) atomic: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Word {
+    visits: u32,
+    count: u32,
+    /// The bytes of it that atomic operations access.
+    atomic: u8,
+}
+
+#[derive(Clone, Copy)]
+struct Visit {
+    code: usize,
+    at: Epoch,
+    locks: SetId,
+    bytes: u8,
+    writes: bool,
+    atomic: bool,
+    next: u32,
+}
+
+/// The bytes of a word that an access touches.
+fn bytes_of(index: usize, address: usize, length: usize) -> u8 {
+    let (start, end) = (index << GRAIN, (index + 1) << GRAIN);
+    let first = address.max(start) - start;
+    let last = (address + length.max(1)).min(end) - start;
+    (u16::MAX << first & !(u16::MAX << last)) as u8
+}
+
+/// What threads did in a run, and which code was found to conflict in any.
+#[derive(Default)]
+pub(super) struct Suspects {
+    words: ByAddress<usize, Word>,
+    visits: Vec<Visit>,
+    known: ByAddress<usize, ()>,
+    /// Visits that were forgotten for want of room, to spread what is.
+    forgotten: u32,
+}
+
+impl Suspects {
+    /// Forgets memory, not what was learned about code: a new run begins.
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+        self.visits.clear();
+    }
+
+    /// Takes in an access; `learned` is told of code that conflicts and was not known to.
+    pub(super) fn note(&mut self, order: &mut Order, touch: Touch, mut learned: impl FnMut(usize)) {
+        let now = order.now(touch.thread);
+        let locks = order.held(touch.thread);
+        let last = (touch.address + touch.bytes.max(1) - 1) >> GRAIN;
+        let mut synchronises = touch.atomic;
+        for index in (touch.address >> GRAIN..=last).take(MOST_WORDS) {
+            synchronises |= self.note_word(order, index, (now, locks), &touch, &mut learned);
+        }
+        if synchronises {
+            if touch.reads {
+                order.take_over(touch.thread, touch.address);
+            }
+            if touch.writes {
+                order.hand_over(touch.thread, touch.address);
+            }
+        }
+    }
+
+    /// Returns whether what is touched is accessed with atomic operations.
+    fn note_word(
+        &mut self,
+        order: &Order,
+        index: usize,
+        (now, locks): (Epoch, SetId),
+        touch: &Touch,
+        learned: &mut impl FnMut(usize),
+    ) -> bool {
+        if self.words.len() >= MOST_MEMORY && !self.words.contains_key(&index) {
+            return false;
+        }
+        let word = self.words.entry(index).or_insert(Word { visits: NONE, count: 0, atomic: 0 });
+        let bytes = bytes_of(index, touch.address, touch.bytes);
+        if touch.atomic {
+            word.atomic |= bytes;
+        }
+        let mut same = NONE;
+        let mut convicted = false;
+        let mut at = word.visits;
+        while let Some(visit) = self.visits.get(at as usize).copied() {
+            if visit.at.thread == now.thread {
+                let same_access = visit.bytes == bytes && visit.writes == touch.writes;
+                if visit.code == touch.code && visit.locks == locks && same_access {
+                    if visit.at == now {
+                        return word.atomic & bytes != 0;
+                    }
+                    same = at;
+                }
+            } else if visit.bytes & bytes != 0
+                && (visit.writes || touch.writes)
+                && !(visit.atomic && touch.atomic)
+                && !order.is_before(visit.at, touch.thread)
+                && !order.protect(visit.locks, locks)
+            {
+                convicted = true;
+                if !visit.atomic && self.known.insert(visit.code, ()).is_none() {
+                    learned(visit.code);
+                }
+            }
+            at = visit.next;
+        }
+        if convicted && !touch.atomic && self.known.insert(touch.code, ()).is_none() {
+            learned(touch.code);
+        }
+        let mut visit = Visit {
+            code: touch.code,
+            at: now,
+            locks,
+            bytes,
+            writes: touch.writes,
+            atomic: touch.atomic,
+            next: word.visits,
+        };
+        if same == NONE && word.count >= MOST_VISITS {
+            // The place of one of those remembered, a different one each time.
+            self.forgotten = self.forgotten.wrapping_add(1);
+            same = word.visits;
+            for _ in 0..self.forgotten % MOST_VISITS {
+                same = Some(self.visits[same as usize].next).filter(|&next| next != NONE).unwrap_or(word.visits);
+            }
+        }
+        match self.visits.get_mut(same as usize) {
+            // Whoever has not seen the later moment has not seen the earlier one.
+            Some(before) => {
+                visit.next = before.next;
+                *before = visit;
+            }
+            None => {
+                word.visits = self.visits.len() as u32;
+                word.count += 1;
+                self.visits.push(visit);
+            }
+        }
+        word.atomic & bytes != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::order::{Locks, Way};
+    use super::*;
+
+    const ONE: ThreadId = ThreadId(1);
+    const TWO: ThreadId = ThreadId(2);
+
+    struct Scene {
+        order: Order,
+        suspects: Suspects,
+        learned: Vec<usize>,
+    }
+
+    impl Scene {
+        fn new() -> Scene {
+            let mut order = Order::new(Locks::Protect);
+            order.spawned(ThreadId(0), ONE);
+            order.spawned(ThreadId(0), TWO);
+            Scene { order, suspects: Suspects::default(), learned: Vec::new() }
+        }
+
+        fn touch(&mut self, thread: ThreadId, code: usize, address: usize, writes: bool, atomic: bool) {
+            let touch = Touch { thread, code, address, bytes: 4, reads: atomic || !writes, writes, atomic };
+            self.suspects.note(&mut self.order, touch, |code| self.learned.push(code));
+            self.learned.sort_unstable();
+        }
+
+        fn reads(&mut self, thread: ThreadId, code: usize, address: usize) {
+            self.touch(thread, code, address, false, false);
+        }
+
+        fn writes(&mut self, thread: ThreadId, code: usize, address: usize) {
+            self.touch(thread, code, address, true, false);
+        }
+    }
+
+    #[test]
+    fn both_sides_of_a_conflict_are_learned_once() {
+        let mut scene = Scene::new();
+        scene.writes(ONE, 10, 64);
+        scene.reads(TWO, 20, 64);
+        scene.reads(TWO, 20, 64);
+        assert_eq!(scene.learned, [10, 20]);
+        scene.reads(TWO, 21, 128);
+        scene.reads(ONE, 11, 128);
+        assert_eq!(scene.learned, [10, 20], "what is only read does not conflict");
+    }
+
+    #[test]
+    fn one_lock_protects_and_two_do_not() {
+        let mut scene = Scene::new();
+        scene.order.locked(ONE, 8, Way::Exclusive);
+        scene.writes(ONE, 10, 64);
+        scene.order.unlocked(ONE, 8);
+        scene.order.locked(TWO, 8, Way::Exclusive);
+        scene.writes(TWO, 20, 64);
+        scene.order.unlocked(TWO, 8);
+        assert!(scene.learned.is_empty());
+        scene.order.locked(TWO, 16, Way::Exclusive);
+        scene.reads(TWO, 21, 64);
+        assert_eq!(scene.learned, [10, 21], "the wrong lock");
+    }
+
+    #[test]
+    fn what_one_schedule_orders_by_a_lock_is_learned_all_the_same() {
+        let mut scene = Scene::new();
+        scene.writes(ONE, 10, 64);
+        scene.order.locked(ONE, 8, Way::Exclusive);
+        scene.order.unlocked(ONE, 8);
+        scene.order.locked(TWO, 8, Way::Exclusive);
+        scene.order.unlocked(TWO, 8);
+        scene.writes(TWO, 20, 64);
+        assert_eq!(scene.learned, [10, 20]);
+    }
+
+    #[test]
+    fn what_threads_hand_over_needs_no_step() {
+        let mut scene = Scene::new();
+        scene.writes(ONE, 10, 64);
+        scene.order.joined(ThreadId(0), ONE);
+        scene.reads(ThreadId(0), 1, 64);
+        assert!(scene.learned.is_empty());
+        scene.writes(TWO, 20, 72);
+        scene.order.hand_over(TWO, 8);
+        scene.order.take_over(ThreadId(0), 8);
+        scene.reads(ThreadId(0), 2, 72);
+        assert!(scene.learned.is_empty());
+    }
+
+    #[test]
+    fn a_plain_load_of_an_atomic_is_a_step_and_hands_over() {
+        let mut scene = Scene::new();
+        // A flag that is set by an exchange, after the data.
+        scene.writes(ONE, 10, 128);
+        scene.touch(ONE, 11, 64, true, true);
+        scene.reads(TWO, 20, 64);
+        scene.reads(TWO, 21, 128);
+        assert_eq!(scene.learned, [20], "the load may come before the exchange; the data is handed over");
+    }
+
+    #[test]
+    fn neighbours_in_a_word_do_not_meet() {
+        let mut scene = Scene::new();
+        scene.writes(ONE, 10, 64);
+        scene.writes(TWO, 20, 68);
+        assert!(scene.learned.is_empty());
+        scene.reads(TWO, 21, 66);
+        assert_eq!(scene.learned, [10, 21], "two bytes of each");
+        assert_eq!((bytes_of(8, 64, 8), bytes_of(8, 60, 6), bytes_of(8, 71, 9)), (0xff, 0b11, 0x80));
+    }
+
+    #[test]
+    fn a_crowded_word_stays_small_and_still_convicts() {
+        let mut scene = Scene::new();
+        for code in 0..1000 {
+            scene.reads(ONE, code, 64);
+        }
+        assert!(scene.suspects.visits.len() <= MOST_VISITS as usize);
+        scene.writes(TWO, 5000, 64);
+        assert!(scene.learned.contains(&5000) && scene.learned.len() > 40);
+    }
+}

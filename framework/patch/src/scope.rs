@@ -1,0 +1,107 @@
+//! Which modules of a process are looked at, and how closely.
+//!
+//! The program and what was built with it are looked at in full: that is where the bugs are that its author wants to
+//! know of. Libraries of the system are taken to be right, and their atomics are enough.
+
+use crate::plan::Wanted;
+
+/// libc and the loader are what the scheduler itself stands on; the others are tools, which watch the program as we do.
+/// Names begin like this.
+const LEFT_ALONE: [&str; 15] = [
+    "libc.so",
+    "libc-",
+    "ld-linux",
+    "ld-2",
+    "linux-vdso",
+    "libwaylay_control",
+    "libgcc_s",
+    "libm.so",
+    "libpthread",
+    "libdl.so",
+    "librt.so",
+    "libasan",
+    "libubsan",
+    "liblsan",
+    "libtsan",
+];
+
+/// Where libraries of the system are.
+const SYSTEM: [&str; 8] = [
+    "/lib/",
+    "/lib32/",
+    "/lib64/",
+    "/usr/lib/",
+    "/usr/lib32/",
+    "/usr/lib64/",
+    "/usr/libexec/",
+    "/nix/store/",
+];
+
+/// Runtimes of languages, which are the system's wherever they are installed. Names begin like this.
+const RUNTIMES: [&str; 5] = ["libstd-", "librustc_driver", "libstdc++", "libc++", "libgomp"];
+
+/// The name of a file without its folders.
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// Whether a module is never patched.
+pub fn is_left_alone(path: &str) -> bool {
+    LEFT_ALONE.iter().any(|part| name(path).starts_with(part))
+}
+
+/// Whether a library belongs to the program at this path: it lies in the program's own folder or below, or outside of
+/// the system's folders.
+pub fn is_own(library: &str, program: &str) -> bool {
+    let folder = program.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let within = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    if is_left_alone(library) || RUNTIMES.iter().any(|part| name(library).starts_with(part)) {
+        return false;
+    }
+    // A program that lies among the system's own programs has no folder of its own.
+    let shared = ["", "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/lib", "/lib"].contains(&folder);
+    !shared && within(library, folder) || !SYSTEM.iter().any(|system| library.starts_with(system))
+}
+
+/// What of a module is patched, where `closely` says whether every access is wanted of it.
+pub fn wanted(path: &str, closely: bool) -> Option<Wanted> {
+    if is_left_alone(path) {
+        return None;
+    }
+    Some(if closely { Wanted::Memory } else { Wanted::Atomics })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_with_the_program_is_its_own() {
+        for (library, program) in [
+            ("/home/me/build/libqueue.so", "/home/me/build/server"),
+            ("/home/me/build/lib/libqueue.so.1", "/home/me/build/server"),
+            ("/opt/product/lib/libqueue.so", "/usr/bin/server"),
+            ("/usr/local/lib/libqueue.so", "/home/me/server"),
+            ("/usr/lib/server/libqueue.so", "/usr/lib/server/server"),
+        ] {
+            assert!(is_own(library, program), "{library} of {program}");
+        }
+    }
+
+    #[test]
+    fn what_the_system_has_is_not() {
+        for (library, program) in [
+            ("/usr/lib/x86_64-linux-gnu/libglib-2.0.so.0", "/home/me/server"),
+            ("/lib64/libz.so.1", "/home/me/server"),
+            ("/usr/lib/libz.so.1", "/usr/bin/server"),
+            ("/usr/lib/libz.so.1", "/usr/lib/server"),
+            ("/home/me/.rustup/toolchains/stable/lib/libstd-0123.so", "/home/me/server"),
+            ("/home/me/tools/libwaylay_control.so", "/home/me/tools/server"),
+            ("/opt/gcc/lib64/libstdc++.so.6", "/home/me/server"),
+        ] {
+            assert!(!is_own(library, program), "{library} of {program}");
+        }
+        assert_eq!(wanted("/home/me/libc.so.6", true), None);
+        assert_eq!(wanted("/usr/lib/libz.so.1", false), Some(Wanted::Atomics));
+    }
+}

@@ -1,0 +1,130 @@
+//! Programs with a bug between plain accesses, and their correct twins, as they come from the compiler and with nothing
+//! but default options: the bug has to be found within a stated number of schedules, the twin to be clean for as many.
+//!
+//! The bugs have depth 2 or 3, in programs of 2 to 6 threads and some tens of steps once it is known which accesses
+//! conflict. Runs are a pure function of the seed, which is fixed, so nothing here fails by chance.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::Workplace;
+
+/// How a program is built, beside what its language needs.
+#[derive(Clone, Copy, Debug)]
+struct Build {
+    options: &'static [&'static str],
+}
+
+const PLAIN: Build = Build { options: &["-O0"] };
+const FAST: Build = Build { options: &["-O2"] };
+const FIXED_PLACE: Build = Build { options: &["-O1", "-no-pie", "-fno-pic"] };
+
+fn build(place: &Workplace, file: &str, build: Build, fixed: bool) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plain").join(file);
+    let program = place.path().join(format!("{file}.{}", if fixed { "fixed" } else { "bug" }));
+    let (compiler, options, twin): (_, &[&str], &[&str]) = match file.rsplit_once('.') {
+        Some((_, "rs")) => ("rustc", &["--edition=2024", "-Aunexpected_cfgs"], &["--cfg=fixed"]),
+        Some((_, "cpp")) => ("g++", &["-std=c++20", "-pthread"], &["-DFIXED"]),
+        _ => ("gcc", &["-std=gnu17", "-pthread"], &["-DFIXED"]),
+    };
+    let mut command = Command::new(compiler);
+    command.args(options).args(if compiler == "rustc" { &["-O"] } else { build.options });
+    command.args(if fixed { twin } else { &[] }).arg("-o").arg(&program).arg(source);
+    let built = command.output().expect("a compiler is installed");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program.to_str().expect("a plain path").to_owned()
+}
+
+fn explore(place: &Workplace, options: &[&str], program: &str) -> (Option<i32>, Value) {
+    let ran = place.waylay(&[&["explore", "--json", "--quiet", "--seed", "1"], options, &["--", program]].concat());
+    let summary = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
+    (ran.status.code(), summary)
+}
+
+/// Finds the bug of a program within so many schedules, the same again from what was stored, and nothing in its twin.
+fn told_apart(file: &str, how: Build, runs: u64) {
+    let place = Workplace::new();
+    let runs = runs.to_string();
+    let program = build(&place, file, how, false);
+    let (code, found) = explore(&place, &["--stop-on-first", "--runs", &runs], &program);
+    assert_eq!(code, Some(1), "{file} {how:?}: {found:#}");
+    assert_eq!(found["found"][0]["confirmed"], true, "{file} {how:?}: {found:#}");
+    assert!(found["sites"].as_u64() > Some(0), "{file} {how:?}: {found:#}");
+    let folder = found["failure_dir"].as_str().expect("a folder").to_owned();
+    let again = place.waylay(&["replay", "--json", &folder, "--times", "3"]);
+    let again: Value = serde_json::from_str(&again.stdout).unwrap_or_else(|error| panic!("{error}: {again:#?}"));
+    assert_eq!((&again["reproduced"], &again["diverged"]), (&3.into(), &0.into()), "{file} {how:?}: {again:#}");
+    let twin = build(&place, file, how, true);
+    let (code, clean) = explore(&place, &["--runs", &runs], &twin);
+    assert_eq!(code, Some(0), "{file} {how:?}: {clean:#}");
+    assert_eq!(clean["partly_controlled"], 0, "{file} {how:?}: {clean:#}");
+}
+
+#[test]
+fn variables_that_belong_together() {
+    told_apart("reorder.c", FAST, 300);
+    told_apart("reorder.c", FIXED_PLACE, 300);
+    told_apart("vector.cpp", FAST, 100);
+}
+
+#[test]
+fn the_wrong_lock_or_one_too_few() {
+    told_apart("wronglock.c", PLAIN, 100);
+    told_apart("twostage.c", FAST, 100);
+    told_apart("account.cpp", FAST, 100);
+}
+
+#[test]
+fn asked_before_it_is_locked() {
+    told_apart("lazy.cpp", PLAIN, 100);
+    told_apart("queue.c", FAST, 100);
+}
+
+#[test]
+fn records_and_bits() {
+    told_apart("stack.c", FAST, 100);
+    told_apart("stack.c", PLAIN, 100);
+    told_apart("flags.c", FIXED_PLACE, 100);
+}
+
+#[test]
+fn published_too_early() {
+    told_apart("published.c", FAST, 100);
+    told_apart("local.c", PLAIN, 400);
+}
+
+#[test]
+fn a_cell_that_is_thought_to_be_one_threads_own() {
+    told_apart("shared.rs", FAST, 1500);
+}
+
+/// What is always under one lock, or handed over when threads begin and end, is no step.
+#[test]
+fn steps_are_few() {
+    let place = Workplace::new();
+    let program = build(&place, "stack.c", FAST, true);
+    let (_, auto) = explore(&place, &["--runs", "50"], &program);
+    let (_, atomics) = explore(&place, &["--runs", "50", "--level", "atomics"], &program);
+    let (_, memory) = explore(&place, &["--runs", "50", "--level", "memory"], &program);
+    assert_eq!((&auto["sites"], &auto["steps"]), (&0.into(), &atomics["steps"]), "{auto:#}");
+    assert!(memory["steps"].as_u64() > auto["steps"].as_u64(), "{memory:#}");
+    assert!(auto["accesses"].as_u64() > Some(100), "{auto:#}");
+    let note = atomics["notes"].to_string();
+    assert!(note.contains("plain accesses") && !auto["notes"].to_string().contains("at level"), "{note}");
+}
+
+/// A search that goes from one schedule to the next begins again when it learns of another step, so that what it says of
+/// all schedules is about all steps.
+#[test]
+fn a_search_is_complete_with_what_it_learned() {
+    let place = Workplace::new();
+    let program = build(&place, "flags.c", FAST, false);
+    let (code, found) = explore(&place, &["--strategy", "pb:bound=1", "--runs", "5000"], &program);
+    assert_eq!((code, &found["exhausted"]), (Some(1), &true.into()), "{found:#}");
+    let twin = build(&place, "flags.c", FAST, true);
+    let (code, clean) = explore(&place, &["--strategy", "pb:bound=1", "--runs", "5000"], &twin);
+    assert_eq!((code, &clean["exhausted"]), (Some(0), &true.into()), "{clean:#}");
+}
