@@ -255,6 +255,7 @@ mod tests {
             diverged: None,
             cut: false,
             accesses: 0,
+            limited: 0,
             patched: (0, 0),
             hung: None,
             stdout: b"one\ntwo\n".to_vec(),

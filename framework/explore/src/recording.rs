@@ -73,7 +73,13 @@ pub struct Steps {
 
 impl Default for Steps {
     fn default() -> Steps {
-        Steps { level: Level::Atomics, patch: false, memory_modules: Vec::new(), sites: None, profiled: false }
+        Steps {
+            level: Level::Atomics,
+            patch: false,
+            memory_modules: Vec::new(),
+            sites: None,
+            profiled: false,
+        }
     }
 }
 

@@ -96,6 +96,8 @@ pub(crate) fn doing<T>(what: &'static str, result: io::Result<T>) -> Result<T, R
     result.map_err(|source| RunError::System { what, source })
 }
 
+/// Makes Rust programs print the stack of a panic.
+const BACKTRACE_VARIABLE: &str = "RUST_BACKTRACE";
 /// Options of a runtime that may be in the program.
 pub(crate) const ASAN_VARIABLE: &str = "ASAN_OPTIONS";
 
@@ -113,6 +115,9 @@ pub(crate) fn asan_options(program: &Program) -> String {
 pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: &RegionMap) -> Command {
     let mut command = Command::new(&program.file);
     command.arg0(&program.name).args(&program.arguments).current_dir(folder);
+    // A panic would look for the names of its frames in the middle of a run, which takes longer than the run; every
+    // failure has its stacks anyway. What the user asks for counts.
+    command.env_remove(BACKTRACE_VARIABLE);
     command.envs(program.environment.iter().map(|(name, value)| (name, value)));
     let preload = match std::env::var("LD_PRELOAD") {
         Ok(others) if !others.is_empty() => format!("{}:{others}", library.display()),

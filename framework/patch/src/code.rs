@@ -144,7 +144,8 @@ impl Code {
                 && instruction.op1_kind() == OpKind::Register
                 && instruction.op1_register() == Register::RSP
         });
-        let leaks = self.instructions[first..].iter().any(|instruction| site::leaks_frame(instruction, framed));
+        let leaks =
+            self.instructions[first..].iter().any(|instruction| site::leaks_frame(instruction, framed));
         self.bytes.1 += length as u64;
         let instructions = first..self.instructions.len();
         let unresolved = jumps && !tables;

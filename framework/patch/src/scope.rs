@@ -54,7 +54,8 @@ pub fn is_left_alone(path: &str) -> bool {
 /// the system's folders.
 pub fn is_own(library: &str, program: &str) -> bool {
     let folder = program.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let within = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let within =
+        |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     if is_left_alone(library) || RUNTIMES.iter().any(|part| name(library).starts_with(part)) {
         return false;
     }

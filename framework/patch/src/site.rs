@@ -72,7 +72,9 @@ pub fn leaks_frame(instruction: &Instruction, framed: bool) -> bool {
     let stack = matches!(instruction.op0_register(), Register::RSP | Register::RBP);
     match instruction.mnemonic() {
         Mnemonic::Lea => !stack && frame(instruction.memory_base()),
-        Mnemonic::Mov => !stack && instruction.op1_kind() == OpKind::Register && frame(instruction.op1_register()),
+        Mnemonic::Mov => {
+            !stack && instruction.op1_kind() == OpKind::Register && frame(instruction.op1_register())
+        }
         _ => false,
     }
 }
@@ -211,12 +213,12 @@ mod tests {
         let load = decode(&[0x8b, 0x04, 0x24]); // mov eax, [rsp]
         assert!(accesses(&load, Frame { framed: false, leaks: true }));
         let cases: [(&[u8], bool); 6] = [
-            (&[0x48, 0x8d, 0x7c, 0x24, 0x08], true),  // lea rdi, [rsp+8]
-            (&[0x48, 0x89, 0xe7], true),              // mov rdi, rsp
-            (&[0x48, 0x8d, 0x7d, 0xf8], true),        // lea rdi, [rbp-8]
-            (&[0x48, 0x8d, 0x65, 0xd8], false),       // lea rsp, [rbp-40]
-            (&[0x48, 0x89, 0xe5], false),             // mov rbp, rsp
-            (&[0x48, 0x8d, 0x47, 0x08], false),       // lea rax, [rdi+8]
+            (&[0x48, 0x8d, 0x7c, 0x24, 0x08], true), // lea rdi, [rsp+8]
+            (&[0x48, 0x89, 0xe7], true),             // mov rdi, rsp
+            (&[0x48, 0x8d, 0x7d, 0xf8], true),       // lea rdi, [rbp-8]
+            (&[0x48, 0x8d, 0x65, 0xd8], false),      // lea rsp, [rbp-40]
+            (&[0x48, 0x89, 0xe5], false),            // mov rbp, rsp
+            (&[0x48, 0x8d, 0x47, 0x08], false),      // lea rax, [rdi+8]
         ];
         for (bytes, leaks) in cases {
             assert_eq!(leaks_frame(&decode(bytes), true), leaks, "{bytes:x?}");

@@ -104,7 +104,13 @@ impl Planner<'_> {
         let length = self.instruction(last).next_ip() - start;
         let (Ok(start), Ok(length)) = (u32::try_from(start), u8::try_from(length)) else { return };
         let bit = wish.index - first;
-        self.windows.push(Window { start, length, how, sites: 1 << bit, always: u16::from(wish.always) << bit });
+        self.windows.push(Window {
+            start,
+            length,
+            how,
+            sites: 1 << bit,
+            always: u16::from(wish.always) << bit,
+        });
         self.last = Some((first, last));
     }
 

@@ -39,7 +39,8 @@ fn build(place: &Workplace, file: &str, build: Build, fixed: bool) -> String {
 }
 
 fn explore(place: &Workplace, options: &[&str], program: &str) -> (Option<i32>, Value) {
-    let ran = place.waylay(&[&["explore", "--json", "--quiet", "--seed", "1"], options, &["--", program]].concat());
+    let ran =
+        place.waylay(&[&["explore", "--json", "--quiet", "--seed", "1"], options, &["--", program]].concat());
     let summary = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
     (ran.status.code(), summary)
 }
@@ -55,8 +56,13 @@ fn told_apart(file: &str, how: Build, runs: u64) {
     assert!(found["sites"].as_u64() > Some(0), "{file} {how:?}: {found:#}");
     let folder = found["failure_dir"].as_str().expect("a folder").to_owned();
     let again = place.waylay(&["replay", "--json", &folder, "--times", "3"]);
-    let again: Value = serde_json::from_str(&again.stdout).unwrap_or_else(|error| panic!("{error}: {again:#?}"));
-    assert_eq!((&again["reproduced"], &again["diverged"]), (&3.into(), &0.into()), "{file} {how:?}: {again:#}");
+    let again: Value =
+        serde_json::from_str(&again.stdout).unwrap_or_else(|error| panic!("{error}: {again:#?}"));
+    assert_eq!(
+        (&again["reproduced"], &again["diverged"]),
+        (&3.into(), &0.into()),
+        "{file} {how:?}: {again:#}"
+    );
     let twin = build(&place, file, how, true);
     let (code, clean) = explore(&place, &["--runs", &runs], &twin);
     assert_eq!(code, Some(0), "{file} {how:?}: {clean:#}");

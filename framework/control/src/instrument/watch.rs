@@ -43,6 +43,8 @@ pub(super) struct Watch {
     /// What `chosen` was made from, and the same in order.
     sites: Option<Vec<Site>>,
     codes: Vec<usize>,
+    /// The code of the process is as `chosen` wants it.
+    in_place: bool,
 }
 
 struct Slot(UnsafeCell<Option<Watch>>);
@@ -104,18 +106,21 @@ impl Watch {
         }
         match region.chosen() {
             None => {
-                (self.chosen, self.sites) = (None, None);
-                patch::turn(Attention::All, true, false);
+                if !self.in_place || self.sites.is_some() {
+                    (self.chosen, self.sites) = (None, None);
+                    patch::turn(Attention::All, true, false);
+                }
             }
             Some(sites) => {
-                if self.sites.as_deref() != Some(sites) {
+                if !self.in_place || self.sites.as_deref() != Some(sites) {
                     self.sites = Some(sites.to_vec());
                     self.chosen = Some(ByAddress::default());
                     self.find_sites();
+                    patch::turn(Attention::These(&self.codes), true, false);
                 }
-                patch::turn(Attention::These(&self.codes), true, false);
             }
         }
+        self.in_place = true;
     }
 
     /// Looks for the code of sites, which may be in modules that are not loaded yet.
@@ -175,6 +180,7 @@ impl Watch {
         *steps += 1;
         if *steps == MOST_STEPS {
             region.report().limited.fetch_add(1, Ordering::Relaxed);
+            self.in_place = false;
             site.into_iter().for_each(patch::dismiss);
         }
         *steps < MOST_STEPS
@@ -211,7 +217,7 @@ pub(crate) unsafe fn before_spawn() {
     unsafe {
         let watch = &mut *watch();
         if watch.learning && !watch.looking && (*runtime()).sched.live() < 2 {
-            watch.looking = true;
+            (watch.looking, watch.in_place) = (true, false);
             patch::forget_hits();
             patch::turn(Attention::All, true, true);
             patch::report((*runtime()).region.report());

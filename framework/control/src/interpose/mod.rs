@@ -16,6 +16,7 @@ mod futex;
 mod identity;
 mod join;
 pub(crate) mod keys;
+mod loader;
 mod mutex;
 mod once;
 pub(crate) mod processors;

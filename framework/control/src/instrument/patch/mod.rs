@@ -117,7 +117,7 @@ pub(super) fn turn_new(first: usize, attention: Attention<'_>, stay_open: bool) 
     table::publish();
 }
 
-/// No site has been looked at so far.
+/// No site has been looked at so far. Those that are made later are not counted.
 pub(super) fn forget_hits() {
     table::forget_hits();
 }

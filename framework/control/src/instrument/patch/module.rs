@@ -207,7 +207,6 @@ impl Module {
             waiting: always,
             thread_local: instruction.memory_segment() == Register::FS,
             place,
-            hits: 0,
         })
     }
 

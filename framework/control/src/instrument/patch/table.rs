@@ -29,13 +29,13 @@ pub(super) struct Entry {
     pub(super) thread_local: bool,
     /// Where it is replaced, if that can be taken back.
     pub(super) place: Option<Place>,
-    /// How often it was looked at in this run.
-    pub(super) hits: u32,
 }
 
 #[derive(Default)]
 struct Tables {
     entries: Vec<Entry>,
+    /// How often each was looked at in this run; apart, because every run that is looked at writes here.
+    hits: Vec<u32>,
     /// Address of a moved instruction, and its own, by the first.
     moved: Vec<[u64; 2]>,
 }
@@ -61,10 +61,11 @@ pub(super) fn add(entry: Entry) -> u32 {
 
 /// Counts a look at a site; says how many there were.
 pub(super) fn hit(site: u32) -> (u32, Option<Place>) {
-    match tables().entries.get_mut(site as usize) {
-        Some(entry) => {
-            entry.hits += 1;
-            (entry.hits, entry.place)
+    let tables = tables();
+    match tables.hits.get_mut(site as usize) {
+        Some(hits) => {
+            *hits += 1;
+            (*hits, tables.entries[site as usize].place)
         }
         None => (0, None),
     }
@@ -77,9 +78,9 @@ pub(super) fn place(site: u32) -> Option<Place> {
 
 /// No site has been looked at: a run begins.
 pub(super) fn forget_hits() {
-    for entry in &mut tables().entries {
-        entry.hits = 0;
-    }
+    let tables = tables();
+    tables.hits.clear();
+    tables.hits.resize(tables.entries.len(), 0);
 }
 
 /// Notes that an instruction was moved.
