@@ -199,6 +199,9 @@ impl<'a> Exploration<'a> {
                 return Ok(CampaignState::Finished);
             }
             self.conditions = self.sites.conditions();
+            for worker in workers.iter_mut() {
+                worker.ready_for(&self.conditions)?;
+            }
             let mut wanted = true;
             let done = {
                 let begun = self.begun;

@@ -43,17 +43,33 @@ pub enum NoSnapshot {
 pub struct Restored {
     server: Server,
     deaths: u32,
+    /// The code sites that are steps: part of the snapshot.
+    sites: Option<Vec<u64>>,
+    /// The snapshot was taken.
+    begun: bool,
 }
 
 impl Restored {
     /// Starts the program and waits until it is at `main`.
     pub fn start(program: &Program, library: &Path, conditions: &Conditions) -> Result<Restored, RunError> {
-        Ok(Restored { server: Server::start(program, library, conditions)?, deaths: 0 })
+        let server = Server::start(program, library, conditions)?;
+        Ok(Restored { server, deaths: 0, sites: None, begun: false })
     }
 
     /// The settings of a run under the given conditions.
     pub fn settings(&mut self, conditions: &Conditions, seed: u64, run: u64) -> Settings {
         self.server.settings(conditions, seed, run)
+    }
+
+    /// Gets ready for runs under these conditions. To be called by the thread that started the process: it ends with that.
+    pub fn ready_for(&mut self, conditions: &Conditions) -> Result<(), RunError> {
+        if self.sites != conditions.steps.sites {
+            self.sites.clone_from(&conditions.steps.sites);
+            if std::mem::take(&mut self.begun) {
+                self.renew()?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the ordered runs and tells what came of each, in order.
@@ -62,6 +78,7 @@ impl Restored {
         orders: &[Order],
         mut tell: impl FnMut(usize, Answer<'_>),
     ) -> Result<(), NoSnapshot> {
+        self.begun = true;
         let mut next = 0;
         while next < orders.len() {
             let ended = self.batch(&orders[next..])?;

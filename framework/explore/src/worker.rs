@@ -57,6 +57,11 @@ impl<'a> Worker<'a> {
         Ok(Worker { plan, server, restored, known, failing: BTreeMap::new() })
     }
 
+    /// Gets ready for runs under these conditions. To be called by the thread that started the worker.
+    pub(crate) fn ready_for(&mut self, conditions: &Conditions) -> Result<(), RunError> {
+        self.restored.as_mut().map_or(Ok(()), |restored| restored.ready_for(conditions))
+    }
+
     /// How often the program had to be started again.
     pub(crate) fn restarts(&self) -> u64 {
         self.server.restarts()
@@ -82,13 +87,23 @@ impl<'a> Worker<'a> {
         hand_over: &mut dyn FnMut(usize, Made),
     ) -> Result<(), RunError> {
         let mut made = 0;
-        if let Some(mut restored) = self.restored.take() {
-            made = self.restore(&mut restored, runs, hand_over)?;
-            self.known.decide(self.plan.restart);
-            self.restored = self.known.off.is_none().then_some(restored);
-        }
-        for (index, run) in runs.iter().enumerate().skip(made) {
-            hand_over(index, self.fork(run)?);
+        while made < runs.len() {
+            // Runs that are looked at have their code changed while they go on, which is not undone.
+            let patched = self.plan.conditions.steps.patch;
+            let plain = runs[made..].iter().take_while(|run| !patched || run.settings.profile == 0).count();
+            if plain > 0
+                && let Some(mut restored) = self.restored.take()
+            {
+                let first = made;
+                let group = &runs[first..first + plain];
+                made +=
+                    self.restore(&mut restored, group, &mut |index, run| hand_over(first + index, run))?;
+                self.known.decide(self.plan.restart);
+                self.restored = self.known.off.is_none().then_some(restored);
+            } else {
+                hand_over(made, self.fork(&runs[made])?);
+                made += 1;
+            }
         }
         Ok(())
     }
