@@ -11,7 +11,9 @@ use waylay_evidence::signature::{Signature, normal_message};
 use waylay_evidence::{
     CaptureOptions, DumpLimits, Origin, Symbolizer, ThreadStack, capture, minidump, origin,
 };
+use waylay_report::timeline::{self, Timeline};
 use waylay_schedule::Schedule;
+use waylay_schedule::conversation::Said;
 
 use crate::held::{Held, Stop, hold};
 use crate::observed::{Hang, Observed, to_stretches};
@@ -46,10 +48,18 @@ pub struct Rerun {
     pub text: String,
     /// What could not be collected, and why.
     pub gaps: Vec<String>,
+    /// What was said between scheduler and strategy; none when it was too long to be kept.
+    said: Option<Vec<Said>>,
     held: Held,
 }
 
 impl Rerun {
+    /// Who ran when until it failed, from what was said; from the schedule alone when that was too long.
+    pub fn timeline(&self, title: &str, schedule: &Schedule, what: &str) -> Timeline {
+        let heard = self.said.as_ref().and_then(|said| timeline::conversation::timeline(title, said, what));
+        heard.unwrap_or_else(|| timeline::schedule::timeline(title, schedule, what))
+    }
+
     /// Writes a dump while the process is still held; returns its number of threads.
     pub fn dump(&self, path: &Path) -> Result<usize, String> {
         let crash = match &self.held.stop {
@@ -76,6 +86,7 @@ pub fn rerun(
     let mut region = conditions.region()?;
     let mut settings = conditions.settings_in(&mut region, seed, run);
     settings.switching = waylay_control_protocol::Switching::Baton as u32;
+    settings.listen = 1;
     Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
     let held = hold(program, library, &region, conditions.patience())?;
     let late = matches!(held.stop, Stop::Late)
@@ -97,7 +108,8 @@ pub fn rerun(
     if !stacks.is_empty() {
         text = format!("{}\n{text}", render::stacks(&stacks, RenderOptions::default()));
     }
-    Ok(Rerun { observed, verdict, stacks, text, gaps, held })
+    let said = region.notes().and_then(|notes| notes.iter().map(|&note| Said::from_words(note)).collect());
+    Ok(Rerun { observed, verdict, stacks, text, gaps, said, held })
 }
 
 /// Runs a failing schedule again and takes evidence. `names` remembers what was looked up before.

@@ -91,6 +91,8 @@ impl<'a> Findings<'a> {
         let folder = recorded.folder.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
         if let Some(folder) = &folder {
             self.keep(folder, failing, conditions, evidence.confirmed)?;
+            let title = format!("{} in {}", failure.kind, self.plan.program.title());
+            recording::draw(folder, &evidence.seen.timeline(&title, schedule, failure.kind.word()))?;
         }
         self.found.push(Found {
             kind: failure.kind.word().to_owned(),

@@ -143,6 +143,11 @@ impl Examination for Shown {
         write("stdout.txt", &self.seen.observed.stdout)
             .and_then(|()| write("stderr.txt", &self.seen.observed.stderr))
             .and_then(|()| recording::save(folder, &self.record, &self.schedule))
+            .and_then(|()| {
+                let title = format!("{} in {}", self.record.kind, self.record.program.title());
+                let timeline = self.seen.timeline(&title, &self.schedule, self.record.kind.word());
+                recording::draw(folder, &timeline)
+            })
             .map_err(|error| error.to_string())
     }
 }

@@ -12,7 +12,9 @@ use waylay_control_protocol::{
     ClockSource, Instrumentation, Level, RandomSource, RegionError, RegionMap, Settings, Site, Switching,
     Timeouts,
 };
+use waylay_driver::archive;
 use waylay_driver::failure::Kind;
+use waylay_report::timeline::{Timeline, svg};
 use waylay_schedule::{DecodeError, RunParameters, Schedule};
 
 use crate::oracle::Expected;
@@ -22,6 +24,8 @@ use crate::program::Program;
 pub const FORMAT: u32 = 1;
 const RECORD: &str = "strict.json";
 const SCHEDULE: &str = "schedule.bin";
+/// Stretches of a timeline that are kept as data: a few MiB.
+const MOST_STRETCHES: usize = 20_000;
 
 /// How runs are made, whatever the strategy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -263,6 +267,14 @@ pub fn save(folder: &Path, record: &StrictRecord, schedule: &Schedule) -> Result
         .map_err(|source| RecordError::Record { path: folder.join(RECORD), source })?;
     text.push(b'\n');
     write(folder, RECORD, &text)
+}
+
+/// Draws who ran when into a failure's folder, and keeps it as data.
+pub fn draw(folder: &Path, timeline: &Timeline) -> Result<(), RecordError> {
+    write(folder, archive::TIMELINE_FILE, svg::picture(timeline).as_bytes())?;
+    let text = serde_json::to_vec(&timeline.last(MOST_STRETCHES))
+        .map_err(|source| RecordError::Record { path: folder.join(archive::TIMELINE_DATA), source })?;
+    write(folder, archive::TIMELINE_DATA, &text)
 }
 
 /// Reads them back.

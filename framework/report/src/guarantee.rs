@@ -333,8 +333,8 @@ fn sentence(depths: &[DepthGuarantee], by: &str, exhausted: bool) -> String {
     }
     match depths.iter().rev().find(|depth| depth.is_sure()) {
         Some(depth) => format!(
-            "{by}: a bug of depth {} or less would have been found with a probability of {}.",
-            depth.depth,
+            "{by}: a bug of depth {} would have been found with a probability of {}.",
+            if depth.depth == 1 { "1".to_owned() } else { format!("{} or less", depth.depth) },
             at_least(depth.found.unwrap_or_default())
         ),
         None => match depths.first().and_then(|depth| Some((depth, depth.found?))) {

@@ -15,3 +15,4 @@ pub mod numbers;
 pub mod page;
 pub mod sarif;
 pub mod text;
+pub mod timeline;

@@ -15,9 +15,9 @@ const RULES: [(&str, &str); 7] = [
     ("leak", "Memory, descriptors or threads are not given back."),
 ];
 /// Threads whose stacks a result carries.
-const MOST_STACKS: usize = 16;
+const MOST_STACKS: usize = 4;
 /// Frames of a stack.
-const MOST_FRAMES: usize = 64;
+const MOST_FRAMES: usize = 40;
 const SOURCE_ROOT: &str = "SRCROOT";
 
 /// The report. Files below `root` are named relative to it, as code hosts want them.

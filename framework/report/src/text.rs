@@ -44,11 +44,16 @@ pub fn report(night: &Night) -> String {
     if !all.is_empty() {
         out.push_str("\nwhat this guarantees\n");
     }
-    for one in &all {
+    let (promised, free): (Vec<_>, Vec<_>) = all.iter().partition(|one| !one.formula.is_empty());
+    for one in promised {
         let _ = writeln!(out, "  {} ({}): {}", plain(&one.test), one.mode.word(), plain(&one.sentence));
         for broken in &one.broken {
             let _ = writeln!(out, "      no guarantee here: {}", plain(broken));
         }
+    }
+    if !free.is_empty() {
+        let names: Vec<String> = free.iter().map(|one| plain(&one.test)).collect();
+        let _ = writeln!(out, "  nothing for {}", names.join(", "));
     }
     out
 }

@@ -2,9 +2,10 @@
 
 use waylay_driver::archive;
 use waylay_report::text;
+use waylay_report::timeline::trace;
 
 use crate::args::ShowOptions;
-use crate::output::{CLEAN, Failed, print_json};
+use crate::output::{CLEAN, Failed, print_json, write_file};
 use crate::report::usage;
 
 pub(crate) fn show(options: &ShowOptions, json: bool) -> Result<u8, Failed> {
@@ -12,6 +13,14 @@ pub(crate) fn show(options: &ShowOptions, json: bool) -> Result<u8, Failed> {
     let mut failure = archive::read_failure(&found).map_err(usage)?;
     if let Ok(campaign) = archive::read_campaign(&found.campaign) {
         failure.rate = archive::rate_in(&failure, &campaign);
+    }
+    if let Some(path) = &options.trace {
+        let timeline = archive::timeline(&failure, &found.folder).ok_or_else(|| {
+            let why = "neither a schedule nor a randomizer's log was kept, so who ran when is not known";
+            Failed::Usage(format!("{}: {why}", failure.id))
+        })?;
+        write_file(path, format!("{}\n", trace::trace(&timeline)).as_bytes())?;
+        eprintln!("waylay: wrote {}: open it in ui.perfetto.dev or chrome://tracing", path.display());
     }
     if json {
         print_json(&failure)?;

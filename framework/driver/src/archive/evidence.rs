@@ -7,14 +7,21 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use waylay_report::model::{Campaign, EvidenceFile, Failure, ForcedSwitch, Reproduction, ScheduleFacts};
 
-use super::record::occurrence;
-use crate::failure::Occurrence;
-use crate::store::FURTHER_OCCURRENCES;
+use waylay_report::timeline::{Timeline, suspensions, svg};
+use waylay_schedule::Schedule;
+
+use super::record::{self, occurrence};
+use crate::failure::{FailureEntry, Occurrence};
+use crate::store::{FURTHER_OCCURRENCES, WriteError, atomic};
 
 /// How often the failure came back when it was run again.
 pub const REPRODUCTION_FILE: &str = "reproduction.json";
 /// The picture of what led to it.
 pub const TIMELINE_FILE: &str = "timeline.svg";
+/// The same as data.
+pub const TIMELINE_DATA: &str = "timeline.json";
+/// What a randomizer did, and the part of it before.
+const RANDOMIZER_LOG: [&str; 2] = ["randomizer.log.1", "randomizer.log"];
 /// A picture that is larger was not made here.
 const LARGEST_TIMELINE: u64 = 4 << 20;
 /// Files that are listed; a failure has about ten.
@@ -57,6 +64,8 @@ pub fn attach(failure: &mut Failure, folder: &Path) {
     let picture = folder.join(TIMELINE_FILE);
     if fs::metadata(&picture).is_ok_and(|file| file.is_file() && file.len() <= LARGEST_TIMELINE) {
         failure.timeline_svg = fs::read_to_string(picture).ok();
+    } else {
+        failure.timeline_svg = timeline(failure, folder).map(|timeline| svg::picture(&timeline));
     }
     failure.files = files(folder);
     if let Ok(lines) = fs::read_to_string(folder.join(FURTHER_OCCURRENCES)) {
@@ -78,6 +87,30 @@ pub fn rate_in(failure: &Failure, campaign: &Campaign) -> Option<Reproduction> {
         runs,
         seconds,
     })
+}
+
+/// Who ran when until it failed, from whatever the folder has that tells.
+pub fn timeline(failure: &Failure, folder: &Path) -> Option<Timeline> {
+    if let Some(kept) = read::<Timeline>(folder, TIMELINE_DATA) {
+        return Some(kept);
+    }
+    let title = format!("{} in {}", failure.kind, failure.subject());
+    let [older, log] = RANDOMIZER_LOG.map(|name| fs::read_to_string(folder.join(name)).ok());
+    if let Some(log) = log {
+        return suspensions::timeline(&title, older.as_deref(), &log, &failure.kind);
+    }
+    let schedule = Schedule::decode(&fs::read(folder.join("schedule.bin")).ok()?).ok()?;
+    Some(waylay_report::timeline::schedule::timeline(&title, &schedule, &failure.kind))
+}
+
+/// Draws the picture into the folder of a failure, if the folder has what it takes.
+pub(crate) fn draw(entry: &FailureEntry, folder: &Path) -> Result<(), WriteError> {
+    match timeline(&record::failure(entry, folder), folder) {
+        Some(timeline) => {
+            atomic::write(&folder.join(TIMELINE_FILE), svg::picture(&timeline).as_bytes(), false)
+        }
+        None => Ok(()),
+    }
 }
 
 fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {

@@ -16,7 +16,8 @@ use waylay_report::model::{Campaign, CampaignState, Failure, Sample};
 
 use crate::store::{CampaignRecord, SERIES_FILE, load_failure};
 pub use bundle::{BundleError, bundle};
-pub use evidence::{REPRODUCTION_FILE, TIMELINE_FILE, attach, rate_in};
+pub(crate) use evidence::draw;
+pub use evidence::{REPRODUCTION_FILE, TIMELINE_DATA, TIMELINE_FILE, attach, rate_in, timeline};
 pub use night::{Since, compare, night};
 
 /// Why something that was asked for is not there.

@@ -12,6 +12,7 @@ use super::progress::Progress;
 use super::scene::Scene;
 use super::session::Session;
 use super::supervisor::Supervisor;
+use crate::archive;
 use crate::failure::Finding;
 use crate::report::plural;
 use crate::store::Shelved;
@@ -93,7 +94,12 @@ impl Supervisor<'_> {
             && let Some(entry) =
                 self.failures.entries().into_iter().find(|entry| entry.signature.id == signature)
         {
-            self.live.failure(entry, &self.failures.folder_of(&signature));
+            let folder = self.failures.folder_of(&signature);
+            // Whoever ran a schedule again has drawn it already, and knows more.
+            if !folder.join(archive::TIMELINE_FILE).exists() {
+                archive::draw(entry, &folder)?;
+            }
+            self.live.failure(entry, &folder);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@
 //!     failures/undecided-…/ the same, while it may still turn out to be something else
 //! ```
 
-mod atomic;
+pub(crate) mod atomic;
 mod averages;
 mod campaign;
 mod failures;

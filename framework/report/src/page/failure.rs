@@ -35,6 +35,8 @@ fn date(at: Option<Timestamp>) -> String {
 pub fn failure_card(failure: &Failure, links: FileLinks<'_>, open: bool) -> String {
     let state = match failure.suppressed {
         Some(_) => pill("", "suppressed"),
+        // Nothing to compare with is nothing to say.
+        None if failure.state == FailureState::Unknown => String::new(),
         None => pill(failure.state.word(), failure.state.word()),
     };
     let often = match failure.state {
@@ -42,7 +44,7 @@ pub fn failure_card(failure: &Failure, links: FileLinks<'_>, open: bool) -> Stri
         _ => plural(failure.count, "time"),
     };
     format!(
-        "<details class=\"failure\" id=\"{id}\"{}><summary>{state}<span class=\"title\">{} {}</span>\
+        "<details class=\"failure\" id=\"{id}\"{}><summary><span class=\"title\">{state} {} {}</span>\
          <span class=\"often dim\">{often}</span><span class=\"what\">{}</span></summary><div class=\"body\">{}</div></details>",
         if open { " open" } else { "" },
         pill("kind", &failure.kind),

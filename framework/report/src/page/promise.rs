@@ -65,10 +65,12 @@ fn names(group: &[&TestGuarantee]) -> String {
 }
 
 fn promise(one: &TestGuarantee) -> String {
-    let mut out = String::from("<section class=\"promise\"><header>");
+    let mut out = String::from("<section class=\"promise grid\"><div><header>");
     let _ = write!(out, "<b>{}</b><span class=\"dim\">{}</span>", Html(&one.test), Html(&one.scenario));
     out += &pill("", one.mode.word());
-    let _ = write!(out, "</header><p>{}</p><div class=\"depths\">", Html(&one.sentence));
+    let _ = write!(out, "</header><p class=\"small\">{}</p>", Html(&one.sentence));
+    out += &small_print(one);
+    out.push_str("</div>");
     for depth in &one.depths {
         let class = match depth {
             DepthGuarantee { found: None, .. } => "none",
@@ -87,30 +89,29 @@ fn promise(one: &TestGuarantee) -> String {
             Html(&left)
         );
     }
-    out.push_str("</div>");
+    out + "</section>"
+}
+
+/// What must hold, and why that is so.
+fn small_print(one: &TestGuarantee) -> String {
+    let mut out = String::new();
     if !one.broken.is_empty() {
         let _ = write!(
             out,
-            "<p>{} These numbers are no guarantee here: {}.</p>",
+            "<p class=\"small\">{} The numbers are no guarantee here: {}.</p>",
             pill("ongoing", "assumption broken"),
             Html(&one.broken.join("; "))
         );
     }
-    if !one.formula.is_empty() {
-        let _ = write!(
-            out,
-            "<details class=\"more\"><summary>Formula and conditions</summary><pre>{}</pre>",
-            Html(&one.formula.join("\n"))
-        );
-        if !one.conditions.is_empty() {
-            let items: String =
-                one.conditions.iter().map(|text| format!("<li>{}</li>", Html(text))).collect();
-            let _ = write!(
-                out,
-                "<p class=\"small\">It holds for a bug if</p><ul class=\"plain small\">{items}</ul>"
-            );
-        }
-        out.push_str("</details>");
+    let _ = write!(
+        out,
+        "<details class=\"more\"><summary>Formula and conditions</summary><pre>{}</pre>",
+        Html(&one.formula.join("\n"))
+    );
+    if !one.conditions.is_empty() {
+        let items: String = one.conditions.iter().map(|text| format!("<li>{}</li>", Html(text))).collect();
+        let _ =
+            write!(out, "<p class=\"small\">It holds for a bug if</p><ul class=\"plain small\">{items}</ul>");
     }
-    out + "</section>"
+    out + "</details>"
 }
