@@ -115,7 +115,7 @@ pub fn of(scenario: &Scenario, test: &Test) -> TestGuarantee {
                  same orders every time.",
                 plural(test.iterations, "iteration")
             );
-            let advice = "use mode randomized or strict";
+            let advice = "modes randomized and strict have one";
             guarantee.depths = DEPTHS.map(|depth| DepthGuarantee::none(depth, advice)).to_vec();
         }
     }
@@ -269,7 +269,7 @@ fn of_suspensions(guarantee: &mut TestGuarantee, scenario: &Scenario, test: &Tes
         seconds_left: Some(seconds_left).filter(|left| left.is_finite()),
         advice: None,
     });
-    let advice = "suspension promises depth 1 only: use mode strict";
+    let advice = "mode strict has one";
     guarantee.depths.extend(DEPTHS[1..].iter().map(|depth| DepthGuarantee::none(*depth, advice)));
     guarantee.broken = bound.broken_assumptions.clone();
     guarantee.conditions = [
