@@ -22,9 +22,9 @@ pub struct Config {
     /// What to make of it: stands behind the table.
     #[serde(default)]
     pub reading: String,
-    /// How the tables are laid out.
-    #[serde(default)]
-    pub layout: Layout,
+    /// The tables of the Markdown page.
+    #[serde(default = "found")]
+    pub tables: Vec<Layout>,
     /// Everything random comes from it.
     #[serde(default = "first_seed")]
     pub seed: Seed,
@@ -60,12 +60,11 @@ pub struct Config {
     pub tests: Vec<TestTable>,
 }
 
-/// How the tables are laid out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// How a table is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// A row for each test, a column for each strategy: in how many trials it was found, after how many schedules.
-    #[default]
     Found,
     /// A row for each test: n, k, d, and how often each strategy's schedules showed the bug.
     Rates,
@@ -195,6 +194,9 @@ pub enum ConfigError {
     Twice(&'static str, String),
 }
 
+fn found() -> Vec<Layout> {
+    vec![Layout::Found]
+}
 fn first_seed() -> Seed {
     Seed::new(1)
 }

@@ -15,11 +15,16 @@ pub fn section(config: &Config, results: &Results) -> String {
     if !config.about.is_empty() {
         let _ = writeln!(out, "{}\n", config.about.trim());
     }
-    match config.layout {
-        Layout::Found => found(&mut out, results),
-        Layout::Rates => rates(&mut out, results),
-        Layout::Missed => missed(&mut out, results),
-        Layout::Hourly => hourly(&mut out, results),
+    for (place, table) in config.tables.iter().enumerate() {
+        if place > 0 {
+            out.push('\n');
+        }
+        match table {
+            Layout::Found => found(&mut out, results),
+            Layout::Rates => rates(&mut out, results),
+            Layout::Missed => missed(&mut out, results),
+            Layout::Hourly => hourly(&mut out, results),
+        }
     }
     if !config.reading.is_empty() {
         let _ = write!(out, "\n{}\n", config.reading.trim());
@@ -162,7 +167,7 @@ mod tests {
             ("hourly", "| pct | 1 of 1 |"),
         ] {
             let text = format!(
-                "layout = '{layout}'\nabout = 'before'\nreading = 'after'\nstrategies = ['pct']\n\
+                "tables = ['{layout}']\nabout = 'before'\nreading = 'after'\nstrategies = ['pct']\n\
                  [[test]]\nplugin = 'p'\nname = 'a'\n"
             );
             let section = section(&Config::parse(&text).unwrap(), &results);

@@ -49,7 +49,7 @@ pub fn render(config: &Config, results: &Results, when: &str, machine: &str) -> 
 fn verdict(out: &mut String, results: &Results) {
     let bugs = results.with_bug().count();
     let twins = results.tests.len() - bugs;
-    let best = results.strategies.iter().max_by_key(|strategy| strategy.always);
+    let best = results.strategies.iter().rev().max_by_key(|strategy| strategy.always);
     let alarms: usize = results.strategies.iter().map(|strategy| strategy.false_alarms.len()).sum();
     let tile =
         |value: String, label: &str| format!("<div class=\"tile\"><b>{value}</b><span>{label}</span></div>");

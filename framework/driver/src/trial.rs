@@ -20,7 +20,7 @@ use crate::campaign::strict::{StrictTest, Verdict};
 use crate::catalog::Installation;
 use crate::config::Strict;
 use crate::host::{HostCommand, HostLog, HostProcess, HostTask};
-use crate::randomizer::{RandomizerCommand, RandomizerProcess, RandomizerTask};
+use crate::randomizer::{RandomizerCommand, RandomizerProcess, RandomizerTask, Tally};
 use crate::store::StrictNumbers;
 use crate::sys::{self, ControlRegion};
 
@@ -93,6 +93,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// Of strict mode.
     pub strict: Option<StrictNumbers>,
+    /// The least probability that one life shows a bug of a depth, by depth.
+    pub promised: BTreeMap<u32, f64>,
     /// The most steps of a schedule; 0 when threads run freely.
     pub longest: u64,
 }
@@ -147,6 +149,9 @@ struct Account {
     first: Option<First>,
     spent: Duration,
     exhausted: bool,
+    /// What randomizers did, and the shortest life beside them.
+    suspensions: Tally,
+    shortest: Option<Duration>,
 }
 
 impl Account {
@@ -179,8 +184,15 @@ impl Arena {
             Scheduling::Strict(how) => Some(StrictTest::seeded((**how).clone(), trial.seed)),
             Scheduling::Free | Scheduling::Randomized(_) => None,
         };
-        let mut account =
-            Account { next: 0, failures: 0, first: None, spent: Duration::ZERO, exhausted: false };
+        let mut account = Account {
+            next: 0,
+            failures: 0,
+            first: None,
+            spent: Duration::ZERO,
+            exhausted: false,
+            suspensions: Tally::default(),
+            shortest: None,
+        };
         while account.next < trial.runs
             && account.spent < trial.limit
             && !account.exhausted
@@ -209,13 +221,15 @@ impl Arena {
                 return Err(TrialError::Host("a host ended without running anything".to_owned()));
             }
         }
+        let numbers = strict.as_ref().map(|test| test.numbers(None, Duration::ZERO));
         Ok(Outcome {
+            promised: promised(trial, &account, numbers.as_ref()),
             runs: account.next,
             failures: account.failures,
             first: account.first,
             seconds: account.spent.as_secs_f64(),
             longest: strict.as_ref().map_or(0, |test| test.totals().longest),
-            strict: strict.map(|test| test.numbers(None, Duration::ZERO)),
+            strict: numbers,
         })
     }
 
@@ -263,7 +277,7 @@ impl Arena {
         let started = Instant::now();
         let mut running: Option<Instant> = None;
         // Dropped before the host is killed: the end of a process waits for its tracer.
-        let mut _randomizer = None;
+        let mut randomizer = None;
         loop {
             let bell = host.layout().header.doorbell.load(Ordering::Acquire);
             // Asked before the records are read: a record filled before the host died is then always seen.
@@ -284,13 +298,18 @@ impl Arena {
             }
             match phase {
                 HostPhase::Starting if running.is_none() => {
-                    _randomizer = self.begin_randomizer(trial, host)?;
+                    randomizer = self.begin_randomizer(trial, host)?;
                     running = Some(Instant::now());
                     host.go();
                 }
                 HostPhase::Ended if Command::load(&host.layout().header.command) != Command::Leave => {
                     let elapsed = running.map_or(Duration::ZERO, |since| since.elapsed());
-                    drop(_randomizer.take());
+                    if let Some(randomizer) = randomizer.take() {
+                        account.suspensions.add(&randomizer.finish());
+                        let ticks = host.layout().workers[0].shortest.load(Ordering::Relaxed);
+                        account.shortest =
+                            account.shortest.into_iter().chain([self.clock.duration(ticks)]).min();
+                    }
                     self.leave(trial, host, account)?;
                     return Ok((HostEnd::InOrder, elapsed));
                 }
@@ -399,6 +418,20 @@ impl Arena {
         }
         Ok(Some(randomizer))
     }
+}
+
+/// What is promised for one life: by the strategy, or by the bound of random suspension.
+fn promised(trial: &Trial, account: &Account, numbers: Option<&StrictNumbers>) -> BTreeMap<u32, f64> {
+    if let Some(numbers) = numbers {
+        return numbers.guarantees.iter().map(|promise| (promise.depth, promise.per_run)).collect();
+    }
+    let bound = || {
+        let Scheduling::Randomized(settings) = &trial.scheduling else { return None };
+        let settings = (**settings).clone().check().ok()?;
+        let record = account.suspensions.record(&settings, None);
+        Tally::bound(&record, &settings, account.shortest?, account.next).ok()
+    };
+    bound().map(|bound| (1, bound.per_iteration)).into_iter().collect()
 }
 
 /// Whether the host holds a failure from which nothing goes on.

@@ -3,7 +3,7 @@
 //! What a run is given must not depend on how many runs go on at once, so runs are planned in batches: everything in a
 //! batch is planned before any of it is learned from, and it is learned from in the order of the runs. Batches double in
 //! size, so the first run is learned from before the second is planned. A search that goes from one schedule to the
-//! next, and a portfolio, need the outcome of every run before the next: their batches have one run.
+//! next needs the outcome of every run before the next: its batches have one run, also when it is part of a portfolio.
 
 use waylay_schedule::{
     AnyStrategy, Outcome, Run, RunParameters, RunReport, Said, Seed, Spec, Strategy, retell,
@@ -61,7 +61,7 @@ impl Learner {
             spec: spec.clone(),
             strategy: spec.build(),
             seed,
-            one_by_one: matches!(spec, Spec::Systematic { .. } | Spec::Portfolio(_)),
+            one_by_one: searches(spec),
             needs_lessons: !matches!(spec, Spec::Random | Spec::Pos | Spec::Noise(_)),
             next: 0,
             batch: 1,
@@ -149,6 +149,14 @@ impl Learner {
     }
 }
 
+fn searches(spec: &Spec) -> bool {
+    match spec {
+        Spec::Systematic { .. } => true,
+        Spec::Portfolio(members) => members.iter().any(searches),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +177,19 @@ mod tests {
             }
         }
         assert_eq!(seen, (0..3000).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn only_a_portfolio_with_a_search_goes_one_by_one() {
+        for (text, expected) in [("portfolio", 4), ("portfolio:pct+dfs", 1)] {
+            let mut learner = Learner::new(&text.parse().unwrap(), Seed(1));
+            for _ in 0..2 {
+                for planned in learner.plan(100) {
+                    learner.learn(&planned, lesson());
+                }
+            }
+            assert_eq!(learner.plan(100).len(), expected, "{text}");
+        }
     }
 
     #[test]

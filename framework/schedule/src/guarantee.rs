@@ -67,6 +67,13 @@ impl Guarantee {
                     vec!["it is an order of events of two threads each, and these do not block each other"];
                 Some(Guarantee { per_run, depth: orders, conditions })
             }
+            // Runs that aim at a depth are those of the one member that aims; the others promise nothing by depth.
+            Spec::Portfolio(members) if depth > 0 => {
+                let mut aiming =
+                    members.iter().filter(|member| matches!(member, Spec::Pct(_) | Spec::RPro(_)));
+                let (Some(one), None) = (aiming.next(), aiming.next()) else { return None };
+                Guarantee::of(&RunParameters { strategy: one.to_string(), ..parameters.clone() })
+            }
             _ => None,
         }
     }
@@ -94,6 +101,10 @@ mod tests {
         assert!(Guarantee::of(&parameters("stride:ratio=6.6", 0)).is_some());
         let unknown = RunParameters { threads: 0, ..parameters("pct", 1) };
         assert_eq!(Guarantee::of(&unknown), None);
+        let several = Guarantee::of(&parameters("portfolio:pct+surw", 2)).unwrap();
+        assert_eq!(several.per_run, pct.per_run, "those runs of a portfolio that aim at the depth are PCT's");
+        assert_eq!(Guarantee::of(&parameters("portfolio:pct+surw", 0)), None, "and the others are not");
+        assert_eq!(Guarantee::of(&parameters("portfolio:pct+rpro", 2)), None, "whose they are is not known");
         for none in ["random", "pos", "surw", "dfs", "stride:max=2", "nonsense"] {
             assert_eq!(Guarantee::of(&parameters(none, 0)), None);
         }

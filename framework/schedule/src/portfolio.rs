@@ -5,6 +5,9 @@
 //! is how many runs it had and w how many of those showed a failure that was new; among equals, to the one with fewer
 //! runs, then to the earlier. A member whose space is exhausted drops out.
 //!
+//! A run counts when it is planned, so several can be planned before the first is over; whose it is stands in its
+//! parameters. What is heard of runs decides then a little later, and of some runs nothing may be heard.
+//!
 //! So the guarantee of a member holds for its share of the runs, and at most half of the runs are spent on what
 //! looked good so far.
 
@@ -16,6 +19,8 @@ use crate::strategy::Strategy;
 #[derive(Debug)]
 struct Member {
     strategy: AnyStrategy,
+    /// As its runs name it; empty before the first.
+    text: String,
     runs: u64,
     wins: u64,
     exhausted: bool,
@@ -43,7 +48,7 @@ pub struct Tally {
 impl Portfolio {
     /// A portfolio of these strategies; an empty one is exhausted from the start.
     pub fn new(members: Vec<AnyStrategy>) -> Portfolio {
-        let member = |strategy| Member { strategy, runs: 0, wins: 0, exhausted: false };
+        let member = |strategy| Member { strategy, text: String::new(), runs: 0, wins: 0, exhausted: false };
         Portfolio { members: members.into_iter().map(member).collect(), current: 0, turns: 0, round: 0 }
     }
 
@@ -84,6 +89,10 @@ impl Strategy for Portfolio {
             let place = self.choose()?;
             let member = &mut self.members[place];
             if let Some(parameters) = member.strategy.plan(run) {
+                if member.text != parameters.strategy {
+                    member.text.clone_from(&parameters.strategy);
+                }
+                member.runs += 1;
                 self.current = place;
                 self.turns += 1;
                 return Some(parameters);
@@ -94,6 +103,12 @@ impl Strategy for Portfolio {
 
     /// The parameters name the member's strategy, so a stored run needs only that member to be repeated.
     fn begin(&mut self, run: Run, parameters: &RunParameters) {
+        let is_of = |member: &Member| member.text == parameters.strategy;
+        if !self.members.get(self.current).is_some_and(is_of)
+            && let Some(place) = self.members.iter().position(is_of)
+        {
+            self.current = place;
+        }
         if let Some(member) = self.members.get_mut(self.current) {
             member.strategy.begin(run, parameters);
         }
@@ -141,7 +156,6 @@ impl Strategy for Portfolio {
     fn end(&mut self, report: &RunReport<'_>) {
         if let Some(member) = self.members.get_mut(self.current) {
             member.strategy.end(report);
-            member.runs += 1;
             member.wins += u64::from(report.news);
         }
     }
@@ -179,6 +193,26 @@ mod tests {
         assert!(tallies[1].runs >= 395, "{tallies:?}");
         assert!(tallies.iter().all(|tally| tally.runs >= 100), "{tallies:?}");
         assert_eq!(tallies[1].runs, tallies[1].wins);
+    }
+
+    /// As when several runs go on at once: what was planned is begun later, in its order.
+    #[test]
+    fn runs_planned_ahead_go_to_the_members_that_planned_them() {
+        let mut one_by_one = portfolio(&["random", "pos", "pct:depth=2"]);
+        let mut ahead = portfolio(&["random", "pos", "pct:depth=2"]);
+        let apart: Vec<String> =
+            (0..60).map(|index| turn(&mut one_by_one, index, |_| false).unwrap()).collect();
+        let run = |index| Run { seed: Seed(1), index };
+        let planned: Vec<RunParameters> = (0..60).map(|index| ahead.plan(run(index)).unwrap()).collect();
+        assert_eq!(planned.iter().map(|one| one.strategy.clone()).collect::<Vec<_>>(), apart);
+        for (index, parameters) in planned.iter().enumerate() {
+            ahead.begin(run(index as u64), parameters);
+            let news = parameters.strategy == "pos";
+            let outcome = if news { Outcome::Failed } else { Outcome::Passed };
+            ahead.end(&RunReport { outcome, steps: 0, lengths: &[], news });
+        }
+        let wins: Vec<u64> = ahead.tallies().map(|tally| tally.wins).collect();
+        assert_eq!(wins, [0, 20, 0]);
     }
 
     #[test]

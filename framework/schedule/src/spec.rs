@@ -59,9 +59,23 @@ pub const PLANNED_RUNS: u64 = 10_000;
 
 const CONFIDENCE: f64 = 0.95;
 
+/// What is used when nothing is said.
+///
+/// The evidence, from docs/results.md (45 bugs of the zoo, 20 trials each, at most 10,000 schedules): the portfolio finds
+/// all of them in all trials, as no single strategy but SURW does. PCT alone misses what needs many threads to be started
+/// before any has come far, random walk and POS miss orders that are unlikely step by step, stride misses what must meet
+/// at the ends of threads of different length. SURW alone finds as much, but promises nothing by depth: in the portfolio
+/// PCT has a fifth of the schedules at least, and what it promises holds for these.
+pub const DEFAULT: &str = "portfolio";
+
+/// The members of a portfolio that names none. Only one of them aims at a depth, so that it is known whose the runs that
+/// aim at a depth are.
+pub const MEMBERS: [&str; 5] = ["pct", "surw", "pos", "stride", "random"];
+
 impl Default for Spec {
+    /// What [`DEFAULT`] says.
     fn default() -> Self {
-        Spec::Pct(PctOptions::default())
+        DEFAULT.parse().unwrap_or(Spec::Random)
     }
 }
 
@@ -112,8 +126,7 @@ impl Spec {
 
     fn parse_portfolio(rest: &str, planned_runs: u64) -> Result<Spec, SpecError> {
         if rest.trim().is_empty() {
-            let members = ["pct", "surw", "pos", "stride", "rpro", "random"];
-            let members = members.iter().map(|name| Spec::parse(name, planned_runs));
+            let members = MEMBERS.iter().map(|name| Spec::parse(name, planned_runs));
             return Ok(Spec::Portfolio(members.collect::<Result<_, _>>()?));
         }
         let mut members = Vec::new();

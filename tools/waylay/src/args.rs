@@ -196,10 +196,11 @@ pub(crate) struct ExploreOptions {
     /// The program and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
-    /// Who decides which thread runs: pct, pct:depth=3, rpro, stride, pos, surw, random, pb, db, dfs, portfolio, …
-    #[arg(long, default_value = "pct")]
-    pub(crate) strategy: String,
-    /// Depth of the bugs that are looked for, for pct and rpro.
+    /// Who decides which thread runs: pct, pct:depth=3, rpro, stride, pos, surw, random, pb, db, dfs, portfolio, …;
+    /// a portfolio of several when absent.
+    #[arg(long)]
+    pub(crate) strategy: Option<String>,
+    /// Depth of the bugs that are looked for, for pct and rpro; pct when no strategy is named.
     #[arg(long)]
     pub(crate) depth: Option<u32>,
     /// How many schedules; 1000 unless a time is given.

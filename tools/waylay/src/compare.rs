@@ -1,6 +1,5 @@
 //! `waylay compare`: runs the trials of comparisons in hosts, and writes what they say.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -205,9 +204,6 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
 
 fn record(key: String, strategy: &str, test: &str, outcome: &Outcome) -> Record {
     let strict = outcome.strict.as_ref();
-    let promised: BTreeMap<u32, f64> = strict
-        .map(|numbers| numbers.guarantees.iter().map(|promise| (promise.depth, promise.per_run)).collect())
-        .unwrap_or_default();
     Record {
         format: FORMAT,
         key,
@@ -222,7 +218,7 @@ fn record(key: String, strategy: &str, test: &str, outcome: &Outcome) -> Record 
         threads: strict.map_or(0, |numbers| numbers.threads),
         steps: strict.map_or(0, |numbers| numbers.steps),
         longest: outcome.longest,
-        promised,
+        promised: outcome.promised.clone(),
         exhausted: strict.is_some_and(|numbers| numbers.exhausted),
     }
 }

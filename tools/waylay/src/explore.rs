@@ -84,7 +84,9 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
         (None, None) => Some(RUNS),
         (runs, _) => runs,
     };
-    let mut text = options.strategy.clone();
+    // A depth says that PCT is meant.
+    let unsaid = if options.depth.is_some() { "pct" } else { waylay_schedule::spec::DEFAULT };
+    let mut text = options.strategy.clone().unwrap_or_else(|| unsaid.to_owned());
     if let Some(depth) = options.depth {
         text += if text.contains(':') { "," } else { ":" };
         text += &format!("depth={depth}");

@@ -73,10 +73,8 @@ fn equal_seeds_give_equal_trials_for_any_number_of_jobs_and_after_any_death() {
     let json = one.json();
     let results = &json["comparisons"][0];
     assert_eq!(list(&results["tests"]).len(), 4);
-    let fixed = list(&results["cells"])
-        .iter()
-        .flat_map(list)
-        .filter(|cell| text(&cell["test"]).ends_with("-fixed"));
+    let fixed =
+        list(&results["cells"]).iter().flat_map(list).filter(|cell| text(&cell["test"]).ends_with("-fixed"));
     assert!(fixed.clone().count() == 3 && fixed.into_iter().all(|cell| number(&cell["failures"]) == 0));
 }
 

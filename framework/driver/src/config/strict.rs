@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use waylay_schedule::Spec;
-use waylay_schedule::spec::PLANNED_RUNS;
+use waylay_schedule::spec::{DEFAULT, PLANNED_RUNS};
 
 use super::diagnostic::Diagnostic;
 use super::reader::Findings;
@@ -79,7 +79,9 @@ impl StrictKeys {
     }
 
     fn strategy_with_depth(&self, runs: Option<NonZeroU64>, findings: &Findings) -> Spec {
-        let mut text = self.strategy.as_ref().map_or("pct", |text| text.value.as_str()).to_owned();
+        // A depth says that PCT is meant.
+        let unsaid = if self.depth.is_some() { "pct" } else { DEFAULT };
+        let mut text = self.strategy.as_ref().map_or(unsaid, |text| text.value.as_str()).to_owned();
         if let Some(depth) = self.depth {
             text += if text.contains(':') { "," } else { ":" };
             text += &format!("depth={}", depth.value);
