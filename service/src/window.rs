@@ -194,6 +194,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn at_every_moment_of_two_years_a_window_is_open_or_opens_within_a_week(
             minute in 0i64..2 * 366 * 1440, from in 0i8..24, to in 0i8..24, day in 0usize..7,

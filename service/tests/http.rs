@@ -24,6 +24,7 @@ fn pages_are_there_and_every_answer_forbids_what_it_can() {
     let _campaign = served.at_work(3600);
     let more = [
         "/failure/deadlock-b05fe2c2e43f8fce",
+        "/suppressions",
         "/campaign/20261116-220000",
         "/metrics",
         "/health",
@@ -45,6 +46,30 @@ fn pages_are_there_and_every_answer_forbids_what_it_can() {
             "{path} needs something from outside"
         );
     }
+}
+
+#[test]
+fn suppressions_are_listed_with_what_they_kept_quiet() {
+    let rule = "[[suppression]]\nreason = \"<b>ticket 7\"\nuntil = \"2999-12-31\"\nkind = \"deadlock\"\n";
+    let served = Served::new(
+        |out| {
+            let context = waylay_history::write::Context {
+                suppressions: support::config(out, rule).suppressions,
+                ..nights::utc()
+            };
+            let record = nights::campaign(1, &[("map", 5)]);
+            let seen =
+                waylay_history::sighting::Sighting::of(&nights::entry("d-1", Some("map"), 3, record.started));
+            History::open(out).unwrap().put(&record, &[seen], &context).unwrap();
+        },
+        rule,
+    );
+    let page = served.get("/suppressions").1;
+    assert!(
+        page.contains("2999-12-31") && page.contains("&lt;b&gt;ticket 7") && page.contains("d-1"),
+        "{page}"
+    );
+    assert!(served.get("/failures").1.contains("suppressed <span class=\"dim\">1</span>"));
 }
 
 #[test]

@@ -118,6 +118,13 @@ fn filters(asked: &Asked, totals: Totals) -> String {
             count(number)
         );
     }
+    if totals.suppressed > 0 {
+        let _ = write!(
+            out,
+            "<a href=\"/suppressions\">suppressed <span class=\"dim\">{}</span></a>",
+            count(totals.suppressed)
+        );
+    }
     out.push_str("</nav><form method=\"get\" action=\"/failures\">");
     let _ = write!(
         out,

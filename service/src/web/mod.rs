@@ -6,7 +6,7 @@
 //!
 //! - [`guard`]: who may ask, how often, and what every answer forbids browsers to do
 //! - `shell`: what all pages share
-//! - `live`, `failures`, `failure`, `campaigns`, `trends`: the pages
+//! - `live`, `failures`, `failure`, `suppressions`, `campaigns`, `trends`: the pages
 //! - `download`: evidence
 
 mod campaigns;
@@ -16,6 +16,7 @@ mod failures;
 pub mod guard;
 mod live;
 mod shell;
+mod suppressions;
 mod trends;
 
 use std::net::SocketAddr;
@@ -35,6 +36,7 @@ use hyper_util::service::TowerToHyperService;
 use jiff::tz::TimeZone;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use waylay_history::suppression::Suppressions;
 use waylay_history::{History, HistoryError};
 
 use crate::board::Board;
@@ -76,6 +78,7 @@ pub enum WebError {
 pub struct Site {
     out: PathBuf,
     zone: TimeZone,
+    suppressions: Suppressions,
     board: Arc<Board>,
     readers: Mutex<Vec<History>>,
 }
@@ -83,7 +86,13 @@ pub struct Site {
 impl Site {
     /// The site of a service.
     pub fn new(config: &Config, board: Arc<Board>) -> Site {
-        Site { out: config.out.clone(), zone: config.zone.clone(), board, readers: Mutex::default() }
+        Site {
+            out: config.out.clone(),
+            zone: config.zone.clone(),
+            suppressions: config.suppressions.clone(),
+            board,
+            readers: Mutex::default(),
+        }
     }
 
     /// Asks the history, on a thread that may wait.
@@ -176,6 +185,7 @@ pub fn start(dashboard: &Dashboard, site: Site) -> Result<Web, WebError> {
         .enable_io()
         .enable_time()
         .max_blocking_threads(READERS)
+        .thread_name("waylay-web")
         .on_thread_start(sys::step_back)
         .build()
         .map_err(listen)?;
@@ -235,6 +245,7 @@ fn router(shared: Shared) -> Router {
         .route("/", get(live::page))
         .route("/events", get(live::events))
         .route("/failures", get(failures::page))
+        .route("/suppressions", get(suppressions::page))
         .route("/failure/{signature}", get(failure::page))
         .route("/files/{campaign}/{signature}/{*name}", get(download::file))
         .route("/campaigns", get(campaigns::list))
