@@ -30,7 +30,7 @@ const PER_SECOND: f64 = 50.0;
 /// Wrong tokens of one address: at once, and per second after that.
 const GUESSES: f64 = 10.0;
 const GUESSES_PER_SECOND: f64 = 0.1;
-/// Addresses that are remembered; when there are more, those that have been quiet longest are forgotten.
+/// Addresses that are remembered.
 const ADDRESSES: usize = 4096;
 
 /// The policy of pages: only what this server sent, and no script that stands in a page.
@@ -246,14 +246,12 @@ impl Limiter {
     /// Whether one more is allowed now.
     fn take(&mut self, who: IpAddr, now: Instant) -> bool {
         if self.left.len() >= ADDRESSES && !self.left.contains_key(&who) {
-            // Those that would have everything again by now need not be remembered.
-            let (most, per_second) = (self.most, self.per_second);
-            let full = Duration::from_secs_f64(most / per_second);
+            // Those that would have everything again by now need not be remembered. When hardly any is, all are
+            // forgotten: whoever has thousands of addresses is not stopped by this, and must not make it slow.
+            let full = Duration::from_secs_f64(self.most / self.per_second);
             self.left.retain(|_, (_, at)| now.duration_since(*at) < full);
-            if self.left.len() >= ADDRESSES
-                && let Some(oldest) = self.left.iter().min_by_key(|(_, (_, at))| *at).map(|(who, _)| *who)
-            {
-                self.left.remove(&oldest);
+            if self.left.len() > ADDRESSES / 2 {
+                self.left.clear();
             }
         }
         let (left, at) = self.left.entry(who).or_insert((self.most, now));
