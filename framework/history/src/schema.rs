@@ -157,6 +157,8 @@ CREATE TABLE notice (
 
 -- What a suppression kept quiet.
 ALTER TABLE failure ADD COLUMN suppressed TEXT;
+-- Counting all failures by state is then a walk through this alone.
+CREATE INDEX failure_totals ON failure (state, suppressed);
 CREATE TABLE suppression_hit (
     suppression TEXT NOT NULL,
     failure INTEGER NOT NULL REFERENCES failure,
