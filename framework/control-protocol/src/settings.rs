@@ -77,6 +77,8 @@ pub struct Settings {
     pub hold: u32,
     /// 1: it is looked which code sites access memory that threads share, at the memory level.
     pub profile: u32,
+    /// 1: a debugger looks on: faults in moved code happen where the program has it.
+    pub debugged: u32,
     /// One more than the number of sites chosen to be steps at the memory level; 0: all are.
     pub(crate) chosen: u32,
     /// Stretches of the schedule to follow; 0: the strategy decides.
@@ -103,6 +105,7 @@ impl Settings {
             parameters: 0,
             hold: 0,
             profile: 0,
+            debugged: 0,
             chosen: 0,
             replay: 0,
         }

@@ -80,3 +80,36 @@ fn a_library_that_is_loaded_later_is_patched_too() {
     };
     assert!(steps(true) >= steps(false) + 100, "{} and {}", steps(true), steps(false));
 }
+
+/// A run that is looked at shows which accesses conflict, and runs that have those as steps find what needs them: the same
+/// accesses and the same schedules under both ways to switch.
+#[test]
+fn what_is_learned_is_the_same_however_threads_are_switched() {
+    let built = Program::build("patched.c");
+    for (mode, expected) in [("plain", true), ("good", false)] {
+        let mut server = built.with(&[mode]).serve_with(Instrumentation::new(Level::Auto, true));
+        let mut seen = Vec::new();
+        for switching in BOTH {
+            let mut settings = Settings::new(switching, 7, 0);
+            settings.profile = 1;
+            server.region.choose(&mut settings, &[]);
+            let first = server.run(settings, &parameters("pct", 3, 12, 2));
+            let mut sites = server.region.conflicting().to_vec();
+            sites.sort_unstable();
+            // The good one has a plain load of an atomic.
+            assert!(!sites.is_empty(), "{mode}: {first:#?}");
+            let (mut lost, mut schedules) = (0, vec![first.schedule]);
+            for run in 0..60 {
+                let mut settings = Settings::new(switching, 7, run);
+                server.region.choose(&mut settings, &sites);
+                let outcome = server.run(settings, &parameters("pct", 3, 12, 2));
+                assert_eq!(outcome.ending, Ending::Exited, "{outcome:#?}");
+                lost += u32::from(outcome.code == Some(7));
+                schedules.push(outcome.schedule);
+            }
+            assert_eq!(lost > 0, expected, "{mode} {switching:?}");
+            seen.push((sites, lost, schedules));
+        }
+        assert_eq!(seen[0], seen[1], "{mode}");
+    }
+}

@@ -386,8 +386,7 @@ fn the_debugger_shows_every_thread() {
     }
     let place = Workplace::new();
     let program = build(&place, ORDER, &[]);
-    let options = ["--runs", "100", "--stop-on-first", "--level", "atomics"];
-    let summary = json(&explore(&place, &options, &program));
+    let summary = json(&explore(&place, &["--runs", "100", "--stop-on-first"], &program));
     let input = place
         .write("commands", "set confirm off\nset pagination off\nrun\nthread apply all backtrace\nquit\n");
     let output = place

@@ -96,6 +96,9 @@ pub(crate) unsafe fn begin_run() {
         watch.order = Order::new(Locks::Protect);
         FOLLOWED.store(watch.learning && watch.level == Level::Auto, Ordering::Relaxed);
         patch::report(region.report());
+        if region.settings().debugged != 0 {
+            patch::show_faults();
+        }
     }
 }
 

@@ -8,9 +8,11 @@
 //! - [`memory`]: room for code within reach of a jump
 //! - [`stub`]: what the code calls: keeps every register
 //! - [`trap`]: breakpoints, where no jump fits
+//! - [`fault`]: faults in moved code, for debuggers
 //! - [`table`]: what is known about each site
 //! - [`load`]: libraries that are loaded later
 
+mod fault;
 mod load;
 mod loaded;
 mod memory;
@@ -142,6 +144,18 @@ fn take_away(place: table::Place) {
     if let Some(module) = state().and_then(|state| state.modules.get_mut(usize::from(place.module))) {
         module.take_away(place.window);
     }
+}
+
+/// Makes faults in moved code happen where the program has it.
+pub(super) fn show_faults() {
+    if ON.load(Ordering::Relaxed) {
+        fault::install();
+    }
+}
+
+/// Puts the program's own code back around an address; false when it is not replaced there.
+fn put_back(at: usize) -> bool {
+    state().is_some_and(|state| state.modules.iter_mut().any(|module| module.put_back(at)))
 }
 
 /// Tells the driver what was done, and where moved instructions came from.

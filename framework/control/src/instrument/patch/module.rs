@@ -73,6 +73,8 @@ pub(super) struct Module {
     code: Vec<(usize, usize)>,
     memory: Option<Memory>,
     windows: Vec<OnDemand>,
+    /// What was replaced for good: where, how many bytes, and what was there.
+    fixed: Vec<(usize, usize, [u8; JUMP])>,
     /// Its code can be written right now.
     open: bool,
     /// Sites that could be replaced, and that cannot.
@@ -100,6 +102,7 @@ impl Module {
             code: module.code.clone(),
             memory: None,
             windows: Vec::new(),
+            fixed: Vec::new(),
             open: false,
             patched: 0,
             refused: found,
@@ -133,8 +136,13 @@ impl Module {
             return Some(this);
         }
         for (at, len, bytes) in writes {
+            let mut original = [0; JUMP];
             // SAFETY: no thread executes this module: it was just loaded, or the program has not begun.
-            unsafe { (at as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), len) };
+            unsafe {
+                original.as_mut_ptr().copy_from_nonoverlapping(at as *const u8, len);
+                (at as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), len);
+            }
+            this.fixed.push((at, len, original));
         }
         this.open(false);
         this.refused = found - this.patched;
@@ -285,6 +293,31 @@ impl Module {
         // SAFETY: the code is open, and by the promise of the caller no thread is inside the bytes.
         unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), JUMP) };
         window.in_place = in_place;
+    }
+
+    /// Puts the program's own code back around an address; false when it is not replaced there.
+    pub(super) fn put_back(&mut self, at: usize) -> bool {
+        let base = self.base;
+        let start_of = |window: &OnDemand| base + window.plan.start as usize;
+        let covers = |window: &OnDemand| {
+            window.in_place && (start_of(window)..start_of(window) + usize::from(window.plan.length)).contains(&at)
+        };
+        if let Some(index) = self.windows.iter().position(covers) {
+            self.take_away(index as u32);
+            return true;
+        }
+        // The last that begins at or before the address: windows do not overlap.
+        let place = self.fixed.partition_point(|(start, ..)| *start <= at);
+        let Some(&(start, len, original)) = place.checked_sub(1).and_then(|place| self.fixed.get(place)) else {
+            return false;
+        };
+        if at - start >= usize::from(u8::MAX) || !self.open(true) {
+            return false;
+        }
+        // SAFETY: the code is open, and what is written was there before.
+        unsafe { (start as *mut u8).copy_from_nonoverlapping(original.as_ptr(), len) };
+        self.open(false);
+        true
     }
 
     /// Takes one jump away: its sites are no longer looked at.

@@ -93,6 +93,13 @@ pub(super) fn publish() {
     tables().moved.sort_unstable();
 }
 
+/// Where an instruction that was moved to this address came from.
+pub(super) fn origin(at: usize) -> Option<usize> {
+    let moved = &tables().moved;
+    let place = moved.binary_search_by_key(&(at as u64), |[to, _]| *to).ok()?;
+    Some(moved[place][1] as usize)
+}
+
 /// The list of moved instructions: address and length.
 pub(super) fn moved() -> (usize, usize) {
     let moved = &tables().moved;
