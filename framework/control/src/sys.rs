@@ -156,3 +156,11 @@ pub(crate) fn swap_signal_mask(mask: u64) -> u64 {
     unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, new, old_at, 8, 0, 0]) };
     old
 }
+
+/// The signal mask of the calling kernel thread.
+pub(crate) fn signal_mask() -> u64 {
+    let mut mask = 0u64;
+    // SAFETY: nothing is changed; the kernel writes eight bytes, the size passed.
+    unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, 0, &raw mut mask as usize, 8, 0, 0]) };
+    mask
+}

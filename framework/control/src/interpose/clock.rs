@@ -32,18 +32,22 @@ fn epoch(clock: clockid_t) -> u64 {
     }
 }
 
-unsafe fn is_virtual() -> bool {
+/// Whether the program is shown virtual time.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn is_virtual() -> bool {
     // SAFETY: called with the token.
     unsafe { (*runtime()).settings.clock == ClockSource::Virtual as u32 }
 }
 
-fn nanoseconds(time: &timespec) -> u64 {
+pub(super) fn nanoseconds(time: &timespec) -> u64 {
     u64::try_from(time.tv_sec)
         .map_or(0, |s| s.saturating_mul(SECOND))
         .saturating_add(time.tv_nsec.max(0) as u64)
 }
 
-fn timespec_of(nanoseconds: u64) -> timespec {
+pub(super) fn timespec_of(nanoseconds: u64) -> timespec {
     timespec { tv_sec: (nanoseconds / SECOND) as time_t, tv_nsec: (nanoseconds % SECOND) as libc::c_long }
 }
 

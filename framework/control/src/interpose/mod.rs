@@ -31,11 +31,13 @@ mod stand_aside;
 mod start;
 mod stream;
 mod thread;
+mod timer;
 mod waiting_call;
 
 pub(crate) use mutex::owner_of as mutex_owner;
 pub(crate) use signal::cancellation_point;
 pub(crate) use start::take_region_for_host;
+pub(crate) use timer::begin_run as forget_timers;
 
 /// Defines interposed functions: `fn name(args) -> result, |me| { body }`. The body runs for logical threads only,
 /// with `me` the calling one; `real::name` is the function behind. `before` and `outside` are evaluated before and

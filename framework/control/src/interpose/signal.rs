@@ -4,15 +4,14 @@
 //! on the right kernel thread, at a point that the schedule decides, and never beside the thread that has the token.
 //! Masks belong to the kernel thread, so a thread that changes its mask moves home first.
 
-use core::ffi::c_void;
-
-use libc::{c_int, c_uint, pid_t, pthread_t, sigset_t};
+use libc::{c_int, pid_t, pthread_t, sigset_t};
 use waylay_schedule::{Event, EventKind};
 
 use super::interpose;
 use crate::me::as_program;
-use crate::runtime::{Logical, demote_me, interrupt, lookup, raise_pending, runtime, step};
+use crate::runtime::{Logical, demote_me, interrupt, lookup, raise_pending, runtime, step, timers};
 use crate::sched::State;
+use crate::sys;
 
 /// Where a cancelled thread ends.
 ///
@@ -37,6 +36,15 @@ pub(super) unsafe fn may_come() {
     unsafe { (*runtime()).sched.signals_may_come = true };
 }
 
+/// Notes the mask of the calling kernel thread, and takes what it lets through.
+unsafe fn mask_changed(me: *mut Logical) {
+    // SAFETY: called by the running thread, at home.
+    unsafe {
+        (*me).mask = sys::signal_mask();
+        timers::take_held(me, (*me).mask);
+    }
+}
+
 const SYNCHRONOUS: c_int = 0;
 const ASYNCHRONOUS: c_int = 1;
 
@@ -52,18 +60,6 @@ interpose! {
     fn sigqueue(process: pid_t, signal: c_int, value: libc::sigval) -> c_int, |_me| {
         may_come();
         real::sigqueue(process, signal, value)
-    }
-    fn alarm(seconds: c_uint) -> c_uint, |_me| {
-        may_come();
-        real::alarm(seconds)
-    }
-    fn setitimer(which: c_int, new: *const c_void, old: *mut c_void) -> c_int, |_me| {
-        may_come();
-        real::setitimer(which, new, old)
-    }
-    fn timer_create(clock: libc::clockid_t, event: *mut c_void, timer: *mut c_void) -> c_int, |_me| {
-        may_come();
-        real::timer_create(clock, event, timer)
     }
 
     // libc would act in the parked kernel thread, at once and on the wrong stack. Instead every step of a thread that
@@ -131,11 +127,15 @@ interpose! {
 
     fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int, |me| {
         demote_me(me);
-        as_program(me, || real::pthread_sigmask(how, new, old))
+        let result = as_program(me, || real::pthread_sigmask(how, new, old));
+        mask_changed(me);
+        result
     }
 
     fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int, |me| {
         demote_me(me);
-        as_program(me, || real::sigprocmask(how, new, old))
+        let result = as_program(me, || real::sigprocmask(how, new, old));
+        mask_changed(me);
+        result
     }
 }

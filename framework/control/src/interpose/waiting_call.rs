@@ -7,7 +7,7 @@ use libc::{c_int, pid_t, rusage, siginfo_t, sigset_t, sockaddr, socklen_t, times
 
 use super::{interpose, signal};
 use crate::me::Unmanaged;
-use crate::runtime::{Logical, away, runtime, unknown_event};
+use crate::runtime::{Logical, away, runtime, timers, unknown_event};
 
 unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
     // SAFETY: called by the running thread; the call is libc's and touches nothing of ours.
@@ -29,6 +29,7 @@ unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
 unsafe fn until_signal<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
     // SAFETY: as for `outside`.
     unsafe {
+        timers::take_held(me, 0);
         (*runtime()).sched.will_wait_for_signal();
         outside(me, call)
     }
@@ -62,6 +63,7 @@ interpose! {
         until_signal(me, || real::sigwaitinfo(set, info))
     }
     fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, length: *const timespec) -> c_int, |me| {
+        timers::take_held(me, 0);
         outside(me, || real::sigtimedwait(set, info, length))
     }
     fn system(command: *const libc::c_char) -> c_int, |me| {

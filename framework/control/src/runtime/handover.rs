@@ -15,7 +15,7 @@ use waylay_schedule::{Event, ThreadId};
 use super::closing::without_the_rest;
 use super::descriptors::ask_outside;
 use super::logical::{Logical, Place};
-use super::{SHARED, ending, inspect, preempt, runtime, watcher};
+use super::{SHARED, ending, inspect, preempt, runtime, timers, watcher};
 use crate::heap::guard;
 use crate::interpose::cancellation_point;
 use crate::me::as_program;
@@ -374,8 +374,10 @@ pub(crate) unsafe fn raise_pending(me: *mut Logical) {
             let bit = 1u64 << (signal - 1);
             if (*me).pending_signals & bit != 0 {
                 (*me).pending_signals &= !bit;
-                let args = [process, (*me).kernel_id as usize, signal, 0, 0, 0];
-                as_program(me, || sys::call(libc::SYS_tgkill, args));
+                let values = &mut (*runtime()).values;
+                let value = values.iter().position(|(known, _)| *known == signal as i32);
+                let value = value.map(|place| values.swap_remove(place).1);
+                as_program(me, || timers::queue(process, (*me).kernel_id, signal as i32, value));
             }
         }
     }

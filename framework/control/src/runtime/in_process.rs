@@ -13,6 +13,7 @@ use waylay_schedule::{
 
 use super::{Runtime, closing, ending, lifecycle, outside, point, pool, preempt, runtime};
 use crate::instrument;
+use crate::interpose::forget_timers;
 use crate::me::{me, set_me};
 use crate::sched::{Key, Shares};
 
@@ -67,6 +68,7 @@ pub(crate) unsafe fn begin(index: u64) -> Begun {
         lifecycle::register(main);
         instrument::begin_run();
         outside::set_running(true);
+        forget_timers();
         set_me(main);
         Begun::Yes
     }

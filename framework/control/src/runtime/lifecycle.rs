@@ -54,6 +54,7 @@ pub(crate) unsafe fn create(
         let unmanaged = Unmanaged::enter();
         (*thread).detached = real_thread::is_detached(attributes);
         (*thread).stack_size = stack_size.unwrap_or(0);
+        (*thread).mask = (*me).mask;
         (*thread).recyclable = (*runtime()).pooling && stack_size.is_some();
         (*thread).id = ThreadId((*runtime()).logicals.len() as u32);
         SHARED.started.store(0, Ordering::Relaxed);

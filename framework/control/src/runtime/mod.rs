@@ -11,6 +11,7 @@
 //! - [`lifecycle`]: beginning and ending logical threads
 //! - [`point`], [`descriptors`], [`calls`]: what the interposed functions call
 //! - [`session`]: beginning a run; [`ending`]: the report
+//! - [`timers`]: timers of the program, whose time is virtual
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
 //! - [`preempt`]: threads that compute without a step; [`blocked`]: threads that wait in the kernel with the token
@@ -33,6 +34,7 @@ mod point;
 mod pool;
 mod preempt;
 mod session;
+pub(crate) mod timers;
 mod watcher;
 
 use core::cell::UnsafeCell;
@@ -77,6 +79,10 @@ pub(crate) struct Runtime {
     /// Looks at a clock since the last step: a loop that only reads the time has to let others run.
     pub(crate) looks: u32,
     pub(crate) watches: Vec<descriptors::Watch>,
+    /// Signals of timers that every thread blocks: bit n-1 is signal n.
+    pub(crate) held: u64,
+    /// Values that go with signals on their way.
+    pub(crate) values: Vec<(i32, usize)>,
     /// The main thread.
     pub(crate) main: *mut Logical,
     /// Runs are repeated in this process: threads go to the pool.

@@ -223,6 +223,8 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
             random: ChaCha::new(),
             looks: 0,
             watches: Vec::new(),
+            held: 0,
+            values: Vec::new(),
             main,
             pooling,
             pool: Vec::new(),

@@ -1,0 +1,62 @@
+//! Timers of the program count virtual time: an hour is over at once, and the schedule decides when.
+
+mod harness;
+
+use harness::{BOTH, Program};
+use waylay_control_protocol::{ClockSource, Settings, Switching};
+
+/// Clean and under full control; equal schedules under both ways to switch if the kernel has no say.
+fn runs(case: &str, exact: bool) {
+    let program = Program::build("timers.c").with(&[case]);
+    for run in 0..10 {
+        let outcomes = BOTH.map(|switching| program.run(switching, 5, run));
+        for outcome in &outcomes {
+            outcome.assert_clean();
+            assert_eq!(outcome.stdout, "end\n", "{case}, run {run}: {outcome:#?}");
+        }
+        let [baton, carrier] = outcomes;
+        assert!(!exact || baton.schedule == carrier.schedule, "{case}, run {run}");
+    }
+}
+
+#[test]
+fn an_alarm_of_an_hour_ends_a_pause_at_once() {
+    runs("alarmed", false);
+}
+
+#[test]
+fn an_interval_timer_comes_again_until_it_is_stopped() {
+    runs("interval", false);
+}
+
+#[test]
+fn a_posix_timer_brings_its_value_and_can_be_set_anew() {
+    runs("posix", false);
+}
+
+#[test]
+fn a_timer_that_calls_a_function_takes_part_in_the_schedule() {
+    runs("thread", true);
+}
+
+#[test]
+fn a_timer_descriptor_is_read_and_polled_in_virtual_time() {
+    runs("descriptor", true);
+}
+
+#[test]
+fn a_signal_that_everybody_blocks_goes_to_the_one_who_waits() {
+    runs("waited", false);
+}
+
+/// With real clocks a timer is the kernel's, and the run says that something outside the schedule takes part.
+#[test]
+fn a_timer_of_the_kernel_is_said_to_be_one() {
+    let program = Program::build("timers.c").with(&["none"]);
+    let mut settings = Settings::new(Switching::Baton, 5, 0);
+    settings.clock = ClockSource::Real as u32;
+    assert!(!program.run_with(settings, "").partly_controlled);
+    let program = Program::build("timers.c").with(&["stopped"]);
+    let outcome = program.run_with(settings, "");
+    assert!(outcome.partly_controlled, "{outcome:#?}");
+}
