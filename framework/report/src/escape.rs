@@ -18,7 +18,7 @@ pub struct Xml<'a>(pub &'a str);
 pub struct Markdown<'a>(pub &'a str);
 
 /// Whether a character is not seen itself but changes how others are seen.
-fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     let marks =
         matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     marks || (c.is_control() && c != '\n' && c != '\t')

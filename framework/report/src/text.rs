@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::confidence::{SURE, clean_runs_for};
+use crate::escape::is_hidden;
 use crate::guarantee;
 use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack, Verdict};
 use crate::numbers::{count, plural};
@@ -17,7 +18,12 @@ const MOST_STACKS: usize = 8;
 
 /// Text on one line without anything that a terminal would take for a command.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let shown = |c: char| match c {
+        c if c.is_control() => ' ',
+        c if is_hidden(c) => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// The same, with its lines.
@@ -33,7 +39,8 @@ pub fn report(night: &Night) -> String {
         Verdict::Incomplete => "INCOMPLETE",
         Verdict::NothingRan => "NOTHING RAN",
     };
-    let mut out = format!("campaign {}: {word}: {}\n", night.campaign.name, plain(&verdict_words(night)));
+    let mut out =
+        format!("campaign {}: {word}: {}\n", plain(&night.campaign.name), plain(&verdict_words(night)));
     for problem in &night.campaign.problems {
         let _ = writeln!(out, "did not run: {}", plain(problem));
     }
