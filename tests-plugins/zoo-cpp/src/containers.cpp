@@ -55,7 +55,7 @@ class Deque {
 
 }  // namespace
 
-// work-stealing. The owner pushes and pops; each thief tries twice. d = 2: a thief reads the tail -> the owner lowers it,
+// work-stealing. The owner pushes, then thieves start and try twice each while the owner pops. d = 2: a thief reads the tail -> the owner lowers it,
 // the owner reads the head -> the thief raises it; both have the last item then.
 void work_stealing(Run& run) {
   Deque deque(run.fixed);
@@ -65,6 +65,7 @@ void work_stealing(Run& run) {
     if (item != 0 && taken[static_cast<std::size_t>(item)].fetch_add(1, std::memory_order_relaxed) != 0)
       run.bug("an item was taken twice");
   };
+  for (long i = 1; i <= items; i++) deque.push(static_cast<int>(i));
   std::vector<std::thread> thieves;
   for (long i = 0; i < run.threads; i++) {
     thieves.emplace_back([&] {
@@ -72,7 +73,6 @@ void work_stealing(Run& run) {
       took(deque.steal());
     });
   }
-  for (long i = 1; i <= items; i++) deque.push(static_cast<int>(i));
   for (long i = 1; i <= items; i++) took(deque.pop());
   for (std::thread& thief : thieves) thief.join();
 }

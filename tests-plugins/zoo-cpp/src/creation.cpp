@@ -4,8 +4,8 @@
 
 namespace zoo {
 
-// reorder. Setters write two words, a checker that is started last compares them. d = 2: the first word is written -> the
-// checker reads, the checker reads -> any setter writes the second word. All setters start before the checker.
+// reorder. N setters write two words, a checker that is started last compares them. d = N + 1: one setter writes the first
+// word -> the checker reads it, the checker reads the second word -> each setter writes it.
 void reorder(Run& run) {
   std::atomic<int> first{0}, second{0};
   std::mutex pair;
@@ -25,8 +25,8 @@ void reorder(Run& run) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// twostage. Writers go through two stages, each under its own lock; a reader that is started last compares them. d = 2:
-// first stage of one -> the reader reads it, the reader reads the second -> any writer's second stage.
+// twostage. N writers go through two stages, each under its own lock; a reader that is started last compares them. d = N + 1:
+// first stage of one -> the reader reads it, the reader reads the second -> each writer's second stage.
 void twostage(Run& run) {
   std::mutex first_lock, second_lock, both;
   int first = 0, second = 0;
