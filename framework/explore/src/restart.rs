@@ -19,8 +19,10 @@ pub const COMPARED: u64 = 100;
 pub const EVERY: u64 = 256;
 /// Failing runs of one kind that are compared, wherever they come.
 pub const FAILING: u64 = 5;
-/// Restored runs have to be this much faster to be worth it.
-const WORTH: f64 = 1.0;
+/// The first runs learn which pages change, and are not timed.
+const LEARNING: u64 = 8;
+/// Restored runs that take this much longer than forked ones need no long look.
+const MUCH: f64 = 1.5;
 /// Runs after which it is looked whether too many are given back.
 const LOOK: u64 = 20;
 
@@ -30,9 +32,9 @@ pub enum Restart {
     /// Restored where possible.
     Snapshot,
     /// Forked.
-    #[default]
     Fork,
     /// Whichever turns out to be faster.
+    #[default]
     Auto,
 }
 
@@ -129,8 +131,7 @@ impl Experience {
     /// A run was restored; `time` is its share of what its batch took.
     pub fn note_restored(&mut self, time: Duration) {
         self.restored += 1;
-        // The first ones learn which pages change.
-        if self.restored > COMPARED / 4 {
+        if self.restored > LEARNING {
             self.restored_time += time;
             self.timed += 1;
         }
@@ -154,12 +155,13 @@ impl Experience {
             let why = self.given_back.iter().max_by_key(|(_, count)| **count).map(|(why, _)| why.clone());
             self.off.get_or_insert(Off::Impossible(format!("the program {}", why.unwrap_or_default())));
         }
-        if asked == Restart::Auto && self.timed + back >= COMPARED / 2 && self.timed > 0 && self.forked > 0 {
+        if asked == Restart::Auto && self.timed >= LEARNING && self.forked > 0 {
             let restored = self.restored_time.as_secs_f64() / self.timed as f64;
             let forked = self.forked_time.as_secs_f64() / self.forked as f64;
             // A run that is given back was begun in vain.
             let wasted = 1.0 + back as f64 / (self.restored + back) as f64;
-            if restored * wasted * WORTH > forked {
+            let enough = if self.timed + LEARNING < COMPARED { MUCH } else { 1.0 };
+            if restored * wasted > forked * enough {
                 self.off.get_or_insert(Off::Slow);
             }
         }

@@ -29,13 +29,13 @@ pub enum Answer<'a> {
 
 /// Why a process makes no runs from a snapshot.
 #[derive(Debug, thiserror::Error)]
-pub enum NoSnapshot {
-    /// It cannot.
-    #[error("{0}")]
-    Unable(String),
-    /// The program could not be started.
-    #[error(transparent)]
-    Run(#[from] RunError),
+#[error("{0}")]
+pub struct NoSnapshot(String);
+
+impl From<RunError> for NoSnapshot {
+    fn from(error: RunError) -> NoSnapshot {
+        NoSnapshot(error.to_string())
+    }
 }
 
 /// The process.
@@ -107,14 +107,16 @@ impl Restored {
                     next += 1;
                 }
                 Ended::Died(why) => {
-                    self.deaths += 1;
-                    if self.deaths >= MOST_DEATHS {
-                        return Err(NoSnapshot::Unable(why));
-                    }
                     tell(next, Answer::GivenBack(&why));
                     next += 1;
+                    self.deaths += 1;
+                    if self.deaths >= MOST_DEATHS {
+                        return Err(NoSnapshot(format!("the program {why}")));
+                    }
                     self.renew()?;
                 }
+                // Another one would cost as much time, here and in the fork server.
+                Ended::Late => return Err(NoSnapshot("the program has a run that does not end".to_owned())),
             }
         }
         Ok(())
@@ -138,24 +140,18 @@ impl Restored {
         let mut seen = 0;
         loop {
             match link.wait_batch(*patience) {
-                Ok(Some(Reply::Unable)) => return Err(NoSnapshot::Unable(region.text())),
+                Ok(Some(Reply::Unable)) => return Err(NoSnapshot(region.text())),
                 Ok(Some(_)) => return Ok(Ended::Orderly),
                 Ok(None) => {
                     let (_, done) = region.batch().progress();
                     if done == seen {
-                        return Ok(Ended::Died("does not end in time".to_owned()));
+                        return Ok(Ended::Late);
                     }
                     seen = done;
                 }
                 Err(_) => {
-                    let why = match region.text() {
-                        text if region.batch().progress().1 == 0 && !text.is_empty() => text,
-                        _ => match child.wait() {
-                            Ok(status) => format!("kills its process ({status})"),
-                            Err(_) => "kills its process".to_owned(),
-                        },
-                    };
-                    return Ok(Ended::Died(why));
+                    let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+                    return Ok(Ended::Died(format!("kills its process ({status})")));
                 }
             }
         }
@@ -174,6 +170,8 @@ impl Restored {
 enum Ended {
     /// All that it made was told.
     Orderly,
-    /// The process died, or was late, in the run behind the last one that has a record.
+    /// The process died in the run behind the last one that has a record.
     Died(String),
+    /// That run does not end in time.
+    Late,
 }

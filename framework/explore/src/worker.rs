@@ -11,7 +11,7 @@ use crate::observed::Observed;
 use crate::oracle::{Verdict, judge};
 use crate::recording::Conditions;
 use crate::restart::{Experience, FAILING, Off, Restart, difference};
-use crate::restored::{Answer, NoSnapshot, Order, Restored};
+use crate::restored::{Answer, Order, Restored};
 use crate::server::{Guide, RunError, Server};
 
 /// A run as it was made, one way or the other.
@@ -51,7 +51,10 @@ impl<'a> Worker<'a> {
         if plan.restart != Restart::Fork {
             match why_not(plan) {
                 Some(why) => known.off = Some(Off::Impossible(why.to_owned())),
-                None => restored = Some(Restored::start(&plan.program, &plan.library, &plan.conditions)?),
+                None => match Restored::start(&plan.program, &plan.library, &plan.conditions) {
+                    Ok(started) => restored = Some(started),
+                    Err(error) => known.off = Some(Off::Impossible(error.to_string())),
+                },
             }
         }
         Ok(Worker { plan, server, restored, known, failing: BTreeMap::new() })
@@ -164,10 +167,8 @@ impl<'a> Worker<'a> {
             hand_over(index, made);
             count += 1;
         }
-        match result {
-            Ok(()) => {}
-            Err(NoSnapshot::Unable(why)) => self.known.off = Some(Off::Impossible(why)),
-            Err(NoSnapshot::Run(error)) => return Err(error),
+        if let Err(why) = result {
+            self.known.off.get_or_insert(Off::Impossible(why.to_string()));
         }
         Ok(count)
     }

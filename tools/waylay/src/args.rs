@@ -219,7 +219,7 @@ pub(crate) struct ExploreOptions {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) jobs: u32,
     /// How runs begin: snapshot (restored in one process, many times as fast), fork (a process each), auto (the faster one).
-    #[arg(long, default_value = "fork", value_name = "WAY")]
+    #[arg(long, default_value = "auto", value_name = "WAY")]
     pub(crate) restart: Restart,
     /// Environment variable for the program; may be repeated.
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]

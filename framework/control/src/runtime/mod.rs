@@ -51,6 +51,7 @@ pub(crate) use handover::{demote_me, raise_pending};
 pub(crate) use in_process::{begin as begin_in_process, end as end_in_process, stop as stop_in_process};
 pub(crate) use lifecycle::{complete_join, create, exit_point, join_point, last_words, lookup};
 pub(crate) use logical::{Logical, Place, Routine};
+pub(crate) use outside::kernel_threads;
 pub(crate) use point::{
     Waited, acquire, away, event_at, freed, interrupt, sleep, step, taken, wait, waiting_on, wake,
     wake_or_move,

@@ -168,6 +168,13 @@ unsafe fn count_outsiders() -> usize {
     outsiders
 }
 
+/// Kernel threads of the process.
+pub(crate) fn kernel_threads() -> usize {
+    let mut threads = 0;
+    for_each_task(|_| threads += 1);
+    threads
+}
+
 fn for_each_task(mut visit: impl FnMut(i32)) {
     let path = c"/proc/self/task";
     let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) as usize;

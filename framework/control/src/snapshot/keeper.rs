@@ -54,6 +54,9 @@ pub(crate) fn why_not() -> Option<&'static str> {
     if !crate::runtime::can_carry() {
         return Some("the processor or the kernel has no FSGSBASE, or shadow stacks are on");
     }
+    if crate::runtime::kernel_threads() > 1 {
+        return Some("the program has threads before main");
+    }
     Image::is_possible().err()
 }
 
@@ -66,7 +69,7 @@ pub(crate) unsafe fn serve(socket: i32) {
     // SAFETY: by the caller's promise; a keeper of zeroes is valid but for the fields that are written here.
     unsafe {
         let length = size_of::<Keeper>().next_multiple_of(GUARD) + SIGNAL_STACK + STACK;
-        let Some(at) = sys::map(length + 2 * GUARD) else { give_up("no memory for the keeper") };
+        let Some(at) = sys::map(length + 2 * GUARD) else { sys::exit_now(3) };
         sys::forbid(at, GUARD);
         sys::forbid(at.add(GUARD + length), GUARD);
         let keeper = at.add(GUARD).cast::<Keeper>();
@@ -89,6 +92,8 @@ fn give_up(why: &'static str) -> ! {
     // SAFETY: set-up runs with the token.
     let region = unsafe { &(*runtime()).region };
     region.append_text(why);
+    // SAFETY: the keeper was made before anything could fail.
+    fork_server::send(unsafe { (*keeper()).socket }, Reply::Unable);
     sys::exit_now(3)
 }
 

@@ -67,7 +67,9 @@ impl Signals {
         self.changed |= 1 << (signal - 1);
         self.seen[signal as usize] = *action;
         let kills = FATAL.contains(&signal) && action.handler == libc::SIG_DFL;
-        exchange(signal, Some(if kills { &self.ending } else { action }));
+        // While SIGSYS is blocked, a system call that is stopped kills the process.
+        let open = Action { mask: action.mask & !(1 << (libc::SIGSYS - 1)), ..*action };
+        exchange(signal, Some(if kills { &self.ending } else { &open }));
         Some(())
     }
 

@@ -146,6 +146,27 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Processor time that the process used, and its children that have ended.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("a process");
+        let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+        // utime, stime, cutime and cstime are the 14th to 17th of all fields, the 12th to 15th behind the name.
+        let ticks: u64 = fields[11..15].iter().map(|field| field.parse::<u64>().expect("a number")).sum();
+        // SAFETY: plain call.
+        ticks as f64 / unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64
+    }
+
+    /// Kilobytes in memory, and mappings.
+    pub(crate) fn memory(&self) -> (u64, usize) {
+        let of = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).expect("a process");
+        let status = of("status");
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line");
+        let resident = line.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+        (resident.expect("a number"), of("maps").lines().count())
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         self.end();
