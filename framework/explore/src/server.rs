@@ -8,6 +8,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use waylay_control_protocol::{
@@ -148,6 +150,31 @@ pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: 
     command
 }
 
+/// Starts a process from a thread that lives as long as this process does: the kernel ends the new one together with the
+/// thread that started it, and workers come and go.
+fn spawn_for_good(command: Command) -> io::Result<Child> {
+    type Wish = (Command, Sender<io::Result<Child>>);
+    static SPAWNER: Mutex<Option<Sender<Wish>>> = Mutex::new(None);
+    let (answer, answered) = channel();
+    let wish = {
+        let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
+        spawner
+            .get_or_insert_with(|| {
+                let (wishes, wished) = channel::<Wish>();
+                std::thread::spawn(move || {
+                    for (mut command, answer) in wished {
+                        let _ = answer.send(command.spawn());
+                    }
+                });
+                wishes
+            })
+            .send((command, answer))
+    };
+    let gone = || io::Error::other("the thread that starts programs is gone");
+    wish.map_err(|_| gone())?;
+    answered.recv().map_err(|_| gone())?
+}
+
 /// A program that waits in front of `main`.
 #[derive(Debug)]
 pub struct Server {
@@ -187,7 +214,7 @@ impl Server {
         let mut command = command(&self.program, self.workplace.folder(), &self.library, &self.region);
         command.env(SERVER_VARIABLE, theirs.as_raw_fd().to_string());
         doing("connect the program's output", self.streams.connect(&mut command))?;
-        let child = command.spawn();
+        let child = spawn_for_good(command);
         drop(theirs);
         let mut child = doing("start the program", child)?;
         if let Err(error) = link.wait_ready(START) {

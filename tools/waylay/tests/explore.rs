@@ -321,8 +321,9 @@ static volatile long n;
 static void *spin(void *x) { for (;;) n++; return x; }
 int main(void) { pthread_t t; pthread_create(&t, 0, spin, 0); return pthread_join(t, 0); }";
     let program = build(&place, endless, &[]);
-    for killed in ["explorer", "server"] {
-        let mut explorer = place.start(&["explore", "--timeout", "300s", "--", &program]);
+    for (killed, way) in [("explorer", "fork"), ("server", "fork"), ("explorer", "snapshot")] {
+        let options = ["explore", "--timeout", "300s", "--restart", way, "--", &program];
+        let mut explorer = place.start(&options);
         let until = |what: &str, reached: &dyn Fn(usize) -> bool| {
             let began = Instant::now();
             while !reached(running_in(&place).len()) {
@@ -449,4 +450,25 @@ fn what_cannot_be_restored_goes_to_the_fork_server_by_itself() {
         let notes = summary["notes"].to_string();
         assert!(notes.contains("starts a process"), "{notes}");
     }
+}
+
+#[test]
+fn several_jobs_keep_their_processes_while_they_grow() {
+    // More threads than are made in advance at first, so that each worker starts its process again.
+    const MANY: &str = r"
+#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int n;
+static void *add(void *x) { pthread_mutex_lock(&m); n++; pthread_mutex_unlock(&m); return x; }
+int main(void) {
+    pthread_t t[7];
+    for (int i = 0; i < 7; i++) pthread_create(&t[i], 0, add, 0);
+    for (int i = 0; i < 7; i++) pthread_join(t[i], 0);
+    return n != 7;
+}";
+    let place = Workplace::new();
+    let program = build(&place, MANY, &[]);
+    let options = ["--runs", "300", "--jobs", "2", "--restart", "snapshot", "--patch", "none"];
+    let summary = json(&explore(&place, &options, &program));
+    assert_eq!((&summary["restored"], &summary["fell_back"]), (&300.into(), &0.into()), "{summary:#}");
 }
