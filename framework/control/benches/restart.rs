@@ -21,7 +21,8 @@ const BATCH: u64 = 500;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    let number = |at: usize, otherwise| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
+    let number =
+        |at: usize, otherwise| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
     match arguments.first().map(String::as_str) {
         Some("numbers") => numbers(),
         Some("oracle") => oracle(number(1, 10_000)),
@@ -55,8 +56,12 @@ fn numbers() {
         let mut forks = Process::start(&program);
         let mut snapshots = Process::start(&program);
         let orders: Vec<_> = (0..BATCH).map(order).collect();
-        snapshots.restore(&orders[..50]).iter().for_each(|answer| assert!(answer.is_ok(), "{what}: {answer:?}"));
-        let (mut forked, mut restored) = (Speed { per_second: 0.0, cpu: 0.0 }, Speed { per_second: 0.0, cpu: 0.0 });
+        snapshots
+            .restore(&orders[..50])
+            .iter()
+            .for_each(|answer| assert!(answer.is_ok(), "{what}: {answer:?}"));
+        let (mut forked, mut restored) =
+            (Speed { per_second: 0.0, cpu: 0.0 }, Speed { per_second: 0.0, cpu: 0.0 });
         for _ in 0..TURNS {
             let mut next = 0;
             take_best(&mut forked, &mut forks, |process| {
@@ -93,11 +98,23 @@ fn oracle(seeds: u64) {
     println!("\ncomparing {seeds} seeds of every program, forked and restored");
     let mut programs: Vec<(&str, Vec<&str>)> =
         ANIMALS.iter().map(|&(file, name, _)| (file, vec![name])).collect();
-    for family in ["mutexes", "conditions", "rwlocks", "semaphores", "barriers", "spin", "once", "sleeps", "joins", "c11"]
-    {
+    for family in [
+        "mutexes",
+        "conditions",
+        "rwlocks",
+        "semaphores",
+        "barriers",
+        "spin",
+        "once",
+        "sleeps",
+        "joins",
+        "c11",
+    ] {
         programs.push(("families.c", vec![family]));
     }
-    for hazard in ["pipe", "polling", "fault_handler", "clock_loop", "randomness", "exit_from_thread", "main_returns"] {
+    for hazard in
+        ["pipe", "polling", "fault_handler", "clock_loop", "randomness", "exit_from_thread", "main_returns"]
+    {
         programs.push(("hazards.c", vec![hazard]));
     }
     programs.extend([

@@ -8,7 +8,7 @@
 
 use waylay_control_protocol::{RegionMap, Reply, Request};
 
-use crate::interpose::processors;
+use crate::interpose::{attributes, processors};
 use crate::{binding, runtime, snapshot, sys};
 
 /// Serves requests until the driver closes the socket, then ends the process. Returns in children, with the region and
@@ -19,6 +19,7 @@ pub(crate) fn serve<T>(
     make_ready: impl Fn(&RegionMap) -> T,
 ) -> Option<(RegionMap, T)> {
     binding::bind_all();
+    attributes::note_main_stack();
     send(socket, Reply::Ready);
     loop {
         match next_request(socket) {

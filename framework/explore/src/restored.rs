@@ -150,7 +150,8 @@ impl Restored {
                     seen = done;
                 }
                 Err(_) => {
-                    let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+                    let status =
+                        child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
                     return Ok(Ended::Died(format!("kills its process ({status})")));
                 }
             }

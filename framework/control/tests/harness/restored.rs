@@ -159,7 +159,9 @@ impl Process {
 
     /// Kilobytes in memory, and mappings.
     pub(crate) fn memory(&self) -> (u64, usize) {
-        let of = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).expect("a process");
+        let of = |file: &str| {
+            std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).expect("a process")
+        };
         let status = of("status");
         let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line");
         let resident = line.split_whitespace().nth(1).and_then(|number| number.parse().ok());
