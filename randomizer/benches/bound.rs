@@ -1,6 +1,6 @@
 //! The bound against reality: how often a bug of depth one shows, without and with the randomizer, for 2 to 16 threads.
 //!
-//! `cargo bench -p waylay-randomizer --bench bound` prints one table. The bound must lie below what is measured
+//! `cargo bench -p waylay-randomizer --bench bound [-- --markdown FILE]` prints one table. The bound must lie below what is measured
 //! with the randomizer: above the upper end of the interval it would be refuted.
 
 use std::path::{Path, PathBuf};
@@ -30,6 +30,7 @@ fn main() {
     let settings = Settings::from_toml(SETTINGS).expect("valid");
 
     println!("{:>7} {:>26} {:>26} {:>8}", "threads", "free", "randomized", "bound");
+    let mut page = "| threads | free | randomized | bound |\n|---|---|---|---|\n".to_owned();
     let mut refuted = false;
     for threads in [2, 4, 8, 16] {
         let mut alone = Command::new(&program);
@@ -40,12 +41,10 @@ fn main() {
         let (bound, broken) = Bound::of_settings(&settings, threads, free.shortest).expect("a bound");
         assert!(broken.is_empty());
         refuted |= interval(&randomized).1 < bound.per_run();
-        println!(
-            "{threads:>7} {:>26} {:>26} {:>7.2}%",
-            in_words(&free),
-            in_words(&randomized),
-            bound.per_run() * 100.0
-        );
+        let (free, randomized, bound) =
+            (in_words(&free), in_words(&randomized), format!("{:.2}%", bound.per_run() * 100.0));
+        println!("{threads:>7} {free:>26} {randomized:>26} {bound:>8}");
+        page += &format!("| {threads} | {free} | {randomized} | {bound} |\n");
     }
     println!(
         "iterations that showed the bug, with 95 % intervals, of {ITERATIONS} each; the bound is {}",
@@ -53,6 +52,9 @@ fn main() {
     );
     let _ = std::fs::remove_file(config);
     let _ = std::fs::remove_file(program);
+    if let Some(file) = std::env::args().skip_while(|argument| argument != "--markdown").nth(1) {
+        std::fs::write(&file, page).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
     if refuted {
         std::process::exit(1);
     }

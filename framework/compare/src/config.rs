@@ -72,6 +72,8 @@ pub enum Layout {
     Missed,
     /// A row for each strategy: bugs found in an hour.
     Hourly,
+    /// A row for each test that the last strategy found: how much sooner the first one does.
+    Sooner,
 }
 
 /// A strategy with a name or a budget of its own.

@@ -24,6 +24,7 @@ pub fn section(config: &Config, results: &Results) -> String {
             Layout::Rates => rates(&mut out, results),
             Layout::Missed => missed(&mut out, results),
             Layout::Hourly => hourly(&mut out, results),
+            Layout::Sooner => sooner(&mut out, results),
         }
     }
     if !config.reading.is_empty() {
@@ -152,6 +153,21 @@ fn hourly(out: &mut String, results: &Results) {
     }
 }
 
+/// Seconds to the bug with the first strategy and with the last, for tests that both find in half of their trials.
+fn sooner(out: &mut String, results: &Results) {
+    let (Some(first), Some(last)) = (results.strategies.first(), results.strategies.last()) else { return };
+    header(out, ["test".to_owned(), escaped(&first.label), escaped(&last.label), "times sooner".to_owned()]);
+    for (index, test) in results.with_bug() {
+        let cells = &results.cells[index];
+        let medians =
+            cells.first().zip(cells.last()).map(|(first, last)| (first.median_seconds, last.median_seconds));
+        if let Some((Some(first), Some(last))) = medians {
+            let times = count((last / first.max(1e-9)).round() as u64);
+            row(out, [escaped(&test.label), seconds(first), seconds(last), times]);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +181,7 @@ mod tests {
             ("rates", "| 2 | 3 | 60 | 50 | 0.0500 ("),
             ("missed", "| random | 0 | 1: a&lt;b | 0 of 1 |"),
             ("hourly", "| pct | 1 of 1 |"),
+            ("sooner", "| test | pct | random | times sooner |"),
         ] {
             let text = format!(
                 "tables = ['{layout}']\nabout = 'before'\nreading = 'after'\nstrategies = ['pct']\n\
