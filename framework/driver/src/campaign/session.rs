@@ -162,6 +162,7 @@ impl Supervisor<'_> {
                 self.housekeep(session, progress, place, began)?;
             }
             self.tick(session, progress);
+            self.show_what_runs(session, progress);
             let over = deadline.is_over(Instant::now()) || sys::interrupted() || self.enough();
             if over && session.cancelled_at.is_none() {
                 session.cancelled_at = Some(Instant::now());
