@@ -217,6 +217,11 @@ fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignRow> {
     })
 }
 
+fn noon(night: &str) -> Option<Timestamp> {
+    let date: jiff::civil::Date = night.parse().ok()?;
+    Some(date.at(12, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+}
+
 /// What a condition and its values are.
 struct Conditions {
     sql: Vec<String>,
@@ -409,15 +414,22 @@ impl History {
     pub fn nights(&self, limit: u64) -> Result<Vec<NightPoint>, HistoryError> {
         self.at((|| {
             let mut select = self.connection.prepare_cached(
-                "SELECT night, min(started), sum(updated - started), sum(iterations), sum(failures), sum(signatures),
+                "SELECT night, min(started), sum(updated - started), sum(iterations), sum(failures),
+                     (SELECT count(DISTINCT failure) FROM campaign AS of_night
+                      JOIN sighting ON sighting.campaign = of_night.id WHERE of_night.night = campaign.night),
                      sum(new_signatures) FROM campaign
                  WHERE night IN (SELECT DISTINCT night FROM campaign ORDER BY night DESC LIMIT ?1)
                  GROUP BY night ORDER BY night",
             )?;
             let rows = select.query_map([limit as i64], |row| {
+                let night: String = row.get(0)?;
                 Ok(NightPoint {
-                    campaign: row.get(0)?,
-                    started: time(row, 1)?,
+                    // A night has the name of the day on which it begins, whenever its first campaign did.
+                    started: match noon(&night) {
+                        Some(noon) => noon,
+                        None => time(row, 1)?,
+                    },
+                    campaign: night,
                     seconds: row.get::<_, i64>(2)? as f64 / 1000.0,
                     iterations: unsigned(row, 3)?,
                     failures: unsigned(row, 4)?,

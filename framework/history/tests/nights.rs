@@ -77,7 +77,12 @@ fn several_campaigns_of_one_night_are_one_night() {
     }
     let row = history.failure("d-1").unwrap().unwrap();
     assert_eq!((row.count, row.nights, row.state), (2, 1, FailureState::New));
-    assert_eq!(history.nights(30).unwrap().len(), 1);
+    let nights = history.nights(30).unwrap();
+    assert_eq!(nights.len(), 1);
+    // One failure that came in two campaigns is one, and the night is that of the 16th although both days are in it.
+    assert_eq!((nights[0].signatures, nights[0].new_signatures), (1, 1));
+    assert_eq!(nights[0].campaign, "2026-11-16");
+    assert_eq!(nights[0].started.strftime("%b %-d").to_string(), "Nov 16");
 }
 
 #[test]

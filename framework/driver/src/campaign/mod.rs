@@ -135,6 +135,7 @@ pub fn run(
             investigator: Investigator::new(Symbolizer::new(SymbolizerLimits::default())),
             live,
             began,
+            housekept: began,
             kept_hosts: Vec::new(),
             earlier_iterations: 0,
             unattributed: Vec::new(),

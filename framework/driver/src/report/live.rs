@@ -189,13 +189,15 @@ impl Live for Terminal {
 fn tick_line(tick: &Tick, rate: f64, suspended: f64) -> String {
     let elapsed = tick.elapsed.as_secs();
     let mut line = format!(
-        "[{:02}:{:02}:{:02}] {}: {} ({}/s), {}",
+        "[{:02}:{:02}:{:02}] {}: {} ({}{}/s), {}",
         elapsed / 3600,
         elapsed / 60 % 60,
         elapsed % 60,
         tick.scenario,
-        plural(tick.iterations, if tick.strict { "schedule" } else { "iteration" }),
+        plural(tick.iterations, "iteration"),
         count(rate as u64),
+        // The number is of the whole campaign, whatever its other scenarios were.
+        if tick.strict { " schedules" } else { "" },
         plural(tick.failures, "failure")
     );
     if tick.failures > 0 {
@@ -230,6 +232,11 @@ mod tests {
             tick_line(&tick, 98_765.4, 0.0),
             "[01:02:05] libraries: 1,234,567 iterations (98,765/s), 12 failures (2 different), \
              slowest now channel#1 for 1.50 s"
+        );
+        let strict = Tick { strict: true, failures: 0, slowest: None, ..tick };
+        assert_eq!(
+            tick_line(&strict, 700.0, 0.0),
+            "[01:02:05] libraries: 1,234,567 iterations (700 schedules/s), 0 failures"
         );
     }
 }

@@ -87,11 +87,11 @@ fn header(frame: &mut Frame<'_>, area: Rect, view: &View, ink: Ink) {
 }
 
 fn numbers(view: &View, ink: Ink) -> Line<'static> {
-    let word = if view.strict { "schedule" } else { "iteration" };
+    let word = if view.strict { " schedules" } else { "" };
     let mut line = vec![
         Span::raw(" "),
-        Span::styled(plural(view.iterations, word), ink.strong()),
-        Span::raw(format!(" ({}/s), ", count(view.rate as u64))),
+        Span::styled(plural(view.iterations, "iteration"), ink.strong()),
+        Span::raw(format!(" ({}{word}/s), ", count(view.rate as u64))),
     ];
     line.push(match view.failed {
         0 => Span::raw("0 failures"),
