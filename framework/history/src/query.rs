@@ -168,14 +168,15 @@ fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
     Ok(Timestamp::from_millisecond(row.get(column)?).unwrap_or_default())
 }
 
-fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(column)?.max(0) as u64)
 }
 
-const FAILURE: &str = "signature, text, kind, what, place, test.name, state, failure.count, nights,
+pub(crate) const FAILURE: &str =
+    "signature, text, kind, what, place, test.name, state, failure.count, nights,
     failure.first_seen, failure.last_seen, suppressed";
 
-fn failure_row(row: &Row<'_>) -> rusqlite::Result<FailureRow> {
+pub(crate) fn failure_row(row: &Row<'_>) -> rusqlite::Result<FailureRow> {
     Ok(FailureRow {
         signature: row.get(0)?,
         text: row.get(1)?,
@@ -223,13 +224,13 @@ fn noon(night: &str) -> Option<Timestamp> {
 }
 
 /// What a condition and its values are.
-struct Conditions {
+pub(crate) struct Conditions {
     sql: Vec<String>,
-    values: Vec<Value>,
+    pub(crate) values: Vec<Value>,
 }
 
 impl Filter {
-    fn conditions(&self) -> Conditions {
+    pub(crate) fn conditions(&self) -> Conditions {
         let mut all = Conditions { sql: Vec::new(), values: Vec::new() };
         if !self.states.is_empty() {
             let marks = vec!["?"; self.states.len()].join(", ");
@@ -265,7 +266,7 @@ impl Filter {
 }
 
 impl Conditions {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         if self.sql.is_empty() { String::new() } else { format!("WHERE {}", self.sql.join(" AND ")) }
     }
 }

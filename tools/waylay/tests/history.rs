@@ -71,7 +71,9 @@ fn counters_are_written_while_hosts_die_one_after_the_other() {
     let place = Workplace::new();
     place.compile(
         "dies",
-        "static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker; usleep(1000); *(volatile int *)8 = 1; return WAYLAY_OK; }",
+        "static int32_t iterate(probe *self, waylay_context *worker) {\n\
+           (void)self; (void)worker; static int calls; usleep(1000); if (++calls > 3) *(volatile int *)8 = 1; return WAYLAY_OK;\n\
+         }",
     );
     place.write(
         "waylay.toml",
