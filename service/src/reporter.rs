@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use waylay_driver::failure::FailureEntry;
-use waylay_driver::report::{Live, Tick};
+use waylay_driver::report::{Live, RunningNow, Tick, running_text};
 use waylay_driver::store::CampaignRecord;
 use waylay_report::model::Sample;
 
@@ -63,6 +63,10 @@ impl Live for Reporter {
     fn campaign(&mut self, record: &CampaignRecord, _folder: &Path) {
         self.board.beat();
         self.board.campaign(record, sample(record));
+    }
+
+    fn running(&mut self, now: &RunningNow) {
+        running_text(now).lines().for_each(|line| self.log.line(line));
     }
 
     fn enough(&self) -> bool {

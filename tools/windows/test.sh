@@ -10,7 +10,7 @@ source tools/windows/toolchain.sh
 crates=(waylay-dist waylay-plugin waylay-schedule waylay-leaks waylay-page waylay-randomizer waylay)
 # Their tests in files of their own. Left to Linux: long statistics on pure code, and what starts a compiler, because
 # there is none under Wine.
-tests=(golden problems ranges boundary shapes replay systematic starvation handover windows)
+tests=(golden problems ranges boundary shapes replay systematic starvation handover windows windows_service)
 
 echo "--- packages"
 install_windows_packages

@@ -1,4 +1,5 @@
-//! The wish that everything ends in order: Ctrl-C, a signal, or a word from inside this process.
+//! What is asked of a campaign from outside while it runs: that it ends in order (Ctrl-C, a signal, a word from inside
+//! this process), or that it says what is running now.
 
 use crate::sys;
 
@@ -15,4 +16,29 @@ pub fn requested() -> bool {
 /// Asks for it, as Ctrl-C does: a service manager has other ways to say so.
 pub fn request() {
     sys::interrupt();
+}
+
+/// The same as Ctrl-C where that is only a key: the second time ends this process at once.
+pub fn insist() {
+    sys::insist();
+}
+
+/// From now on SIGUSR1 and Ctrl-\ (SIGQUIT) ask what is running, where there are signals.
+pub fn watch_for_looks() {
+    sys::watch_for_looks();
+}
+
+/// Remembers how the terminal is, so that an end at once gives it back. False when standard error is none.
+pub fn remember_terminal() -> bool {
+    sys::remember_terminal()
+}
+
+/// Gives the terminal back as it was remembered.
+pub fn give_back_terminal() {
+    sys::give_back_terminal();
+}
+
+/// Whether it was remembered and not given back since.
+pub fn is_terminal_taken() -> bool {
+    sys::is_terminal_taken()
 }

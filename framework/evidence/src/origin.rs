@@ -127,6 +127,7 @@ pub fn origin(frame: &Frame) -> Origin {
     let waylay_source = |file: &str| WAYLAY_SOURCES.iter().any(|part| file.contains(part));
     if is_waylay(function)
         || file_name.starts_with("libwaylay_control")
+        || function == "main" && matches!(file_name, "waylay" | "waylay.exe")
         || frame.file.as_deref().is_some_and(waylay_source)
     {
         return Origin::Waylay;
@@ -203,6 +204,7 @@ mod tests {
             (frame("<orders::Book as core::ops::Drop>::drop", "/opt/t", ""), Origin::Own),
             (frame("orders::take", "/opt/libtest.so", "src/orders.rs"), Origin::Own),
             (frame("main", "/opt/test", ""), Origin::Own),
+            (frame("main", "/opt/waylay", ""), Origin::Waylay),
             (frame("waylay_host::worker::run", "/opt/waylay", ""), Origin::Waylay),
             (frame("waylay::TestBase::Main", "/opt/libtest.so", ""), Origin::Waylay),
             (frame("waylay_fail", "/opt/libtest.so", ""), Origin::Waylay),

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use waylay_driver::failure::FailureEntry;
-use waylay_driver::report::{Live, Tick};
+use waylay_driver::report::{Live, RunningNow, Tick};
 use waylay_driver::store::{CampaignRecord, TestRecord};
 
 use crate::sighting::Sighting;
@@ -202,6 +202,14 @@ impl<L: Live> Live for Recorded<L> {
             }
         }
         self.inner.campaign(record, folder);
+    }
+
+    fn wants_look(&mut self) -> bool {
+        self.inner.wants_look()
+    }
+
+    fn running(&mut self, now: &RunningNow) {
+        self.inner.running(now);
     }
 
     fn enough(&self) -> bool {

@@ -24,6 +24,7 @@ pub mod prune;
 pub mod query;
 pub mod retention;
 pub mod schema;
+mod search;
 pub mod sighting;
 pub mod state;
 pub mod suppression;

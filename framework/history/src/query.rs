@@ -168,14 +168,15 @@ fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
     Ok(Timestamp::from_millisecond(row.get(column)?).unwrap_or_default())
 }
 
-fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(column)?.max(0) as u64)
 }
 
-const FAILURE: &str = "signature, text, kind, what, place, test.name, state, failure.count, nights,
+pub(crate) const FAILURE: &str =
+    "signature, text, kind, what, place, test.name, state, failure.count, nights,
     failure.first_seen, failure.last_seen, suppressed";
 
-fn failure_row(row: &Row<'_>) -> rusqlite::Result<FailureRow> {
+pub(crate) fn failure_row(row: &Row<'_>) -> rusqlite::Result<FailureRow> {
     Ok(FailureRow {
         signature: row.get(0)?,
         text: row.get(1)?,
@@ -217,14 +218,19 @@ fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignRow> {
     })
 }
 
+fn noon(night: &str) -> Option<Timestamp> {
+    let date: jiff::civil::Date = night.parse().ok()?;
+    Some(date.at(12, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+}
+
 /// What a condition and its values are.
-struct Conditions {
+pub(crate) struct Conditions {
     sql: Vec<String>,
-    values: Vec<Value>,
+    pub(crate) values: Vec<Value>,
 }
 
 impl Filter {
-    fn conditions(&self) -> Conditions {
+    pub(crate) fn conditions(&self) -> Conditions {
         let mut all = Conditions { sql: Vec::new(), values: Vec::new() };
         if !self.states.is_empty() {
             let marks = vec!["?"; self.states.len()].join(", ");
@@ -260,7 +266,7 @@ impl Filter {
 }
 
 impl Conditions {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         if self.sql.is_empty() { String::new() } else { format!("WHERE {}", self.sql.join(" AND ")) }
     }
 }
@@ -409,15 +415,22 @@ impl History {
     pub fn nights(&self, limit: u64) -> Result<Vec<NightPoint>, HistoryError> {
         self.at((|| {
             let mut select = self.connection.prepare_cached(
-                "SELECT night, min(started), sum(updated - started), sum(iterations), sum(failures), sum(signatures),
+                "SELECT night, min(started), sum(updated - started), sum(iterations), sum(failures),
+                     (SELECT count(DISTINCT failure) FROM campaign AS of_night
+                      JOIN sighting ON sighting.campaign = of_night.id WHERE of_night.night = campaign.night),
                      sum(new_signatures) FROM campaign
                  WHERE night IN (SELECT DISTINCT night FROM campaign ORDER BY night DESC LIMIT ?1)
                  GROUP BY night ORDER BY night",
             )?;
             let rows = select.query_map([limit as i64], |row| {
+                let night: String = row.get(0)?;
                 Ok(NightPoint {
-                    campaign: row.get(0)?,
-                    started: time(row, 1)?,
+                    // A night has the name of the day on which it begins, whenever its first campaign did.
+                    started: match noon(&night) {
+                        Some(noon) => noon,
+                        None => time(row, 1)?,
+                    },
+                    campaign: night,
                     seconds: row.get::<_, i64>(2)? as f64 / 1000.0,
                     iterations: unsigned(row, 3)?,
                     failures: unsigned(row, 4)?,

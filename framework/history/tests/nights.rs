@@ -77,7 +77,12 @@ fn several_campaigns_of_one_night_are_one_night() {
     }
     let row = history.failure("d-1").unwrap().unwrap();
     assert_eq!((row.count, row.nights, row.state), (2, 1, FailureState::New));
-    assert_eq!(history.nights(30).unwrap().len(), 1);
+    let nights = history.nights(30).unwrap();
+    assert_eq!(nights.len(), 1);
+    // One failure that came in two campaigns is one, and the night is that of the 16th although both days are in it.
+    assert_eq!((nights[0].signatures, nights[0].new_signatures), (1, 1));
+    assert_eq!(nights[0].campaign, "2026-11-16");
+    assert_eq!(nights[0].started.strftime("%b %-d").to_string(), "Nov 16");
 }
 
 #[test]
@@ -176,6 +181,16 @@ fn lists_are_filtered_ordered_and_cut() {
     assert_eq!(history.failures(&second).unwrap()[0].signature, "d-1");
     assert_eq!(history.count_failures(&second, 100).unwrap(), 3);
     assert_eq!(history.count_failures(&second, 2).unwrap(), 2);
+    // A search is made another way, and finds what the list would.
+    for order in [Order::LastSeen, Order::FirstSeen, Order::Count] {
+        for (text, skip) in [("d-", 0), ("d-", 1), ("queue", 0), ("happened", 2), ("100%", 0)] {
+            let text = Some(text.to_owned());
+            let filter = Filter { text, skip, order, limit: 2, ..Filter::default() };
+            let (rows, all) = history.find(&filter, 100).unwrap();
+            assert_eq!(rows, history.failures(&filter).unwrap(), "{filter:?}");
+            assert_eq!(all, history.count_failures(&filter, 100).unwrap(), "{filter:?}");
+        }
+    }
 }
 
 #[test]

@@ -17,6 +17,10 @@ pub struct Xml<'a>(pub &'a str);
 #[derive(Clone, Copy, Debug)]
 pub struct Markdown<'a>(pub &'a str);
 
+/// Text for a terminal, which would obey control characters.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain<'a>(pub &'a str);
+
 /// Whether a character is not seen itself but changes how others are seen.
 pub(crate) fn is_hidden(c: char) -> bool {
     let marks =
@@ -69,6 +73,12 @@ impl Display for Markdown<'_> {
     }
 }
 
+impl Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| if is_hidden(c) { visible(f, c) } else { f.write_char(c) })
+    }
+}
+
 /// Bytes as base64, for what is put into an address.
 pub fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -95,6 +105,7 @@ mod tests {
         assert!(!html.contains(['<', '>', '"', '\'', '\0', '\u{202e}']), "{html}");
         assert!(html.ends_with("&quot;&amp;⟨U+0000⟩⟨U+202E⟩"), "{html}");
         assert_eq!(Xml("a\u{ffff}b\u{1b}").to_string(), "ab⟨U+001B⟩");
+        assert_eq!(Plain("a\u{1b}[2Jb\n\u{9b}c").to_string(), "a⟨U+001B⟩[2Jb\n⟨U+009B⟩c");
         let markdown = Markdown("| `x` |\n<img src=x> @all [a](http://b)").to_string();
         assert!(!markdown.contains(['|', '`', '\n', '<', '@', '[', '(']), "{markdown}");
     }

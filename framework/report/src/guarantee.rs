@@ -110,11 +110,10 @@ pub fn of(scenario: &Scenario, test: &Test) -> TestGuarantee {
             guarantee.depths = DEPTHS.map(|depth| DepthGuarantee::none(depth, "")).to_vec();
         }
         (Mode::Free, _, _) => {
-            guarantee.sentence = format!(
-                "Nothing is guaranteed: the operating system chose the order of events in all {}, and it prefers the \
-                 same orders every time.",
-                plural(test.iterations, "iteration")
-            );
+            guarantee.sentence =
+                "Nothing is guaranteed: the operating system chose the order of events, and it prefers the same \
+                 orders every time."
+                    .to_owned();
             let advice = "modes randomized and strict have one";
             guarantee.depths = DEPTHS.map(|depth| DepthGuarantee::none(depth, advice)).to_vec();
         }
@@ -192,9 +191,21 @@ fn of_schedules(guarantee: &mut TestGuarantee, strict: &StrictNumbers) {
     guarantee.formula = schedule_formula(strict, &guarantee.depths);
     guarantee.sentence = sentence(
         &guarantee.depths,
-        &format!("{} with {}", plural(strict.runs, "schedule"), strict.strategy),
+        &format!("{} with {}", plural(strict.runs, "schedule"), strategy_in_words(&strict.strategy)),
         strict.exhausted,
     );
+}
+
+/// A strategy as people say it: a portfolio by the families in it, without their settings.
+fn strategy_in_words(strategy: &str) -> String {
+    let Some(parts) = strategy.strip_prefix("portfolio:") else { return strategy.to_owned() };
+    let families: Vec<&str> = parts.split('+').filter_map(|part| part.split(':').next()).collect();
+    match families.split_last() {
+        Some((last, before)) if !before.is_empty() => {
+            format!("a portfolio of {} and {last}", before.join(", "))
+        }
+        _ => strategy.to_owned(),
+    }
 }
 
 /// What one run that aims at a depth promises, whether any did or not.

@@ -89,7 +89,8 @@ pub(super) async fn page(
     let (rows, all, totals) = shared
         .site
         .ask(move |history| {
-            Ok((history.failures(&filter)?, history.count_failures(&filter, MOST)?, history.totals()?))
+            let (rows, all) = history.find(&filter, MOST)?;
+            Ok((rows, all, history.totals()?))
         })
         .await?;
     let mut body = filters(&asked, totals);

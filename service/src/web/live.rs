@@ -173,7 +173,14 @@ fn tiles(standing: &Standing, campaign: Option<&Campaign>, totals: Totals) -> St
     }
     let scenario =
         campaign.and_then(|campaign| campaign.scenarios.last()).map_or("", |scenario| &scenario.name);
-    out += &tile("Campaign runs for", &long_span(last.at_s), scenario);
+    // By the clock: a campaign that takes evidence says nothing for a while, and goes on all the same.
+    let runs = match (&standing.doing, &standing.campaign) {
+        (Doing::Running { .. }, Some(campaign)) => {
+            Timestamp::now().duration_since(campaign.started).as_secs_f64().max(last.at_s)
+        }
+        _ => last.at_s,
+    };
+    out += &tile("Campaign runs for", &long_span(runs.floor()), scenario);
     if let Some((who, seconds)) = &standing.slowest {
         out += &tile("Longest now", &long_span(*seconds), who);
     }

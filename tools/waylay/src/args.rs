@@ -185,6 +185,9 @@ pub(crate) struct RunOptions {
     /// Leave a hung process alone and print how to attach a debugger.
     #[arg(long)]
     pub(crate) keep_hung: bool,
+    /// Show the campaign on the whole screen; where there is no terminal, lines as without.
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) tui: bool,
     /// Print only the summary.
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -29,6 +29,7 @@ mod serve;
 mod show;
 #[cfg(target_os = "linux")]
 mod sites;
+mod tui;
 mod verify;
 #[cfg(target_os = "linux")]
 mod verify_program;

@@ -7,6 +7,7 @@ use waylay_dist::Seed;
 use waylay_driver::campaign::{self, Examiner, LeakPolicy, LeakSettings, Options, Selection};
 use waylay_driver::catalog::Installation;
 use waylay_driver::config::{self, Loaded, Overrides, Pattern, Source};
+use waylay_driver::interrupt;
 use waylay_driver::report::{Live, Silent, Terminal, count, plural, summary_text};
 use waylay_driver::store::{Campaign, Retention};
 #[cfg(target_os = "linux")]
@@ -16,6 +17,7 @@ use waylay_history::write::Context;
 
 use crate::args::RunOptions;
 use crate::output::{Failed, print_json};
+use crate::tui::FullScreen;
 
 /// The configuration that runs when none is given.
 pub(crate) const DEFAULT_CONFIG: &str = include_str!("../../../configs/default.toml");
@@ -98,6 +100,17 @@ pub(crate) fn examiner(installation: &Installation) -> Option<Box<dyn Examiner>>
     Some(Box::new(Confirmer::new(executable, library)))
 }
 
+/// The campaign on the whole screen, or a word why not.
+fn full_screen(loaded: &Loaded) -> Option<Box<dyn Live>> {
+    match FullScreen::open(loaded.source.name(), LINE_ON_TERMINAL) {
+        Ok(screen) => Some(Box::new(screen)),
+        Err(reason) => {
+            eprintln!("waylay: lines instead of the whole screen: {reason}");
+            None
+        }
+    }
+}
+
 /// A line every few seconds, or nothing.
 pub(crate) fn live(quiet: bool) -> Box<dyn Live> {
     if quiet {
@@ -108,6 +121,8 @@ pub(crate) fn live(quiet: bool) -> Box<dyn Live> {
 }
 
 pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
+    // Asking what is running is harmless from the first moment on.
+    interrupt::watch_for_looks();
     let overrides = Overrides {
         seed: arguments.seed,
         duration: arguments.duration,
@@ -143,7 +158,9 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         let scenarios = plural(mix.scenarios.len() as u64, "scenario");
         eprintln!("waylay: {scenarios}, {}, seed {}", plural(tests as u64, "test"), options.seed);
     }
-    let mut live = Recorded::open(live(arguments.quiet), &options.out, Context::default());
+    let screen = if arguments.tui { full_screen(&loaded) } else { None };
+    let live = screen.unwrap_or_else(|| live(arguments.quiet));
+    let mut live = Recorded::open(live, &options.out, Context::default());
     let summary = campaign::run(
         mix.scenarios,
         mix.problems,

@@ -65,6 +65,32 @@ fn a_driver_that_is_killed_is_made_up_for_by_the_next_start() {
     assert_eq!((counted[0], rows[0].count), (50, counted.iter().sum()));
 }
 
+/// Each host lives for a moment only; what is on the disk is a second old all the same.
+#[test]
+fn counters_are_written_while_hosts_die_one_after_the_other() {
+    let place = Workplace::new();
+    place.compile(
+        "dies",
+        "static int32_t iterate(probe *self, waylay_context *worker) {\n\
+           (void)self; (void)worker; static int calls; usleep(1000); if (++calls > 3) *(volatile int *)8 = 1; return WAYLAY_OK;\n\
+         }",
+    );
+    place.write(
+        "waylay.toml",
+        "[[scenario]]\nname = \"s\"\nduration = \"280s\"\n[[scenario.test]]\nplugin = \"dies\"\nworkers = 1\nmax-failures = 0\n",
+    );
+    let mut running = place.start(&["run", "waylay.toml", "--quiet"]);
+    running.until("failures that are counted on the disk", |_| {
+        place.campaigns("waylay-out").iter().any(|folder| {
+            let text = std::fs::read_to_string(folder.join("campaign.json")).unwrap_or_default();
+            let record: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            record["failures"].as_u64() > Some(1) && record["state"] == "running"
+        })
+    });
+    running.child.kill().unwrap();
+    running.finish();
+}
+
 #[test]
 fn an_exploration_is_a_campaign_too() {
     let place = Workplace::new();

@@ -187,7 +187,7 @@ impl Investigator {
             };
             (Kind::Crash, format!("crash {signal}"), what)
         };
-        let test = scene.test_of_received(received).or_else(|| self.guess_test(scene, frames));
+        let test = scene.test_of_received(received).or_else(|| Self::guess_test(scene, frames));
         let name = scene.test_name(test).unwrap_or_else(|| "the host".to_owned());
         let said = assertion.then_some(message);
         let signature = named(kind, EvidenceSignature::of_stack(&word, &name, said, frames));
@@ -198,7 +198,7 @@ impl Investigator {
     }
 
     /// A thread that belongs to no worker: the only test whose plugin is on its stack is to blame.
-    fn guess_test(&self, scene: &Scene<'_>, frames: &[Frame]) -> Option<usize> {
+    pub(super) fn guess_test(scene: &Scene<'_>, frames: &[Frame]) -> Option<usize> {
         let on_stack = |test: &usize| {
             let plugin = &scene.assignment.plugins[scene.assignment.plans[*test].plugin];
             frames

@@ -9,6 +9,7 @@ mod investigation;
 mod lateness;
 mod leaks;
 mod mix;
+mod now;
 mod numbers;
 mod progress;
 mod recording;
@@ -100,6 +101,7 @@ pub fn run(
     examiner: Option<Box<dyn Examiner>>,
 ) -> Result<Summary, CampaignError> {
     sys::watch_for_interrupts();
+    sys::watch_for_looks();
     let began = Instant::now();
     let environment = Environment::capture(&options.config);
     let mut campaign = Campaign::create(&options.out, options.seed, environment.clone(), &options.config)?;
@@ -133,6 +135,7 @@ pub fn run(
             investigator: Investigator::new(Symbolizer::new(SymbolizerLimits::default())),
             live,
             began,
+            housekept: began,
             kept_hosts: Vec::new(),
             earlier_iterations: 0,
             unattributed: Vec::new(),

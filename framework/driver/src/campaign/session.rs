@@ -48,7 +48,6 @@ pub(crate) struct Session {
     pub(super) suspects: Vec<Suspect>,
     leaks: Option<LeakWatch>,
     cancelled_at: Option<Instant>,
-    housekept: Instant,
     /// The plugin that is being loaded, and since when.
     loading: (u32, Instant),
     /// What the control library shares, in strict mode.
@@ -90,7 +89,6 @@ impl Supervisor<'_> {
             suspects: Vec::new(),
             leaks,
             cancelled_at: None,
-            housekept: Instant::now(),
             loading: (0, Instant::now()),
             region,
             started: Instant::now(),
@@ -157,11 +155,11 @@ impl Supervisor<'_> {
                 self.kill(session, progress);
                 return Ok(HostEnd::Lost);
             }
-            if session.housekept.elapsed() >= HOUSEKEEPING {
-                session.housekept = Instant::now();
+            if self.housekeeping_is_due() {
                 self.housekeep(session, progress, place, began)?;
             }
             self.tick(session, progress);
+            self.show_what_runs(session, progress);
             let over = deadline.is_over(Instant::now()) || sys::interrupted() || self.enough();
             if over && session.cancelled_at.is_none() {
                 session.cancelled_at = Some(Instant::now());
@@ -360,6 +358,15 @@ impl Supervisor<'_> {
     fn kill(&mut self, session: &mut Session, progress: &mut Progress) {
         self.end_randomizer(session, progress);
         session.host.kill();
+    }
+
+    /// Once a second, however short the lives of hosts are.
+    pub(super) fn housekeeping_is_due(&mut self) -> bool {
+        let due = self.housekept.elapsed() >= HOUSEKEEPING;
+        if due {
+            self.housekept = Instant::now();
+        }
+        due
     }
 
     fn housekeep(

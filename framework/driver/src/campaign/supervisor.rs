@@ -44,6 +44,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) investigator: Investigator,
     pub(crate) live: &'a mut dyn Live,
     pub(crate) began: Instant,
+    /// When what changed was last written.
+    pub(crate) housekept: Instant,
     pub(crate) kept_hosts: Vec<u32>,
     /// Iterations of the scenarios that are over.
     pub(crate) earlier_iterations: u64,
@@ -173,6 +175,9 @@ impl Supervisor<'_> {
             }
             self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None, None);
             drop(session);
+            if self.housekeeping_is_due() {
+                self.put_down()?;
+            }
             let after = progress.reached();
             fruitless = if after > before { 0 } else { fruitless + 1 };
             let (most, how) = match end {

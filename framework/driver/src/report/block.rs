@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use waylay_evidence::{Frame, Origin, ThreadStack, origin};
+use waylay_report::escape::Plain;
 
 use super::numbers::{count, plural};
 use super::pot::mix_lines;
@@ -19,7 +20,7 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
     let mut text = String::new();
     let test =
         entry.test.as_ref().map_or_else(|| "the host itself".to_owned(), |test| format!("test {test}"));
-    let _ = writeln!(text, "━━ {} in {test} ━━ {}", entry.kind, entry.signature.id);
+    let _ = writeln!(text, "━━ {} in {} ━━ {}", entry.kind, Plain(&test), entry.signature.id);
     row(&mut text, "what", &entry.what);
     if let Some(reason) = &entry.reason {
         row(&mut text, "why", reason);
@@ -54,13 +55,18 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
 fn row(text: &mut String, label: &str, value: &str) {
     let mut label = label;
     for line in value.lines() {
-        let _ = writeln!(text, "   {:<7} {line}", std::mem::take(&mut label));
+        let _ = writeln!(text, "   {:<7} {}", std::mem::take(&mut label), Plain(line));
     }
 }
 
-fn stack_lines(stack: &ThreadStack) -> Vec<String> {
+/// The frames of the test's own code, or all when there are none.
+pub(super) fn telling_frames(stack: &ThreadStack) -> Vec<&Frame> {
     let telling: Vec<&Frame> = stack.frames.iter().filter(|frame| origin(frame) == Origin::Own).collect();
-    let chosen: Vec<&Frame> = if telling.is_empty() { stack.frames.iter().collect() } else { telling };
+    if telling.is_empty() { stack.frames.iter().collect() } else { telling }
+}
+
+fn stack_lines(stack: &ThreadStack) -> Vec<String> {
+    let chosen = telling_frames(stack);
     let mut lines = vec![format!(
         "thread {} ({}){}",
         stack.id,
@@ -74,7 +80,8 @@ fn stack_lines(stack: &ThreadStack) -> Vec<String> {
     lines
 }
 
-fn frame_line(frame: &Frame) -> String {
+/// A function and its place.
+pub(super) fn frame_line(frame: &Frame) -> String {
     let function = frame.function.as_deref().unwrap_or("??");
     match (&frame.file, frame.line) {
         (Some(file), Some(line)) => format!("{function}  {}:{line}", short_path(file)),

@@ -4,9 +4,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use waylay_report::escape::Plain;
+
 use super::block::failure_block;
 use super::numbers::{count, plural, span};
 use super::pot::share_line;
+use super::running::{RunningNow, running_text};
 use super::suspensions::suspension_text;
 use crate::failure::FailureEntry;
 use crate::store::{CampaignRecord, RandomizerRecord, TestRecord};
@@ -52,6 +55,14 @@ pub trait Live {
     fn campaign(&mut self, record: &CampaignRecord, folder: &Path) {
         let _ = (record, folder);
     }
+    /// Whether somebody wants to know what is running now: asked often, answered with [`Live::running`].
+    fn wants_look(&mut self) -> bool {
+        false
+    }
+    /// What is running now, because somebody asked.
+    fn running(&mut self, now: &RunningNow) {
+        let _ = now;
+    }
     /// Whether the campaign is to end in order before its time: asked often.
     fn enough(&self) -> bool {
         false
@@ -77,6 +88,12 @@ impl<L: Live + ?Sized> Live for Box<L> {
     fn campaign(&mut self, record: &CampaignRecord, folder: &Path) {
         (**self).campaign(record, folder);
     }
+    fn wants_look(&mut self) -> bool {
+        (**self).wants_look()
+    }
+    fn running(&mut self, now: &RunningNow) {
+        (**self).running(now);
+    }
     fn enough(&self) -> bool {
         (**self).enough()
     }
@@ -90,6 +107,10 @@ impl Live for Silent {
     fn note(&mut self, _text: &str) {}
     fn failure(&mut self, _entry: &FailureEntry, _folder: &Path) {}
     fn tick(&mut self, _tick: &Tick) {}
+    /// Whoever asks gets an answer.
+    fn running(&mut self, now: &RunningNow) {
+        write(&format!("\n{}\n", running_text(now)));
+    }
 }
 
 /// Writes to standard error, so that standard output stays for machines.
@@ -117,20 +138,20 @@ impl Terminal {
     pub fn new(every: Duration) -> Terminal {
         Terminal { every, last: None, pots_shown: Instant::now() }
     }
+}
 
-    fn write(&self, text: &str) {
-        // A closed terminal is no reason to stop a campaign.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
-    }
+fn write(text: &str) {
+    // A closed terminal is no reason to stop a campaign.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 impl Live for Terminal {
     fn note(&mut self, text: &str) {
-        self.write(&format!("   {text}\n"));
+        write(&format!("   {}\n", Plain(text)));
     }
 
     fn failure(&mut self, entry: &FailureEntry, folder: &Path) {
-        self.write(&format!("\n{}\n", failure_block(entry, folder)));
+        write(&format!("\n{}\n", failure_block(entry, folder)));
     }
 
     fn tick(&mut self, tick: &Tick) {
@@ -148,7 +169,7 @@ impl Live for Terminal {
         // Suspensions are counted by scenario.
         let before = if last.scenario == tick.scenario { last.suspensions } else { 0 };
         let suspended = suspensions.saturating_sub(before) as f64 / seconds;
-        self.write(&format!("{}\n", tick_line(tick, rate, suspended)));
+        write(&format!("{}\n", tick_line(tick, rate, suspended)));
     }
 
     fn tests(&mut self, tests: &[TestRecord]) {
@@ -156,21 +177,27 @@ impl Live for Terminal {
             self.pots_shown = Instant::now();
             let lines: String =
                 tests.iter().filter_map(share_line).map(|line| format!("      {line}\n")).collect();
-            self.write(&lines);
+            write(&lines);
         }
+    }
+
+    fn running(&mut self, now: &RunningNow) {
+        write(&format!("\n{}\n", running_text(now)));
     }
 }
 
 fn tick_line(tick: &Tick, rate: f64, suspended: f64) -> String {
     let elapsed = tick.elapsed.as_secs();
     let mut line = format!(
-        "[{:02}:{:02}:{:02}] {}: {} ({}/s), {}",
+        "[{:02}:{:02}:{:02}] {}: {} ({}{}/s), {}",
         elapsed / 3600,
         elapsed / 60 % 60,
         elapsed % 60,
         tick.scenario,
-        plural(tick.iterations, if tick.strict { "schedule" } else { "iteration" }),
+        plural(tick.iterations, "iteration"),
         count(rate as u64),
+        // The number is of the whole campaign, whatever its other scenarios were.
+        if tick.strict { " schedules" } else { "" },
         plural(tick.failures, "failure")
     );
     if tick.failures > 0 {
@@ -205,6 +232,11 @@ mod tests {
             tick_line(&tick, 98_765.4, 0.0),
             "[01:02:05] libraries: 1,234,567 iterations (98,765/s), 12 failures (2 different), \
              slowest now channel#1 for 1.50 s"
+        );
+        let strict = Tick { strict: true, failures: 0, slowest: None, ..tick };
+        assert_eq!(
+            tick_line(&strict, 700.0, 0.0),
+            "[01:02:05] libraries: 1,234,567 iterations (700 schedules/s), 0 failures"
         );
     }
 }

@@ -3,11 +3,13 @@
 mod block;
 mod live;
 mod pot;
+mod running;
 mod summary;
 mod suspensions;
 
 pub use block::failure_block;
 pub use live::{Live, Silent, Terminal, Tick};
+pub use running::{RunningNow, WorkerNow, running_text};
 pub use summary::{FailureLine, Summary, summary_text};
 use waylay_report::numbers;
 pub use waylay_report::numbers::{count, plural, span};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
+use waylay_report::escape::Plain;
 
 use super::numbers::{count, plural, span};
 use super::pot::share_line;
@@ -102,13 +103,13 @@ pub fn summary_text(summary: &Summary) -> String {
         }
     }
     for problem in &summary.campaign.problems {
-        let _ = writeln!(text, "did not run: {problem}");
+        let _ = writeln!(text, "did not run: {}", Plain(problem));
     }
     if !summary.failures.is_empty() {
         let _ = writeln!(text, "\n{}:", plural(summary.failures.len() as u64, "different failure"));
         for failure in &summary.failures {
             let test = failure.test.as_deref().unwrap_or("the host itself");
-            let what = failure.what.lines().next().unwrap_or_default();
+            let (test, what) = (Plain(test), Plain(failure.what.lines().next().unwrap_or_default()));
             let _ = writeln!(text, "  {} × {} in {test}: {what}", count(failure.count), failure.kind);
             let _ = writeln!(text, "      {}", failure.folder.display());
             let _ = writeln!(text, "      {}", failure.replay);

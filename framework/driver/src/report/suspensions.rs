@@ -117,7 +117,8 @@ fn bound_text(bound: &BoundRecord, iterations: u64) -> String {
 fn percent(probability: f64) -> String {
     let percent = probability * 100.0;
     if percent >= 1.0 {
-        format!("{:.1} %", (percent * 10.0).floor() / 10.0)
+        // A probability so near to one that no number tells them apart is still none.
+        format!("{:.1} %", ((percent * 10.0).floor() / 10.0).min(99.9))
     } else {
         format!("{percent:.2e} %")
     }
@@ -130,6 +131,7 @@ mod tests {
     #[test]
     fn a_bound_is_never_rounded_up() {
         assert_eq!(percent(0.999_999), "99.9 %");
+        assert_eq!(percent(1.0), "99.9 %");
         assert_eq!(percent(0.0125), "1.2 %");
         assert_eq!(percent(0.000_012_5), "1.25e-3 %");
     }

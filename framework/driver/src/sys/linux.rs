@@ -170,9 +170,40 @@ static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 extern "C" fn on_interrupt(_: libc::c_int) {
     // A second one means: at once. Hosts die with us.
     if INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0 {
+        super::give_back_terminal();
         // SAFETY: leaves without running anything.
         unsafe { libc::_exit(130) };
     }
+}
+
+/// The same as Ctrl-C: noted the first time, the end at once the second.
+pub(crate) fn insist() {
+    on_interrupt(libc::SIGINT);
+}
+
+static LOOKS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn on_look(_: libc::c_int) {
+    LOOKS.store(1, Ordering::Relaxed);
+}
+
+/// From now on SIGUSR1 and SIGQUIT (Ctrl-\ on a terminal) ask what is running.
+pub(crate) fn watch_for_looks() {
+    // SAFETY: an all-zero sigaction is a valid value to fill in, and the handler only stores a word.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let handler: extern "C" fn(libc::c_int) = on_look;
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_RESTART;
+        for signal in [libc::SIGUSR1, libc::SIGQUIT] {
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Whether somebody has asked since the last call.
+pub(crate) fn take_look() -> bool {
+    LOOKS.swap(0, Ordering::Relaxed) != 0
 }
 
 /// From now on the first Ctrl-C (or SIGTERM, SIGHUP) is noted and the second ends this process at once.

@@ -281,6 +281,7 @@ unsafe extern "system" fn on_event(event: u32) -> BOOL {
         // A second one means: at once. Hosts die with us.
         // SAFETY: ends this process.
         CTRL_C_EVENT | CTRL_BREAK_EVENT if again => unsafe {
+            super::give_back_terminal();
             TerminateProcess(GetCurrentProcess(), 130);
         },
         CTRL_C_EVENT | CTRL_BREAK_EVENT => {}
@@ -288,6 +289,20 @@ unsafe extern "system" fn on_event(event: u32) -> BOOL {
         _ => std::thread::sleep(LAST_WORDS),
     }
     1
+}
+
+/// The same as Ctrl-C: noted the first time, the end at once the second.
+pub(crate) fn insist() {
+    // SAFETY: it takes any of the events that the system would call it with.
+    unsafe { on_event(CTRL_C_EVENT) };
+}
+
+/// Nothing to watch: a console has no further key that reaches a program as an event.
+pub(crate) fn watch_for_looks() {}
+
+/// Whether somebody has asked since the last call.
+pub(crate) fn take_look() -> bool {
+    false
 }
 
 /// From now on the first Ctrl-C (or the end of the console) is noted and the second ends this process at once.

@@ -68,7 +68,9 @@ fn heading(text: &mut String, group: &[&ThreadStack]) {
     let _ = writeln!(text, "{threads} {}: {}", names.join(", "), doing(group[0]));
 }
 
-fn doing(stack: &ThreadStack) -> String {
+/// What a thread was doing, in words.
+#[must_use]
+pub fn doing(stack: &ThreadStack) -> String {
     if stack.crashed {
         return "crashed here".into();
     }

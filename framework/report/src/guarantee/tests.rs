@@ -96,3 +96,10 @@ fn suspension_has_the_bound_of_its_formula() {
     assert_eq!(night.broken.len(), 1);
     assert!(night.formula[0].contains("1/(2N)"), "{:?}", night.formula);
 }
+
+#[test]
+fn a_portfolio_is_named_by_its_families() {
+    let text = "portfolio:pct:depth=auto+surw+stride:confidence=0.95,runs=10000,orders=1+random";
+    assert_eq!(strategy_in_words(text), "a portfolio of pct, surw, stride and random");
+    assert_eq!(strategy_in_words("pct:depth=3"), "pct:depth=3");
+}

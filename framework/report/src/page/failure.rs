@@ -15,6 +15,8 @@ use crate::numbers::{bytes, count, plural};
 const MOST_STACKS: usize = 24;
 /// Frames that are shown of one stack; the file of stacks has all.
 const MOST_FRAMES: usize = 60;
+/// Frames that stay open of a stack without any of the test's own.
+const INNERMOST: usize = 3;
 /// Workers that are listed.
 const MOST_WORKERS: usize = 128;
 
@@ -242,20 +244,21 @@ fn frames(frames: &[Frame]) -> String {
     let any_own = shown.iter().any(|frame| frame.origin == Origin::Own);
     for run in shown.chunk_by(|a, b| (a.origin == Origin::Own) == (b.origin == Origin::Own)) {
         let own = run[0].origin == Origin::Own;
-        // One folded frame would take as much room as itself.
-        let fold = !own && any_own && run.len() > 1;
-        if fold {
-            let whose = match run.iter().all(|frame| frame.origin == Origin::Waylay) {
-                true => "of Waylay",
-                false => "of the runtime",
-            };
-            let _ = write!(
-                out,
-                "<li class=\"other\"><details><summary>{} frames {whose}</summary><ol>",
-                run.len()
-            );
-        }
-        for frame in run {
+        // One folded frame would take as much room as itself. Where nothing is the test's own, the innermost tell most.
+        let open = if any_own { 0 } else { INNERMOST };
+        let fold = !own && run.len() > open + 1;
+        for (number, frame) in run.iter().enumerate() {
+            if fold && number == open {
+                let whose = match run.iter().all(|frame| frame.origin == Origin::Waylay) {
+                    true => "of Waylay",
+                    false => "of the runtime",
+                };
+                let (folded, more) = (run.len() - open, if open > 0 { "more " } else { "" });
+                let _ = write!(
+                    out,
+                    "<li class=\"other\"><details><summary>{folded} {more}frames {whose}</summary><ol>"
+                );
+            }
             let _ = write!(
                 out,
                 "<li class=\"{}\"><span class=\"fn\">{}</span> <span class=\"at\">{}</span></li>",

@@ -3,6 +3,8 @@
 #![allow(dead_code)] // each test file is a crate of its own and uses its part
 
 pub(crate) mod real;
+#[cfg(target_os = "linux")]
+pub(crate) mod terminal;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
