@@ -56,12 +56,12 @@ fn two_campaigns_share_a_history() {
     assert_eq!(states, ["ongoing"], "{listed:#}");
 }
 
-/// As on Linux the bug needs both tests: at least 3 of 10,000 reads beside a resize fail, and there are ten thousands a
-/// second, so that a run of 60 s misses it with a probability far below 1e-6.
+/// As on Linux the bug needs both tests: at least 3 of 10,000 reads beside a resize fail. 50,000 reads miss it with a
+/// probability of e^-15, below 1e-6, and in 30 s there are far more.
 #[test]
 fn the_melting_pot_finds_the_bug_that_needs_two_tests() {
     let place = Place::with(
-        "duration = \"60s\"\n[leaks]\nenabled = false\n[defaults]\nmax-failures = 1\n\
+        "duration = \"30s\"\n[leaks]\nenabled = false\n[defaults]\nmax-failures = 1\n\
          [[scenario]]\nname = \"pot\"\n[[scenario.test]]\nplugin = \"waylay_melting_pot\"\nworkers = 2\n\
          [[scenario.test.objects]]\nkind = \"row\"\ncount = 1\nlife = 1000000000\n\
          [[scenario.test.contains]]\nplugin = \"waylay_together\"\nname = \"re*\"\n",
