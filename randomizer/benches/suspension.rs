@@ -5,8 +5,8 @@
 //! and its tracer run makes a difference of ten to one, so that is fixed: on two processors, or both on one. Budgets: at
 //! least 80 % of the C loop's rate on two processors, at most 1 % of the target's throughput lost to a randomizer that
 //! rests, at most 1 s to stop 1,000 threads. The rates on one processor have no budget: threads that spin leave their
-//! tracer 2 % of it, in slices that the kernel's scheduler gives to either side as it likes, and a tracer that also looks
-//! for new threads and for the target's end needs a third of those.
+//! tracer 2 % of it, in slices that the kernel's scheduler gives to either side as it likes, and a tracer that also chooses
+//! threads, looks for new ones and notes down what it did needs a part of those.
 
 #[path = "../tests/target/mod.rs"]
 mod target;

@@ -14,6 +14,9 @@ const PAUSE: u32 = 50;
 /// `QUIET` (a census that was itself kept waiting for the processor took long).
 const LONGEST_PAUSE: u32 = 400;
 const QUIET: Duration = Duration::from_millis(50);
+/// On a processor that the target leaves to us only now and then, our own time is what is scarce: a census that took t of it
+/// is followed by at least this many t of other work, or by `QUIET`.
+const WORK: u32 = 25;
 /// The longest distance at which a name is read again.
 const SETTLED: Duration = Duration::from_secs(1);
 /// How long a thread that could not be stopped is left alone.
@@ -44,9 +47,25 @@ pub(crate) struct Tally {
 pub(crate) struct Census {
     members: Vec<Member>,
     next_ordinal: u32,
-    due: Option<Instant>,
+    due: Option<Due>,
     /// In times of what a census takes; 0 before the first.
     pause: u32,
+}
+
+/// When to look again.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    at: Instant,
+    /// Of our own time on a processor; from `quiet_until` on it does not count.
+    work: Duration,
+    quiet_until: Instant,
+}
+
+/// A moment, and our own time on a processor by then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) at: Instant,
+    pub(crate) work: Duration,
 }
 
 /// A change of the census.
@@ -58,15 +77,19 @@ pub(crate) enum Change<'a> {
 }
 
 impl Census {
-    /// Whether it is time to look again.
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.due.is_none_or(|due| now >= due)
+    /// Whether it is time to look again; `work` tells our own time on a processor.
+    pub(crate) fn is_due(&self, now: Instant, work: impl FnOnce() -> Duration) -> bool {
+        self.due.is_none_or(|due| now >= due.at && (now >= due.quiet_until || work() >= due.work))
     }
 
     /// Says that looking took from `began` to `now`.
-    pub(crate) fn taken(&mut self, began: Instant, now: Instant) {
-        let took = now - began;
-        self.due = Some(now + (took * self.pause).min(QUIET).max(took * PAUSE));
+    pub(crate) fn taken(&mut self, began: Moment, now: Moment) {
+        let (took, worked) = (now.at - began.at, now.work.saturating_sub(began.work));
+        self.due = Some(Due {
+            at: now.at + (took * self.pause).min(QUIET).max(took * PAUSE),
+            work: now.work + worked * WORK,
+            quiet_until: now.at + QUIET,
+        });
     }
 
     /// Takes over the list of threads; `name_of` is asked for names that are new or old enough.
@@ -244,10 +267,29 @@ mod tests {
     fn looking_takes_a_small_share_of_the_time() {
         let mut census = Census::default();
         let start = Instant::now();
-        assert!(census.is_due(start));
-        census.taken(start, start + Duration::from_millis(1));
-        assert!(!census.is_due(start + Duration::from_millis(50)));
-        assert!(census.is_due(start + Duration::from_millis(51)));
+        let enough = || Duration::MAX;
+        assert!(census.is_due(start, enough));
+        let began = Moment { at: start, work: Duration::ZERO };
+        census.taken(began, Moment { at: start + Duration::from_millis(1), work: Duration::ZERO });
+        assert!(!census.is_due(start + Duration::from_millis(50), enough));
+        assert!(census.is_due(start + Duration::from_millis(51), enough));
+    }
+
+    #[test]
+    fn looking_takes_a_small_share_of_our_own_time_where_we_get_little() {
+        let mut census = Census::default();
+        let start = Instant::now();
+        let (ms, us) = (Duration::from_millis, Duration::from_micros);
+        let began = Moment { at: start, work: ms(7) };
+        census.taken(began, Moment { at: start + us(20), work: ms(7) + us(20) });
+        // By the clock it is time after a millisecond; of our own time 500 us have to pass first.
+        let later = start + ms(10);
+        assert!(!census.is_due(later, || ms(7) + us(400)));
+        assert!(census.is_due(later, || ms(7) + us(520)));
+        assert!(
+            census.is_due(start + ms(51), || ms(7) + us(30)),
+            "new threads are seen after 50 ms at the latest"
+        );
     }
 
     #[test]
@@ -256,8 +298,9 @@ mod tests {
         let mut pause_after = |took_us: u64, threads: &[(u32, &str)]| {
             fixture.update(0, threads);
             let (start, took) = (fixture.start, Duration::from_micros(took_us));
-            fixture.census.taken(start, start + took);
-            (1..1000).find(|times| fixture.census.is_due(start + took * *times)).map(|due| due - 1)
+            let work = Duration::ZERO;
+            fixture.census.taken(Moment { at: start, work }, Moment { at: start + took, work });
+            (1..1000).find(|times| fixture.census.is_due(start + took * *times, || work)).map(|due| due - 1)
         };
         let alone: &[_] = &[(1, "a")];
         assert_eq!([(); 6].map(|()| pause_after(100, alone)), [50, 100, 200, 400, 400, 400].map(Some));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use waylay_dist::Seed;
 use waylay_page::Page;
 
-use crate::census::{Census, Change};
+use crate::census::{Census, Change, Moment};
 use crate::identity::{ProcessId, ThreadId};
 use crate::log::{Action, Log};
 use crate::policy::{Plan, Policy};
@@ -17,7 +17,7 @@ use crate::report::{CommandEnd, Ending, REPORT_VERSION, Report};
 use crate::settings::Settings;
 use crate::statistics::{Progress, Statistics};
 use crate::suspension::{Fate, Suspension};
-use crate::sys::{self, Suspender};
+use crate::sys::{self, Life, Suspender};
 use crate::target::Target;
 
 /// How often the end of the target is looked for while nothing else tells.
@@ -94,6 +94,7 @@ pub fn run(
     let began = Instant::now();
     let mut session = Session {
         pid: target.pid(),
+        life: Life::of(target.pid()),
         settings,
         words,
         own_thread,
@@ -175,6 +176,7 @@ enum Outcome<'a> {
 
 struct Session<'a, 'o> {
     pid: ProcessId,
+    life: Life,
     settings: &'a Settings,
     words: Words<'a>,
     /// A thread of the host's own that is never suspended; 0 for none.
@@ -274,7 +276,7 @@ impl<'a> Session<'a, '_> {
             if self.looked_for_end.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK_FOR_END)
             {
                 self.looked_for_end = Some(now);
-                if sys::has_ended(self.pid) {
+                if self.life.has_ended() {
                     return Some(Ending::TargetEnded);
                 }
             }
@@ -322,9 +324,10 @@ impl<'a> Session<'a, '_> {
     }
 
     fn take_census(&mut self, began: Instant) {
-        if !self.census.is_due(began) {
+        if !self.census.is_due(began, sys::own_processor_time) {
             return;
         }
+        let work = sys::own_processor_time();
         let Session { pid, settings, census, statistics, log, .. } = self;
         let at = began.saturating_duration_since(self.began);
         let name_of = |thread| sys::thread_name(*pid, thread);
@@ -345,7 +348,10 @@ impl<'a> Session<'a, '_> {
             }
         });
         statistics.choose_from(census);
-        census.taken(began, Instant::now());
+        census.taken(
+            Moment { at: began, work },
+            Moment { at: Instant::now(), work: sys::own_processor_time() },
+        );
     }
 
     fn choose(&mut self, next: &Next, now: Instant) -> (Duration, Vec<ThreadId>) {

@@ -4,6 +4,7 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=src/faults.c");
+    println!("cargo::rerun-if-changed=src/windows_faults.h");
     println!("cargo::rerun-if-changed=../../framework/abi/include");
     cc::Build::new()
         .file("src/faults.c")

@@ -44,6 +44,13 @@ make_wine_prefix() {
   fi
 }
 
+# A library for 32 bits, which plugins must not be.
+make_narrow_library() {
+  mkdir -p "$windows_dir"
+  echo 'int answer(void) { return 42; }' | i686-w64-mingw32-gcc-posix -shared -x c -o "$windows_dir/narrow.dll" -
+  export WAYLAY_NARROW_LIBRARY="Z:$windows_dir/narrow.dll"
+}
+
 cargo_windows() {
   local command=$1
   shift

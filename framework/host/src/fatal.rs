@@ -132,17 +132,21 @@ pub(crate) fn on_fatal_signal(signal: &FatalSignal<'_>) {
 }
 
 extern "C" fn on_exit() {
+    exit_was_called(b"the test called exit()");
+}
+
+/// Somebody ends this process, and not because everything is over. Returns when that is as it should be.
+pub(crate) fn exit_was_called(message: &'static [u8]) {
     let Some(layout) = page() else { return };
     if std::process::id() != HOST.load(Ordering::Acquire) {
         return;
     }
     // The host itself leaves without running exit handlers, so whoever got here called `exit`.
     if HostPhase::load(&layout.header.phase) != HostPhase::Left {
-        report(Report { message: b"a test called exit()", ..blamed(Sort::Exit) });
+        report(Report { message, ..blamed(Sort::Exit) });
     }
 }
 
-#[cfg_attr(windows, allow(dead_code, reason = "nothing tells about threads that a test starts"))]
 /// Notes whose thread the calling one is: a thread that a test started inherits the test's heap tag.
 pub(crate) fn note_thread_of_test() {
     if let (Some(layout), Some(test)) = (page(), sys::heap_tag().checked_sub(1)) {

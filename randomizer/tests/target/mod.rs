@@ -183,6 +183,10 @@ impl Randomizer {
         let pid = self.0.as_ref().expect("running").id();
         // SAFETY: plain call; the child is not yet waited for.
         unsafe { libc::kill(pid as libc::pid_t, signal) };
+        // One thread takes the signal and only then stops the others, which work on meanwhile.
+        while signal == libc::SIGSTOP && !all_stopped(pid) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -248,4 +252,13 @@ pub(crate) fn scratch() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("file");
     (directory, path)
+}
+
+/// Whether all threads of a process stand still; they do of one that is gone.
+fn all_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    stats
+        .filter_map(|stat| stat.rsplit(')').next()?.trim_start().chars().next())
+        .all(|state| "TZX".contains(state))
 }

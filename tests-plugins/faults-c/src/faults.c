@@ -191,6 +191,12 @@ static int32_t leaks_threads(fault *self, waylay_context *worker) {
   return WAYLAY_OK;
 }
 
+#ifdef _WIN32
+#include "windows_faults.h"
+#else
+#define WINDOWS_ENTRIES
+#endif
+
 /* create-null, start-fails: never get here. */
 static int32_t never(fault *self, waylay_context *worker) {
   (void)self;
@@ -237,6 +243,7 @@ static const entry ENTRIES[] = {
     {"thread-leak", "starts threads and never stops them", leaks_threads},
     {"create-null", "CreateInstance returns NULL and does not say why", never},
     {"start-fails", "OnTestStart fails", never},
+    WINDOWS_ENTRIES
 };
 enum { ENTRY_COUNT = sizeof ENTRIES / sizeof ENTRIES[0] };
 

@@ -1,6 +1,13 @@
 //! `waylay doctor`: what this machine allows, and why a plugin does not load.
 
-use std::fs;
+#[cfg(target_os = "linux")]
+#[path = "doctor/linux.rs"]
+mod sys;
+#[cfg(windows)]
+#[path = "doctor/windows.rs"]
+mod sys;
+
+use std::iter;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -41,8 +48,8 @@ pub(crate) fn doctor(arguments: &DoctorOptions, json: bool) -> Result<u8, Failed
     }
     let checks = match (&arguments.subject, arguments.pid) {
         (Some(plugin), _) => vec![plugin_check(&installation, plugin)],
-        (None, Some(pid)) => vec![process_check(pid), tracing_scope()],
-        (None, None) => machine_checks(&installation),
+        (None, Some(pid)) => iter::once(process_check(pid)).chain(sys::tracing_limits()).collect(),
+        (None, None) => iter::once(processors()).chain(sys::machine_checks(&installation)).collect(),
     };
     if json {
         print_json(&serde_json::json!({ "checks": checks }))?;
@@ -89,20 +96,6 @@ fn process_check(pid: u32) -> Check {
     }
 }
 
-fn machine_checks(installation: &Installation) -> Vec<Check> {
-    vec![
-        processors(),
-        control(installation),
-        tracing(),
-        tracing_scope(),
-        fs_base(),
-        clock(),
-        core_pattern(),
-        debugger(),
-        compiler(),
-    ]
-}
-
 fn check(name: &'static str, health: Health, text: impl Into<String>) -> Check {
     Check { name, health, text: text.into() }
 }
@@ -119,97 +112,6 @@ fn processors() -> Check {
     }
 }
 
-fn control(installation: &Installation) -> Check {
-    match installation.control_library() {
-        Some(path) => check("control library", Health::Good, path.display().to_string()),
-        None => check(
-            "control library",
-            Health::Limited,
-            "libwaylay_control.so is not beside the command: memory leaks cannot be seen",
-        ),
-    }
-}
-
-/// Tries it: a child that sleeps is stopped and let go.
-fn tracing() -> Check {
-    const NAME: &str = "ptrace";
-    let child = Command::new("sleep").arg("10").stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-    let Ok(mut child) = child else {
-        return check(NAME, Health::Limited, "could not be tried: `sleep` does not start");
-    };
-    let result = waylay_driver::can_be_traced(child.id());
-    let _ = child.kill();
-    let _ = child.wait();
-    match result {
-        Ok(()) => check(NAME, Health::Good, "stacks of other processes can be taken"),
-        Err(reason) => {
-            check(NAME, Health::Bad, format!("no stacks and dumps of hung or crashed hosts: {reason}"))
-        }
-    }
-}
-
-fn tracing_scope() -> Check {
-    const NAME: &str = "ptrace scope";
-    match fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok().as_deref().map(str::trim) {
-        None => check(NAME, Health::Good, "this kernel does not restrict ptrace"),
-        Some("0") => check(NAME, Health::Good, "0: any process of the same user"),
-        Some("1") => check(
-            NAME,
-            Health::Good,
-            "kernel.yama.ptrace_scope is 1: own children only, which is what the driver needs; `waylay-randomizer \
-             --pid` of others needs root, `waylay-randomizer -- COMMAND` does not",
-        ),
-        Some(other) => check(
-            NAME,
-            Health::Bad,
-            format!(
-                "kernel.yama.ptrace_scope is {other}: no stacks, dumps and suspensions without CAP_SYS_PTRACE; set it \
-                 to 1 with sysctl"
-            ),
-        ),
-    }
-}
-
-fn cpu_flag(flag: &str) -> bool {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    text.lines()
-        .find(|line| line.starts_with("flags"))
-        .is_some_and(|line| line.split_ascii_whitespace().any(|word| word == flag))
-}
-
-fn fs_base() -> Check {
-    if cpu_flag("fsgsbase") {
-        check("fsgsbase", Health::Good, "threads can be switched in user space")
-    } else {
-        check(
-            "fsgsbase",
-            Health::Limited,
-            "absent: strict mode will switch kernel threads instead, more slowly",
-        )
-    }
-}
-
-fn clock() -> Check {
-    if cpu_flag("constant_tsc") && cpu_flag("nonstop_tsc") {
-        check("clock", Health::Good, "invariant time stamp counter")
-    } else {
-        check(
-            "clock",
-            Health::Limited,
-            "no invariant time stamp counter: iterations are timed with the system clock",
-        )
-    }
-}
-
-fn core_pattern() -> Check {
-    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
-    check(
-        "core pattern",
-        Health::Good,
-        format!("`{}` (not used: dumps are taken from outside)", pattern.trim()),
-    )
-}
-
 fn tool(name: &'static str, program: &str, missing: &str) -> Check {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
     match output {
@@ -221,10 +123,19 @@ fn tool(name: &'static str, program: &str, missing: &str) -> Check {
     }
 }
 
-fn debugger() -> Check {
-    tool("debugger", "gdb", "gdb is not installed: --keep-hung prints a command that needs it")
-}
-
-fn compiler() -> Check {
-    tool("C compiler", "cc", "cc is not installed: plugins in C and C++ cannot be built here")
+/// Tries it: a child is stopped and let go.
+fn tracing(name: &'static str, child: &mut Command) -> Check {
+    let child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(mut child) = child else {
+        return check(name, Health::Limited, "could not be tried: a process to look at does not start");
+    };
+    let result = waylay_driver::can_be_traced(child.id());
+    let _ = child.kill();
+    let _ = child.wait();
+    match result {
+        Ok(()) => check(name, Health::Good, "stacks of other processes can be taken"),
+        Err(reason) => {
+            check(name, Health::Bad, format!("no stacks and dumps of hung or crashed hosts: {reason}"))
+        }
+    }
 }

@@ -160,7 +160,7 @@ impl Investigator {
             (
                 Kind::Crash,
                 "exit".to_owned(),
-                "the test called exit(), which ends the whole process".to_owned(),
+                format!("{}, which ends the whole process", nonempty(message, "the test called exit()")),
             )
         } else if overflow {
             (

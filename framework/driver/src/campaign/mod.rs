@@ -45,6 +45,9 @@ use crate::sys;
 use investigation::Investigator;
 use supervisor::Supervisor;
 
+/// Said when hosts cannot tell where memory was allocated.
+const NO_HEAP_ACCOUNTING: &str = "the control library is not beside the command: memory leaks cannot be seen";
+
 /// How a campaign is run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -111,12 +114,9 @@ pub fn run(
     let mut failures = FailureStore::create(&folder, options.retention, options.seed, environment)?;
     let log = HostLog::create(&folder.join("host.log"), options.log_limit)?;
     let command = installation.host_command();
-    if command.control.is_none() && options.heap_sampling.is_some() {
-        live.note(sys::NO_HEAP_ACCOUNTING);
-        // Where there can be none, nothing is missing.
-        if sys::ACCOUNTS_HEAP {
-            campaign.record.problems.push(sys::NO_HEAP_ACCOUNTING.to_owned());
-        }
+    if options.heap_sampling.is_some() && !command.accounts_heap() {
+        live.note(NO_HEAP_ACCOUNTING);
+        campaign.record.problems.push(NO_HEAP_ACCOUNTING.to_owned());
     }
     let averages = Averages::load(&options.out);
     for test in scenarios.iter_mut().flat_map(|scenario| &mut scenario.tests) {

@@ -67,6 +67,11 @@ pub(crate) struct HostProcess {
 }
 
 impl HostCommand {
+    /// Whether hosts can tell where memory was allocated.
+    pub(crate) fn accounts_heap(&self) -> bool {
+        self.control.is_some() || !sys::HEAP_NEEDS_LIBRARY
+    }
+
     fn start_error(&self) -> impl FnOnce(io::Error) -> StartError {
         let executable = self.executable.clone();
         move |source| StartError { executable, source }
@@ -168,18 +173,16 @@ impl HostCommand {
     ) -> Result<HostProcess, StartError> {
         let start = || -> io::Result<HostProcess> {
             let page = Page::create(clock)?;
-            let region = match (&self.control, heap) {
-                (Some(control), Some(period)) => {
-                    Some((SharedRegion::create().map_err(io::Error::other)?, control, period))
-                }
-                _ => None,
+            let region = match heap.filter(|_| self.accounts_heap()) {
+                Some(period) => Some((SharedRegion::create().map_err(io::Error::other)?, period)),
+                None => None,
             };
             let attach = |command: &mut Command| {
-                if let Some((region, control, period)) = &region {
-                    let sampling = Sampling { period: *period, ..Sampling::default() };
-                    region.attach(command, control, sampling);
-                } else if let Some(control) = &self.control {
-                    // Without accounting it still tells whose a thread is.
+                if let Some((region, period)) = &region {
+                    region.announce(command, Sampling { period: *period, ..Sampling::default() });
+                }
+                // Without accounting the library still tells whose a thread is.
+                if let Some(control) = &self.control {
                     preload(command, control);
                 }
                 if let Some(region) = control {
@@ -198,7 +201,7 @@ impl HostCommand {
             let stdout = log.follow(child.stdout.take().expect("stdout is piped"));
             let stderr = log.follow(child.stderr.take().expect("stderr is piped"));
             let output = stdout.into_iter().chain(stderr).collect();
-            let heap = region.map(|(region, _, _)| region);
+            let heap = region.map(|(region, _)| region);
             let page = Arc::new(page);
             Ok(HostProcess { child, status: None, kept: false, page, heap, events, output })
         };

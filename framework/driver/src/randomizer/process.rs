@@ -246,10 +246,10 @@ impl RandomizerProcess {
         Ok(())
     }
 
-    /// Kills it and waits for its end: then the kernel has resumed every thread that it held.
+    /// Kills it and waits for its end: then every thread that it held has been resumed.
     pub(crate) fn kill(&mut self) {
         if self.ended.is_none() {
-            sys::kill_group(&self.child);
+            sys::kill_randomizer(&self.child);
             self.ended = self.child.wait().ok();
         }
         self.words().note_end_of_randomizer();

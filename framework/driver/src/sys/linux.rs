@@ -10,11 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Whether hosts can account for memory by allocating stack.
-pub(crate) const ACCOUNTS_HEAP: bool = true;
-/// Said when they do not.
-pub(crate) const NO_HEAP_ACCOUNTING: &str =
-    "the control library is not beside the command: memory leaks cannot be seen";
+/// Whether hosts account for memory only with a library that is loaded before them.
+pub(crate) const HEAP_NEEDS_LIBRARY: bool = true;
 
 /// Prepares a command: its own process group (so that Ctrl-C reaches only the driver and one signal reaches all that
 /// a test started), death with the driver, and these descriptors open in the child.
@@ -80,6 +77,11 @@ pub(crate) fn kill_group(child: &Child) {
         libc::kill(-pid, libc::SIGKILL);
         libc::kill(pid, libc::SIGKILL);
     }
+}
+
+/// Kills a randomizer; the kernel lets go of what it held. The child still has to be waited for.
+pub(crate) fn kill_randomizer(child: &Child) {
+    kill_group(child);
 }
 
 /// Asks a child to end in order.

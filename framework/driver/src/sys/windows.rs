@@ -44,11 +44,8 @@ const LAST_WORDS: Duration = Duration::from_secs(4);
 /// Distance of looks into a pipe that is empty.
 const LOOK_INTO_PIPE: Duration = Duration::from_millis(5);
 
-/// Whether hosts can account for memory by allocating stack.
-pub(crate) const ACCOUNTS_HEAP: bool = false;
-/// Said when they do not.
-pub(crate) const NO_HEAP_ACCOUNTING: &str =
-    "memory is watched for the process as a whole: allocating stacks are not told on Windows";
+/// Whether hosts account for memory only with a library that is loaded before them.
+pub(crate) const HEAP_NEEDS_LIBRARY: bool = false;
 
 /// Prepares a command: its own group (so that Ctrl-C reaches only the driver), our job (so that it dies with us), and
 /// these handles open in the child.
@@ -144,6 +141,19 @@ pub(crate) fn kill_group(child: &Child) {
             return;
         }
     }
+}
+
+/// How long what a randomizer held may take to be let go.
+const HEALING: Duration = Duration::from_secs(5);
+
+/// Kills a randomizer, and waits until its watchdog has let go of what it held. The child still has to be waited for.
+pub(crate) fn kill_randomizer(child: &Child) {
+    terminate(child.id());
+    let began = std::time::Instant::now();
+    while !descendants_of(child).is_empty() && began.elapsed() < HEALING {
+        std::thread::sleep(LOOK_INTO_PIPE);
+    }
+    kill_group(child);
 }
 
 fn terminate(pid: u32) -> bool {
@@ -264,6 +274,7 @@ pub(crate) fn signal_name(signal: i32) -> String {
         0xc000_0095 => "EXCEPTION_INT_OVERFLOW",
         0xc000_0096 => "EXCEPTION_PRIV_INSTRUCTION",
         0xc000_0374 => "STATUS_HEAP_CORRUPTION",
+        0xc000_0417 => "STATUS_INVALID_CRUNTIME_PARAMETER (the C library was given an invalid parameter)",
         0xc000_0409 => "STATUS_STACK_BUFFER_OVERRUN (fast fail)",
         0xe06d_7363 => "an uncaught C++ exception",
         0x2047_4343 => "an uncaught exception of Rust or mingw C++",

@@ -12,7 +12,13 @@ pub(crate) use linux_strict::*;
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
+mod windows_calls;
+#[cfg(windows)]
+mod windows_heap;
+#[cfg(windows)]
 mod windows_image;
+#[cfg(windows)]
+mod windows_imports;
 #[cfg(windows)]
 mod windows_strict;
 #[cfg(windows)]

@@ -1,6 +1,6 @@
 //! Windows: unhandled exceptions, inherited handles, and small system calls.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io;
 use std::os::windows::io::{FromRawHandle, IntoRawHandle};
@@ -9,19 +9,27 @@ use std::path::Path;
 use waylay_page::SharedHandle;
 use windows_sys::Win32::Foundation::{HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation};
 use windows_sys::Win32::Storage::FileSystem::WriteFile;
-use windows_sys::Win32::System::Console::{GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, SetStdHandle};
+use windows_sys::Win32::System::Console::{
+    CTRL_BREAK_EVENT, CTRL_C_EVENT, GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, SetConsoleCtrlHandler,
+    SetStdHandle,
+};
 use windows_sys::Win32::System::Diagnostics::Debug::{
     AddVectoredExceptionHandler, CONTEXT, EXCEPTION_POINTERS, RtlCaptureContext, SEM_FAILCRITICALERRORS,
     SEM_NOGPFAULTERRORBOX, SEM_NOOPENFILEERRORBOX, SetErrorMode, SetUnhandledExceptionFilter,
 };
+use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleA, GetProcAddress};
+use windows_sys::Win32::System::Memory::{PAGE_GUARD, PAGE_READWRITE, VirtualProtect};
 use windows_sys::Win32::System::Threading::{
-    GetCurrentProcess, GetCurrentThreadId, INFINITE, SetThreadStackGuarantee, Sleep, TerminateProcess,
+    GetCurrentProcess, GetCurrentThreadId, GetCurrentThreadStackLimits, INFINITE, SetThreadStackGuarantee,
+    Sleep, TerminateProcess,
 };
+use windows_sys::core::BOOL;
 
 use crate::fatal::{FatalSignal, on_fatal_signal};
 
 /// Stack that is kept for the handler of a stack overflow: it lays out the state of the machine and waits.
 const KEPT_STACK: u32 = 64 * 1024;
+const PAGE: usize = 4096;
 
 /// The number that stands for `abort`: the one Windows has for a process that ended itself.
 const ABORTED: u32 = 0x4000_0015;
@@ -73,7 +81,11 @@ pub(crate) unsafe fn open_library(path: &Path) -> Result<libloading::Library, li
     // Only an absolute path has a folder in which dependencies are looked for.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     // SAFETY: passed on to our caller.
-    unsafe { Library::load_with_flags(path, LOAD_WITH_ALTERED_SEARCH_PATH) }.map(Into::into)
+    let library = unsafe { Library::load_with_flags(path, LOAD_WITH_ALTERED_SEARCH_PATH) }?;
+    super::windows_calls::cover_modules();
+    // It may have brought a runtime of its own.
+    watch_runtimes();
+    Ok(library.into())
 }
 
 pub(crate) fn thread_id() -> u32 {
@@ -81,8 +93,21 @@ pub(crate) fn thread_id() -> u32 {
     unsafe { GetCurrentThreadId() }
 }
 
-/// The driver may open any process that it starts, and its job ends us with it: nothing to do.
-pub(crate) fn belong_to_parent(_die_together: bool) {}
+/// The driver may open any process that it starts, and its job ends us with it. What happens to the console is for the
+/// driver to decide, too: it ends the campaign in order.
+pub(crate) fn belong_to_parent(_die_together: bool) {
+    // SAFETY: the handler is a static function.
+    unsafe { SetConsoleCtrlHandler(Some(on_console_event), 1) };
+}
+
+/// Runs on a thread of its own that the system makes for it.
+unsafe extern "system" fn on_console_event(event: u32) -> BOOL {
+    if event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT {
+        // The console closes: the process would be ended when this returns, and the driver is still at work.
+        wait_for_the_end()
+    }
+    1
+}
 
 /// The driver's job ends this process when the driver is gone: whoever gets here is no orphan.
 pub(crate) fn leave_if_orphaned() {}
@@ -126,20 +151,12 @@ pub(crate) fn wait_for_the_end() -> ! {
     }
 }
 
-// ---- memory accounting: there is no library loaded before us that does it ----
+// ---- memory accounting ----
 
 /// No tag at all.
 pub(crate) const NO_TAG: u32 = u32::MAX;
 
-/// Charges nothing to anybody.
-pub(crate) fn set_heap_tag(_tag: u32) -> u32 {
-    0
-}
-
-/// Nobody's.
-pub(crate) fn heap_tag() -> u32 {
-    0
-}
+pub(crate) use super::windows_heap::{heap_tag, set_heap_tag};
 
 // ---- backtraces of the calling thread ----
 
@@ -156,38 +173,75 @@ pub(crate) fn backtrace(buffer: &mut [usize]) -> &[usize] {
 // ---- fatal exceptions ----
 
 pub(crate) fn install_fatal_handlers() {
-    type InvalidParameter = unsafe extern "C" fn(*const u16, *const u16, *const u16, u32, usize);
     // SAFETY: both handlers are static functions.
     unsafe {
         SetUnhandledExceptionFilter(Some(on_exception));
         AddVectoredExceptionHandler(1, Some(on_overflow));
     }
     watch_for_abort();
-    // Every C runtime has an invalid-parameter handler of its own; those that are loaded now are told.
+    watch_runtimes();
+}
+
+/// Every C runtime has handlers of its own for invalid parameters and pure calls; those that are loaded now are told.
+fn watch_runtimes() {
+    type InvalidParameter = unsafe extern "C" fn(*const u16, *const u16, *const u16, u32, usize);
+    type SetInvalidParameter = unsafe extern "C" fn(InvalidParameter) -> usize;
+    type PureCall = extern "C" fn();
+    type SetPureCall = unsafe extern "C" fn(PureCall) -> usize;
     for runtime in [c"ucrtbase.dll", c"msvcrt.dll"] {
-        type Set = unsafe extern "C" fn(InvalidParameter) -> usize;
-        use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleA, GetProcAddress};
-        // SAFETY: looks names up; the function has this type in every runtime that exports it.
+        // SAFETY: looks a name up; nothing is loaded.
+        let module = unsafe { GetModuleHandleA(runtime.as_ptr().cast()) };
+        if module.is_null() {
+            continue;
+        }
+        // SAFETY: looks names up; the functions have these types in every runtime that exports them.
         unsafe {
-            let module = GetModuleHandleA(runtime.as_ptr().cast());
-            let name = c"_set_invalid_parameter_handler".as_ptr().cast();
-            if !module.is_null()
-                && let Some(set) = GetProcAddress(module, name)
-            {
-                std::mem::transmute::<unsafe extern "system" fn() -> isize, Set>(set)(on_invalid_parameter);
+            if let Some(set) = GetProcAddress(module, c"_set_invalid_parameter_handler".as_ptr().cast()) {
+                std::mem::transmute::<unsafe extern "system" fn() -> isize, SetInvalidParameter>(set)(
+                    on_invalid_parameter,
+                );
+            }
+            if let Some(set) = GetProcAddress(module, c"_set_purecall_handler".as_ptr().cast()) {
+                std::mem::transmute::<unsafe extern "system" fn() -> isize, SetPureCall>(set)(on_pure_call);
             }
         }
     }
 }
 
-/// There is no library that tells us about threads that a test starts.
-pub(crate) fn prepare_threads_of_tests() {}
+/// Begins to account for memory, and to note whose a thread is.
+pub(crate) fn prepare_threads_of_tests() {
+    super::windows_calls::begin();
+}
 
 /// Keeps some stack for the handler, so that a stack overflow can be reported too.
 pub(crate) fn prepare_thread() {
-    let mut kept = KEPT_STACK;
-    // SAFETY: a setting of the calling thread.
-    unsafe { SetThreadStackGuarantee(&mut kept) };
+    let (mut kept, mut start, mut end) = (KEPT_STACK, 0, 0);
+    // SAFETY: a setting of the calling thread, and two places for answers.
+    unsafe {
+        SetThreadStackGuarantee(&mut kept);
+        GetCurrentThreadStackLimits(&mut start, &mut end);
+    }
+    if end - start < 4 * KEPT_STACK as usize || stack_limit() > start + 4 * PAGE {
+        return;
+    }
+    // A stack that is committed as a whole, as Wine's are, has its guard at its very end, too late for what is kept.
+    let mut before = 0;
+    // SAFETY: a page of this thread's own stack, far below where it is now. A guard page there is what the system
+    // itself puts into a stack that grows.
+    unsafe {
+        let guard = (start + KEPT_STACK as usize) as *const c_void;
+        VirtualProtect(guard, PAGE, PAGE_READWRITE | PAGE_GUARD, &mut before)
+    };
+}
+
+/// The lowest address of this thread's stack that is committed.
+fn stack_limit() -> usize {
+    let limit: usize;
+    // SAFETY: the third word of the block that this register points to on every thread.
+    unsafe {
+        std::arch::asm!("mov {}, gs:[0x10]", out(reg) limit, options(nostack, preserves_flags, readonly));
+    }
+    limit
 }
 
 /// Nobody handled it: runs on the thread and stack that raised the exception. The rest is as after a signal.
@@ -234,6 +288,10 @@ unsafe extern "C" fn on_invalid_parameter(
     _reserved: usize,
 ) {
     report_here(ABORTED, b"a function of the C library was given an invalid parameter");
+}
+
+extern "C" fn on_pure_call() {
+    report_here(ABORTED, b"a pure virtual function was called");
 }
 
 /// Reports from where the calling thread is.

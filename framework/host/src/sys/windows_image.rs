@@ -39,15 +39,52 @@ pub(crate) fn why_not_loadable(path: &Path) -> Option<String> {
     if image.flags & IS_LIBRARY == 0 {
         return Some("is a program, not a dynamic library; link it with -shared or /DLL".to_owned());
     }
-    let missing: Vec<_> = image.imports().filter(|name| !can_be_found(path, name)).collect();
-    match missing.is_empty() {
-        true => None,
-        false => Some(format!(
-            "needs {}, which is neither beside it nor on the search path; put it into {} or into a folder of PATH",
-            missing.join(" and "),
-            path.parent().unwrap_or(Path::new(".")).display()
-        )),
+    let imports: Vec<_> = image.imports().collect();
+    if let Some(what) = mixed_runtimes(&imports) {
+        return Some(what);
     }
+    let missing: Vec<_> = imports.into_iter().filter(|name| !can_be_found(path, name)).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let names = missing.join(" and ");
+    Some(match missing.iter().any(|name| is_debug_runtime(name)) {
+        true => format!(
+            "needs {names}: it was built with the debug C runtime, which comes with Visual Studio only; build it with \
+             the release runtime (/MD, not /MDd)"
+        ),
+        false => format!(
+            "needs {names}, which is neither beside it nor on the search path; put it into {} or into a folder of PATH",
+            path.parent().unwrap_or(Path::new(".")).display()
+        ),
+    })
+}
+
+/// The parts of the C and C++ runtime of Visual Studio 2015 and later, without the `d` of their debug builds.
+const RUNTIMES: [&str; 5] = ["ucrtbase", "vcruntime140", "vcruntime140_1", "msvcp140", "concrt140"];
+
+/// Whether a library is part of a debug build of the C runtime.
+fn is_debug_runtime(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let Some(stem) = name.strip_suffix("d.dll") else { return false };
+    // Older ones carry the version in their names: msvcr120d.dll.
+    let older = stem.strip_prefix("msvcr").or(stem.strip_prefix("msvcp"));
+    RUNTIMES.contains(&stem) || stem == "msvcrt" || older.is_some_and(|rest| rest.parse::<u32>().is_ok())
+}
+
+/// What one of two C runtimes allocates the other cannot free.
+fn mixed_runtimes(imports: &[String]) -> Option<String> {
+    let debug = imports.iter().find(|name| is_debug_runtime(name))?;
+    let is_release = |name: &&String| {
+        let name = name.to_ascii_lowercase();
+        name.starts_with("api-ms-win-crt-")
+            || name.strip_suffix(".dll").is_some_and(|stem| RUNTIMES.contains(&stem))
+    };
+    let release = imports.iter().find(is_release)?;
+    Some(format!(
+        "uses the debug C runtime ({debug}) and the release one ({release}) at once, and what one allocates the other \
+         cannot free; build all of it with /MD, or all with /MDd"
+    ))
 }
 
 /// Whether the loader would find a library: beside the plugin, or where it looks for all.
@@ -152,6 +189,34 @@ mod tests {
     }
 
     #[test]
+    fn debug_runtimes_are_known_by_their_names() {
+        for name in [
+            "ucrtbased.dll",
+            "UCRTBASED.DLL",
+            "VCRUNTIME140D.dll",
+            "msvcp140d.dll",
+            "MSVCR120D.dll",
+            "msvcrtd.dll",
+        ] {
+            assert!(is_debug_runtime(name), "{name}");
+        }
+        for name in ["ucrtbase.dll", "msvcrt.dll", "kernel32.dll", "d3d.dll", "msvcrossd.dll", "cmd.exe"] {
+            assert!(!is_debug_runtime(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn two_runtimes_in_one_library_are_refused() {
+        let mixed =
+            |names: &[&str]| mixed_runtimes(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(mixed(&["kernel32.dll", "ucrtbased.dll", "VCRUNTIME140D.dll"]), None);
+        assert_eq!(mixed(&["kernel32.dll", "api-ms-win-crt-heap-l1-1-0.dll", "VCRUNTIME140.dll"]), None);
+        let said = mixed(&["ucrtbased.dll", "api-ms-win-crt-heap-l1-1-0.dll"]).expect("refused");
+        assert!(said.contains("ucrtbased.dll") && said.contains("api-ms-win-crt-heap-l1-1-0.dll"), "{said}");
+        assert!(mixed(&["MSVCP140D.dll", "vcruntime140.dll"]).is_some());
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let program = judged(|_| {}).expect("refused");
         assert!(program.contains("is a program"), "{program}");
@@ -164,8 +229,10 @@ mod tests {
         let missing = judged(|bytes| {
             let at = header(bytes) + 22;
             bytes[at + 1] |= (IS_LIBRARY >> 8) as u8;
-            let name = bytes.windows(13).position(|part| part.eq_ignore_ascii_case(b"kernel32.dll\0"));
-            bytes[name.expect("everybody imports it")] = b'q';
+            // Everybody imports it, and this program names it in other places, too.
+            let is_name = |at: &usize| bytes[*at..*at + 13].eq_ignore_ascii_case(b"kernel32.dll\0");
+            let places: Vec<usize> = (0..bytes.len() - 13).filter(is_name).collect();
+            places.into_iter().for_each(|at| bytes[at] = b'q');
         });
         assert!(missing.as_deref().is_some_and(|text| text.contains("needs q")), "{missing:?}");
     }

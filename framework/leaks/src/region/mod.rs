@@ -1,6 +1,6 @@
 //! The shared region: which sampled allocations are alive, who made them, and how long others lived.
 //!
-//! One process writes (the preload library inside the host), any number read, nobody waits for anybody.
+//! One process writes (the host: the preload library in it, on Windows it itself), any number read, nobody waits for anybody.
 //! The region outlives the writer, so it must make sense after `kill -9` at any instruction:
 //!
 //! - Every field is an atomic integer. There is no pointer, no lock and no length that a reader trusts.
@@ -13,15 +13,16 @@
 //!   writer that died half-way leaves nothing that blocks.
 //! - A full table drops the sample and counts it in the header. Nothing is lost silently.
 //!
-//! [`layout`] is the memory itself, [`ledger`] the writing side, [`snapshot`] the reading side, [`shared`]
-//! the memfd that carries it from driver to host.
+//! [`layout`] is the memory itself, [`ledger`] the writing side, [`countdown`] decides what is written where no preloaded
+//! library does, [`snapshot`] is the reading side, [`shared`] the memfd or section that carries it from driver to host.
 
+pub mod countdown;
 pub mod layout;
 pub mod ledger;
 #[cfg(target_os = "linux")]
 pub mod shared;
-#[cfg(not(target_os = "linux"))]
-#[path = "absent.rs"]
+#[cfg(windows)]
+#[path = "windows.rs"]
 pub mod shared;
 pub mod snapshot;
 

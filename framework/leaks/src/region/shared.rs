@@ -110,10 +110,15 @@ impl SharedRegion {
     /// The command must be the host itself, not a shell around it: the first process that starts with the
     /// library takes the region.
     pub fn attach(&self, command: &mut Command, library: &Path, sampling: Sampling) {
+        self.announce(command, sampling);
+        preload(command, library);
+    }
+
+    /// Passes the region and how to sample to a command that loads the library anyway.
+    pub fn announce(&self, command: &mut Command, sampling: Sampling) {
         let fd = self.fd.as_raw_fd();
         let seed = sampling.seed.map(|seed| format!(",seed={seed}")).unwrap_or_default();
         command.env(ENVIRONMENT, format!("fd={fd},sample={}{seed}", sampling.period));
-        preload(command, library);
         // SAFETY: the closure runs between fork and exec and makes one async-signal-safe system call. The
         // descriptor stays close-on-exec in this process, so other children never inherit it.
         unsafe { command.pre_exec(move || keep_across_exec(fd)) };

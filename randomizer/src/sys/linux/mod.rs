@@ -13,7 +13,7 @@ mod watchdog;
 pub(crate) use attach::{check_target, permission_hint};
 pub(crate) use inherited::{attach_page, inherit_stats};
 pub(crate) use launch::{Launched, ending_signal, launch};
-pub(crate) use procfs::{has_ended, thread_name, threads_of};
+pub(crate) use procfs::{Life, own_processor_time, thread_name, threads_of};
 pub(crate) use signals::{install_signals, stop_here_if_asked, stop_request};
 pub(crate) use suspender::{Suspender, on_suspending_thread};
 pub(crate) use watchdog::stand_watch;

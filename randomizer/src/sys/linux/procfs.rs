@@ -2,6 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 use crate::identity::{ProcessId, ThreadId};
 use crate::target::Tracer;
@@ -23,8 +25,43 @@ pub(crate) fn thread_name(pid: ProcessId, thread: ThreadId) -> Option<String> {
     Some(String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(name)).into_owned())
 }
 
-/// Whether a process is gone, or only its remains wait to be reaped.
-pub(crate) fn has_ended(pid: ProcessId) -> bool {
+/// A process whose end is looked for again and again.
+#[derive(Debug)]
+pub(crate) struct Life {
+    pid: ProcessId,
+    /// Tells the end without reading files; none on kernels before 5.3, and when the process is gone already.
+    handle: Option<OwnedFd>,
+}
+
+impl Life {
+    /// Of this process.
+    pub(crate) fn of(pid: ProcessId) -> Life {
+        // SAFETY: takes two numbers and returns a new descriptor, closed on exec, or -1.
+        let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.0, 0) };
+        // SAFETY: just opened, owned by nobody else.
+        let handle = (raw >= 0).then(|| unsafe { OwnedFd::from_raw_fd(raw as libc::c_int) });
+        Life { pid, handle }
+    }
+
+    /// Whether the process is gone, or only its remains wait to be reaped.
+    pub(crate) fn has_ended(&self) -> bool {
+        let Some(handle) = &self.handle else { return has_ended(self.pid) };
+        let mut look = libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, which lives across the call; a wait of no time returns at once.
+        unsafe { libc::poll(&mut look, 1, 0) == 1 }
+    }
+}
+
+/// Nanoseconds that the calling thread was on a processor.
+pub(crate) fn own_processor_time() -> std::time::Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The same by reading about all its threads.
+fn has_ended(pid: ProcessId) -> bool {
     // The first thread mostly lives as long as its process, and looking at one is cheap.
     !is_alive(pid, ThreadId(pid.0)) && !threads_of(pid).into_iter().any(|thread| is_alive(pid, thread))
 }
@@ -94,7 +131,11 @@ pub(super) fn is_kernel_thread(pid: ProcessId) -> bool {
 
 /// `kernel.yama.ptrace_scope`, on kernels that have it.
 pub(super) fn ptrace_scope() -> Option<u32> {
-    fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?.trim().parse().ok()
+    ptrace_scope_in(Path::new("/proc"))
+}
+
+fn ptrace_scope_in(proc: &Path) -> Option<u32> {
+    fs::read_to_string(proc.join("sys/kernel/yama/ptrace_scope")).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -118,6 +159,45 @@ mod tests {
             .join()
             .expect("no panic");
         assert_eq!(name.as_deref(), Some("a (strange) one"));
+    }
+
+    #[test]
+    fn the_scope_of_tracing_is_read_and_each_is_explained() {
+        let proc = std::env::temp_dir().join(format!("waylay-proc-{}", std::process::id()));
+        assert_eq!(ptrace_scope_in(&proc), None, "a kernel without it");
+        fs::create_dir_all(proc.join("sys/kernel/yama")).expect("a folder");
+        for (text, scope, words) in [
+            ("0\n", Some(0), "run as the user of that process or as root"),
+            ("1\n", Some(1), "start the program with `waylay-randomizer -- COMMAND`"),
+            ("2\n", Some(2), "root only"),
+            ("3\n", Some(3), "until the next boot"),
+            ("what\n", None, "run as the user of that process or as root"),
+        ] {
+            fs::write(proc.join("sys/kernel/yama/ptrace_scope"), text).expect("a file");
+            let read = ptrace_scope_in(&proc);
+            assert_eq!(read, scope);
+            let denied = crate::target::TargetError::Denied { pid: ProcessId(7), scope: read };
+            assert!(denied.to_string().contains(words), "{denied}");
+        }
+        fs::remove_dir_all(proc).expect("removed");
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_seen_both_ways() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("sleep starts");
+        let pid = ProcessId(child.id());
+        let life = Life::of(pid);
+        assert!(life.handle.is_some(), "this kernel has handles of processes");
+        let by_reading = Life { pid, handle: None };
+        assert!(!life.has_ended() && !by_reading.has_ended());
+        child.kill().expect("killed");
+        // Not reaped yet: only its remains are there.
+        let began = std::time::Instant::now();
+        while !life.has_ended() || !by_reading.has_ended() {
+            assert!(began.elapsed().as_secs() < 60, "{} {}", life.has_ended(), by_reading.has_ended());
+        }
+        child.wait().expect("reaped");
+        assert!(life.has_ended() && Life::of(pid).has_ended());
     }
 
     #[test]

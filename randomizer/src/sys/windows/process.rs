@@ -9,8 +9,9 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
 };
 use windows_sys::Win32::System::Threading::{
-    GetProcessTimes, GetThreadDescription, OpenProcess, OpenThread, PROCESS_QUERY_LIMITED_INFORMATION,
-    PROCESS_SYNCHRONIZE, THREAD_QUERY_LIMITED_INFORMATION, WaitForSingleObject,
+    GetCurrentThread, GetProcessTimes, GetThreadDescription, GetThreadTimes, OpenProcess, OpenThread,
+    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, THREAD_QUERY_LIMITED_INFORMATION,
+    WaitForSingleObject,
 };
 
 use crate::identity::{ProcessId, ThreadId};
@@ -36,8 +37,34 @@ pub(super) fn is_over(handle: &OwnedHandle) -> bool {
     unsafe { WaitForSingleObject(handle.as_raw_handle(), 0) == WAIT_OBJECT_0 }
 }
 
+/// A process whose end is looked for again and again.
+#[derive(Debug)]
+pub(crate) struct Life(Option<OwnedHandle>);
+
+impl Life {
+    /// Of this process.
+    pub(crate) fn of(pid: ProcessId) -> Life {
+        Life(open_process(pid).ok())
+    }
+
+    /// Whether the process is gone.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.as_ref().is_none_or(is_over)
+    }
+}
+
+/// How long the calling thread was on a processor.
+pub(crate) fn own_processor_time() -> std::time::Duration {
+    let mut times = [FILETIME::default(); 4];
+    let [created, exited, kernel, user] = &mut times;
+    // SAFETY: the number stands for the calling thread; four valid places for the answers.
+    unsafe { GetThreadTimes(GetCurrentThread(), created, exited, kernel, user) };
+    let units = |time: &FILETIME| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
+    std::time::Duration::from_nanos((units(kernel) + units(user)) * 100)
+}
+
 /// Whether a process is gone.
-pub(crate) fn has_ended(pid: ProcessId) -> bool {
+pub(super) fn has_ended(pid: ProcessId) -> bool {
     open_process(pid).map_or(true, |process| is_over(&process))
 }
 

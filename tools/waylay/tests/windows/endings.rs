@@ -1,0 +1,250 @@
+//! Whatever ends a campaign, it ends in order, and no process of it stays.
+
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::fs;
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use windows_sys::Win32::Foundation::INVALID_HANDLE_VALUE;
+use windows_sys::Win32::System::Console::{
+    CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_CLOSE_EVENT, CTRL_SHUTDOWN_EVENT,
+};
+use windows_sys::Win32::System::Diagnostics::ToolHelp::{
+    CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
+    TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
+};
+use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleA, GetProcAddress};
+use windows_sys::Win32::System::Threading::{
+    CreateRemoteThread, OpenProcess, OpenThread, PROCESS_ALL_ACCESS, SuspendThread, THREAD_SUSPEND_RESUME,
+};
+
+use crate::in_turn;
+use crate::place::Place;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A test that never fails and never ends by itself.
+fn endless(mode: &str) -> Place {
+    Place::with(&format!(
+        "[[scenario]]\nname = \"s\"\nduration = \"280s\"\nmode = \"{mode}\"\n\
+         [[scenario.test]]\nplugin = \"waylay_libraries\"\nname = \"map\"\n",
+    ))
+}
+
+fn start(place: &Place) -> Child {
+    let log = fs::File::create(place.path.join("stderr.txt")).expect("a file");
+    let mut command = place.command(&["run", "waylay.toml", "--json"]);
+    command.stdout(Stdio::null()).stderr(log);
+    command.spawn().expect("the command starts")
+}
+
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// All processes, with their parents.
+fn processes() -> Vec<(u32, u32)> {
+    // SAFETY: returns a new handle or an invalid one.
+    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) };
+    assert_ne!(snapshot, INVALID_HANDLE_VALUE);
+    // SAFETY: just made, owned by nobody else.
+    let snapshot = unsafe { OwnedHandle::from_raw_handle(snapshot) };
+    let mut entry = PROCESSENTRY32W { dwSize: size_of::<PROCESSENTRY32W>() as u32, ..Default::default() };
+    let mut all = Vec::new();
+    // SAFETY: the entry says its own size and lives across the calls.
+    let mut more = unsafe { Process32FirstW(snapshot.as_raw_handle(), &mut entry) } != 0;
+    while more {
+        all.push((entry.th32ProcessID, entry.th32ParentProcessID));
+        // SAFETY: as above.
+        more = unsafe { Process32NextW(snapshot.as_raw_handle(), &mut entry) } != 0;
+    }
+    all
+}
+
+/// Processes that descend from one, as far as their parents were seen alive; `known` grows.
+fn descendants(known: &mut BTreeSet<u32>, root: u32) -> Vec<u32> {
+    let all = processes();
+    known.insert(root);
+    // Parents are listed in any order.
+    for _ in 0..4 {
+        let children = all.iter().filter(|(_, parent)| known.contains(parent)).map(|(pid, _)| *pid);
+        known.extend(children.collect::<Vec<_>>());
+    }
+    all.into_iter().map(|(pid, _)| pid).filter(|pid| *pid != root && known.contains(pid)).collect()
+}
+
+/// What the system does on Ctrl-C and when a console closes: it has the process call its handlers on a new thread.
+fn console_event(pid: u32, event: u32) {
+    type Routine = unsafe extern "system" fn(*mut c_void) -> u32;
+    // SAFETY: the handles are checked before they are used. The module is loaded in every process at the same address, and
+    // the function takes the number of the event.
+    unsafe {
+        let process = OpenProcess(PROCESS_ALL_ACCESS, 0, pid);
+        assert!(!process.is_null(), "{}", std::io::Error::last_os_error());
+        let process = OwnedHandle::from_raw_handle(process);
+        let module = GetModuleHandleA(c"kernelbase.dll".as_ptr().cast());
+        let routine =
+            GetProcAddress(module, c"CtrlRoutine".as_ptr().cast()).expect("the system's own function");
+        let routine = std::mem::transmute::<unsafe extern "system" fn() -> isize, Routine>(routine);
+        let (nobody, nowhere) = (std::ptr::null(), std::ptr::null_mut());
+        let argument = event as usize as *const c_void;
+        let thread =
+            CreateRemoteThread(process.as_raw_handle(), nobody, 0, Some(routine), argument, 0, nowhere);
+        assert!(!thread.is_null(), "{}", std::io::Error::last_os_error());
+        drop(OwnedHandle::from_raw_handle(thread));
+    }
+}
+
+fn wait(child: &mut Child) -> ExitStatus {
+    let mut status = None;
+    until("the command ends", || {
+        status = child.try_wait().expect("waited");
+        status.is_some()
+    });
+    status.expect("ended")
+}
+
+/// The record of the only campaign, once its host has started tests.
+fn record(place: &Place) -> Option<Value> {
+    let campaign = place.campaigns().pop()?;
+    serde_json::from_slice(&fs::read(campaign.join("campaign.json")).ok()?).ok()
+}
+
+/// Until so many processes are at work: a host, with a randomizer and its watchdog three.
+fn until_at_work(place: &Place, child: &Child, known: &mut BTreeSet<u32>, count: usize) {
+    until("its processes are at work", || descendants(known, child.id()).len() >= count);
+    until("there is a campaign", || record(place).is_some());
+    std::thread::sleep(Duration::from_millis(300));
+}
+
+fn nobody_stays(known: &mut BTreeSet<u32>, root: u32) {
+    until("no process stays", || descendants(known, root).is_empty());
+}
+
+#[test]
+fn ctrl_c_ctrl_break_and_the_end_of_the_console_end_a_campaign_in_order() {
+    for event in [CTRL_C_EVENT, CTRL_BREAK_EVENT, CTRL_CLOSE_EVENT, CTRL_SHUTDOWN_EVENT] {
+        let _turn = in_turn();
+        let place = endless("free");
+        let mut child = start(&place);
+        let mut known = BTreeSet::new();
+        until_at_work(&place, &child, &mut known, 1);
+        console_event(child.id(), event);
+        let status = wait(&mut child);
+        let said = fs::read_to_string(place.path.join("stderr.txt")).unwrap_or_default();
+        let record = record(&place).expect("a record");
+        assert_eq!(record["state"], "stopped", "event {event}: {said}\n{record:#}");
+        assert_eq!(status.code(), Some(0), "event {event}: {said}");
+        nobody_stays(&mut known, child.id());
+    }
+}
+
+/// A console that closes tells all processes in it, and Ctrl-Break does, too: what the host does is for the driver to say.
+#[test]
+fn a_host_leaves_console_events_to_its_driver() {
+    let _turn = in_turn();
+    let place = Place::with(
+        "[[scenario]]\nname = \"s\"\nduration = \"4s\"\n[[scenario.test]]\nplugin = \"waylay_libraries\"\nname = \"map\"\n",
+    );
+    let mut child = start(&place);
+    let mut known = BTreeSet::new();
+    let mut hosts = Vec::new();
+    until("a host is at work", || {
+        hosts = descendants(&mut known, child.id());
+        !hosts.is_empty() && place.host_log().contains("host")
+    });
+    for event in [CTRL_BREAK_EVENT, CTRL_CLOSE_EVENT] {
+        hosts.iter().for_each(|host| console_event(*host, event));
+    }
+    let status = wait(&mut child);
+    let said = fs::read_to_string(place.path.join("stderr.txt")).unwrap_or_default();
+    assert_eq!(status.code(), Some(0), "{said}\n{}", place.host_log());
+    nobody_stays(&mut known, child.id());
+}
+
+/// It is stopped with threads in its hands, as a debugger would do it: the driver kills it, the watchdog lets go of the
+/// threads, another one takes its place, and nobody is blamed.
+#[test]
+fn a_randomizer_that_stands_still_is_replaced_and_lets_go() {
+    let _turn = in_turn();
+    let place = Place::with(
+        "[[scenario]]\nname = \"s\"\nduration = \"20s\"\n\
+         [scenario.randomizer]\nperiod = \"1ms\"\nsuspend = \"50ms\"\ncount = 8\n\
+         [[scenario.test]]\nplugin = \"waylay_libraries\"\nname = \"map\"\nhang-timeout = \"30s\"\n",
+    );
+    let mut child = start(&place);
+    let mut known = BTreeSet::new();
+    until_at_work(&place, &child, &mut known, 3);
+    // The one that has a child of its own: its watchdog.
+    let all = processes();
+    let parents: BTreeSet<u32> =
+        all.iter().filter(|(pid, _)| known.contains(pid)).map(|(_, parent)| *parent).collect();
+    let randomizer =
+        *known.iter().find(|pid| **pid != child.id() && parents.contains(pid)).expect("a randomizer");
+    stop(randomizer);
+    let status = wait(&mut child);
+    let said = fs::read_to_string(place.path.join("stderr.txt")).unwrap_or_default();
+    let record = record(&place).expect("a record");
+    assert_eq!(status.code(), Some(0), "{said}\n{}", place.host_log());
+    let tally = &record["scenarios"][0]["randomizer"];
+    assert!(tally["restarted"].as_u64().is_some_and(|count| count > 0), "{tally:#}\n{said}");
+    nobody_stays(&mut known, child.id());
+}
+
+/// Suspends all threads of a process.
+fn stop(pid: u32) {
+    // SAFETY: returns a new handle or an invalid one.
+    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) };
+    assert_ne!(snapshot, INVALID_HANDLE_VALUE);
+    // SAFETY: just made, owned by nobody else.
+    let snapshot = unsafe { OwnedHandle::from_raw_handle(snapshot) };
+    let mut entry = THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..Default::default() };
+    let mut stopped = 0;
+    // SAFETY: the entry says its own size and lives across the calls; the handle is checked before it is used.
+    unsafe {
+        let mut more = Thread32First(snapshot.as_raw_handle(), &mut entry) != 0;
+        while more {
+            let thread = match entry.th32OwnerProcessID == pid {
+                true => OpenThread(THREAD_SUSPEND_RESUME, 0, entry.th32ThreadID),
+                false => std::ptr::null_mut(),
+            };
+            if !thread.is_null() {
+                let thread = OwnedHandle::from_raw_handle(thread);
+                stopped += usize::from(SuspendThread(thread.as_raw_handle()) != u32::MAX);
+            }
+            more = Thread32Next(snapshot.as_raw_handle(), &mut entry) != 0;
+        }
+    }
+    assert!(stopped > 0, "no thread of {pid} was stopped");
+}
+
+/// At moments that differ: while plugins are loaded, while processes start, while threads are suspended.
+#[test]
+fn a_driver_that_is_killed_at_any_moment_leaves_no_process() {
+    let _turn = in_turn();
+    let mut seen = 0;
+    for turn in 0..8u64 {
+        let place = endless("randomized");
+        let mut child = start(&place);
+        let mut known = BTreeSet::new();
+        if turn % 4 == 3 {
+            until_at_work(&place, &child, &mut known, 3);
+        }
+        let end = Instant::now() + Duration::from_millis(turn * 137 % 900);
+        while Instant::now() < end {
+            descendants(&mut known, child.id());
+        }
+        child.kill().expect("killed");
+        child.wait().expect("waited");
+        nobody_stays(&mut known, child.id());
+        seen += known.len() - 1;
+    }
+    assert!(seen >= 6, "only {seen} processes were there to stay");
+}
