@@ -73,6 +73,12 @@ pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed
 
 fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
     let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
+    if options.races && !options.level.sees_accesses() {
+        let level = options.level;
+        return Err(Failed::Usage(format!(
+            "--races needs --level auto or memory: {level} sees no plain accesses"
+        )));
+    }
     let mut program =
         Program::new(&options.command, options.cwd.as_deref()).map_err(|error| usage(&error))?;
     program.environment = options.environment.clone();
@@ -139,6 +145,7 @@ fn steps(options: &ExploreOptions) -> Steps {
         level: options.level,
         patch: !options.patch.contains(&Patch::None),
         memory_modules: modules.collect(),
+        races: options.races,
         ..Steps::default()
     }
 }

@@ -54,6 +54,7 @@ impl ControlRegion {
         match self.0.ending() {
             Ending::Deadlock => Some(Verdict::Deadlock),
             Ending::StepLimit => Some(Verdict::StepLimit),
+            Ending::Race => Some(Verdict::Race),
             Ending::Refused => Some(Verdict::Refused),
             Ending::Unfinished | Ending::Exited => None,
         }

@@ -30,6 +30,7 @@ use loaded::Loaded;
 use module::Module;
 
 pub(super) use module::Attention;
+pub(super) use stub::program_registers;
 
 /// Whether anything is patched at all.
 static ON: AtomicBool = AtomicBool::new(false);
