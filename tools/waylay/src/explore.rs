@@ -79,6 +79,10 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
             "--races needs --level auto or memory: {level} sees no plain accesses"
         )));
     }
+    if options.races && options.patch.contains(&Patch::None) {
+        let why = "atomics of code that was not compiled for it would order nothing, and races be seen where there are none";
+        return Err(Failed::Usage(format!("--races needs what --patch none leaves out: {why}")));
+    }
     let mut program =
         Program::new(&options.command, options.cwd.as_deref()).map_err(|error| usage(&error))?;
     program.environment = options.environment.clone();

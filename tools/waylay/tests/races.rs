@@ -140,7 +140,7 @@ fn compiled_for_it() {
     told_apart(
         &place,
         &build_for_waylay(&place, "gcc", "ways.c"),
-        &["mutex", "release", "waiting", "pointer", "pipe"],
+        &["mutex", "release", "waiting", "pointer", "pipe", "annotation"],
     );
     told_apart(
         &place,
@@ -224,4 +224,6 @@ fn it_is_off_unless_asked_for_and_needs_accesses() {
     let ran = place.waylay(&["explore", "--races", "--level", "atomics", "--", &program, "mutex"]);
     assert_eq!(ran.status.code(), Some(2), "{ran:#?}");
     assert!(ran.stderr.contains("--races needs --level auto or memory"), "{ran:#?}");
+    let ran = place.waylay(&["explore", "--races", "--patch", "none", "--", &program, "mutex"]);
+    assert_eq!(ran.status.code(), Some(2), "{ran:#?}");
 }

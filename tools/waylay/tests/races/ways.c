@@ -174,6 +174,34 @@ static void *with_pointer(void *writes) {
     return seen ? (void *)*seen : NULL;
 }
 
+#ifdef __SANITIZE_THREAD__
+void __tsan_acquire(void *);
+void __tsan_release(void *);
+#else
+#define __tsan_acquire(address) (void)(address)
+#define __tsan_release(address) (void)(address)
+#endif
+
+static void *(*volatile copy)(void *, const void *, size_t) = memcpy;
+
+// Ordered in a way that only the program knows, because libc does the accesses; it says so.
+static void *with_annotation(void *writes) {
+    static int done;
+    int seen = 1;
+    if (writes) {
+        shared = 5;
+        if (!broken) __tsan_release(&shared);
+        copy(&done, &seen, sizeof done);
+        return NULL;
+    }
+    copy(&seen, &done, sizeof done);
+    if (seen) {
+        if (!broken) __tsan_acquire(&shared);
+        copies[0] = shared;
+    }
+    return NULL;
+}
+
 // Each has blocks of its own, at addresses that the other had before.
 static void *with_heap(void *unused) {
     (void)unused;
@@ -208,7 +236,7 @@ static const struct {
     {"semaphore", with_semaphore}, {"once", with_once},         {"pipe", with_pipe},
     {"join", with_join},         {"release", with_release},     {"sequential", with_sequential},
     {"own-lock", with_own_lock}, {"pointer", with_pointer},     {"heap", with_heap},
-    {"stack", with_stack},       {"waiting", with_waiting},
+    {"stack", with_stack},       {"waiting", with_waiting},     {"annotation", with_annotation},
 };
 
 int main(int count, char **arguments) {
