@@ -388,6 +388,12 @@ impl<'a> Exploration<'a> {
         summary.races = self.plan.conditions.steps.races;
         summary.doubtful_races = self.findings.doubtful_races;
         summary.unconfirmed_races = self.findings.unconfirmed_races;
+        if let Some(instead) = &self.findings.shown_instead {
+            summary.notes.push(format!(
+                "{} races were not shown by a fresh process and are not reported (the first: {instead})",
+                self.findings.unconfirmed_races
+            ));
+        }
         summary.notes.extend(not_looked_at(&self.plan.conditions.steps, summary));
         let unheard = self.learner.unheard();
         if unheard > 0 {

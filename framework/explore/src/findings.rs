@@ -44,6 +44,8 @@ pub(crate) struct Findings<'a> {
     innocent: BTreeSet<String>,
     /// Races that a fresh process did not show, and those that may be none.
     pub(crate) unconfirmed_races: u64,
+    /// What the first of the former showed instead.
+    pub(crate) shown_instead: Option<String>,
     pub(crate) doubtful_races: u64,
 }
 
@@ -68,6 +70,7 @@ impl<'a> Findings<'a> {
             not_examined: 0,
             innocent: BTreeSet::new(),
             unconfirmed_races: 0,
+            shown_instead: None,
             doubtful_races: 0,
         }
     }
@@ -148,6 +151,8 @@ impl<'a> Findings<'a> {
         match evidence.race.as_ref().filter(|_| evidence.confirmed).map(|race| &race.weighed) {
             None => {
                 self.unconfirmed_races += 1;
+                let gap = evidence.seen.gaps.first().cloned();
+                self.shown_instead = self.shown_instead.take().or(gap).or_else(|| evidence.instead.clone());
                 Some(Vec::new())
             }
             Some(Weighed::Race) => None,

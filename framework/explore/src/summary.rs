@@ -147,12 +147,6 @@ pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
             count(summary.doubtful_races)
         ));
     }
-    if summary.unconfirmed_races > 0 {
-        notes.push(format!(
-            "{} races were not shown by a fresh process and are not reported: the program does not repeat itself",
-            count(summary.unconfirmed_races)
-        ));
-    }
     if summary.accesses >= MOST_ACCESSES {
         notes.push(format!(
             "runs make more than {} plain accesses: only the first of them were looked at for conflicts",

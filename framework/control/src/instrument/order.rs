@@ -186,6 +186,20 @@ impl Order {
         }
     }
 
+    /// There are new objects in this memory: nothing was handed over through them.
+    pub(super) fn forget(&mut self, start: usize, bytes: usize) {
+        let range = start..start.saturating_add(bytes);
+        if bytes / 2 > self.objects.len() {
+            self.objects.retain(|object, _| !range.contains(object));
+            return;
+        }
+        // Objects have the alignment of a futex at least; beside each may be the place of its readers.
+        for object in range.step_by(4) {
+            self.objects.remove(&object);
+            self.objects.remove(&readers_of(object));
+        }
+    }
+
     /// A moment of another thread comes before what the thread does from now on, and so does what came before that one. What
     /// that was is not remembered: all that comes before the other thread now stands for it.
     pub(super) fn catch_up(&mut self, thread: ThreadId, moment: Epoch) {

@@ -306,6 +306,7 @@ impl Races {
     /// Memory is given to the program: what was there before has nothing to do with it.
     pub(super) fn allocated(&mut self, block: Block) {
         self.forget(block.start, block.bytes);
+        self.order.forget(block.start, block.bytes);
         let end = block.start.saturating_add(block.bytes.max(1));
         let inside: Vec<usize> = self.blocks.range(block.start..end).map(|(&start, _)| start).collect();
         for start in inside {
@@ -506,6 +507,11 @@ mod tests {
         assert_eq!(write(&mut races, TWO, 20, 72), None);
         assert_eq!(races.block_of(79).map(|block| (block.start, block.code)), Some((56, 6)));
         assert_eq!(races.block_of(80), None);
+        races.order.hand_over(TWO, 72);
+        races.allocated(Block { start: 64, bytes: 32, thread: 1, code: 5 });
+        races.order.take_over(ONE, 72);
+        assert_eq!(write(&mut races, TWO, 20, 72), None);
+        assert_eq!(write(&mut races, ONE, 11, 72), Some((20, 11)), "nothing was handed over through the new block");
         let visits = races.visits.len();
         races.allocated(Block { start: 0, bytes: 1 << 40, thread: 0, code: 0 });
         assert_eq!(write(&mut races, ONE, 11, 72), None);
