@@ -81,6 +81,11 @@ pub struct Instrumentation {
     level: u32,
     /// 1: the instructions of unmodified modules are patched; 0: only what compilers report counts.
     pub patch: u32,
+    /// 1: calls by which compiled code reports accesses stay in it at levels that do not look at them; each looks at the
+    /// level then. For measuring.
+    pub keep_reports: u32,
+    /// 1: no access of a module whose accesses are patched may be missed, whatever that costs.
+    pub all: u32,
     modules_length: u32,
     cache_length: u32,
     modules: [u8; TEXT],
@@ -93,6 +98,8 @@ impl Default for Instrumentation {
         Instrumentation {
             level: Level::Atomics as u32,
             patch: 0,
+            keep_reports: 0,
+            all: 0,
             modules_length: 0,
             cache_length: 0,
             modules: [0; TEXT],

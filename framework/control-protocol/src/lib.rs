@@ -5,6 +5,7 @@
 //!
 //! - [`region`]: memory shared by both. The driver writes [`settings`] before a run; the library writes its
 //!   [`report`], the schedule and a text while it runs, so that they survive the death of the process.
+//! - [`race`]: two accesses that nothing orders, as the library tells of them.
 //! - [`instrumentation`]: which instructions are steps, for the whole life of a process.
 //! - [`server`]: the messages of the fork server, over a socket; [`batch`]: runs that are ordered many at a time.
 //! - [`in_process`]: the functions by which a host repeats runs inside its own process.
@@ -18,6 +19,7 @@ pub mod batch;
 mod coded;
 pub mod in_process;
 pub mod instrumentation;
+pub mod race;
 pub mod region;
 pub mod report;
 pub mod server;
@@ -26,6 +28,7 @@ pub mod settings;
 pub use batch::{Batch, Fate, Record, Told, Wish};
 pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun};
 pub use instrumentation::{Instrumentation, Level, Site};
+pub use race::{AccessReport, Pair, RaceReport};
 pub use region::{Note, NoteWriter, Region, RegionError, RegionMap, Stretch};
 pub use report::{Ending, Report, Tally};
 pub use server::{Reply, Request, ServerError, ServerLink};
@@ -42,3 +45,5 @@ pub const DEADLOCK_STATUS: i32 = 86;
 pub const STEP_LIMIT_STATUS: i32 = 87;
 /// Exit status of a host that runs one schedule of one test and whose test reported a failure.
 pub const TEST_FAILED_STATUS: i32 = 88;
+/// Exit status of a process that the library ended at a data race. The region says more.
+pub const RACE_STATUS: i32 = 89;

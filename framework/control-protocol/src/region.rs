@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 
 use crate::batch::{Batch, Told};
 use crate::instrumentation::{Instrumentation, SITES, Site};
+use crate::race::{Pair, RACES};
 use crate::report::{Ending, Report};
 use crate::settings::Settings;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
@@ -81,6 +82,8 @@ pub struct Region {
     notes: [Note; NOTES],
     chosen: [Site; SITES],
     conflicting: [Site; SITES],
+    forgiven: [Pair; RACES],
+    deliberate: [Site; SITES],
     batch: Batch,
 }
 
@@ -175,6 +178,34 @@ impl RegionMap {
         Some(unsafe { core::slice::from_raw_parts((&raw const (*self.at).chosen).cast::<Site>(), count) })
     }
 
+    /// Names races that do not end runs whose settings were made with this call, and sites whose plain accesses are atomic
+    /// ones in a form that does not show it; as many as fit.
+    pub fn forgive(&mut self, settings: &mut Settings, races: &[Pair], deliberate: &[Site]) {
+        let (pairs, sites) = (races.len().min(RACES), deliberate.len().min(SITES));
+        (settings.forgiven, settings.deliberate) = (pairs as u32, sites as u32);
+        // SAFETY: no run is going on, so nobody else touches the region; the counts were checked.
+        unsafe {
+            (&raw mut (*self.at).forgiven).cast::<Pair>().copy_from_nonoverlapping(races.as_ptr(), pairs);
+            (&raw mut (*self.at).deliberate)
+                .cast::<Site>()
+                .copy_from_nonoverlapping(deliberate.as_ptr(), sites);
+        }
+    }
+
+    /// What was named by [`forgive`](RegionMap::forgive).
+    pub fn forgiven(&self) -> (&[Pair], &[Site]) {
+        let settings = self.settings();
+        let (pairs, sites) =
+            ((settings.forgiven as usize).min(RACES), (settings.deliberate as usize).min(SITES));
+        // SAFETY: inside the mapping; constant during a run.
+        unsafe {
+            (
+                core::slice::from_raw_parts((&raw const (*self.at).forgiven).cast::<Pair>(), pairs),
+                core::slice::from_raw_parts((&raw const (*self.at).deliberate).cast::<Site>(), sites),
+            )
+        }
+    }
+
     /// The sites that the last run found to access shared memory.
     pub fn conflicting(&self) -> &[Site] {
         let count = (self.report().conflicting.load(Ordering::Acquire) as usize).min(SITES);
@@ -243,6 +274,7 @@ impl RegionMap {
         ] {
             word.store(0, Ordering::Relaxed);
         }
+        report.race.words().for_each(|word| word.store(0, Ordering::Relaxed));
         report.tally.words().for_each(|word| word.store(0, Ordering::Relaxed));
         Ok(())
     }
@@ -518,6 +550,23 @@ mod tests {
         assert_eq!(driver.conflicting(), [Site(9)]);
         driver.prepare(settings, "").unwrap();
         assert!(driver.conflicting().is_empty());
+    }
+
+    #[test]
+    fn what_is_known_of_races_goes_in_and_what_is_found_comes_out() {
+        let mut driver = RegionMap::create().unwrap();
+        let library = RegionMap::open(driver.descriptor().unwrap()).unwrap();
+        let mut settings = Settings::new(Switching::Baton, 7, 3);
+        let pair = Pair::new(Site(9), Site(4));
+        driver.forgive(&mut settings, &[pair], &[Site(5)]);
+        driver.prepare(settings, "").unwrap();
+        assert_eq!(library.forgiven(), (&[Pair::new(Site(4), Site(9))][..], &[Site(5)][..]));
+        library.report().race.address.store(64, Ordering::Relaxed);
+        library.report().race.second.locks[1].store(8, Ordering::Relaxed);
+        assert_eq!(driver.report().race.address.load(Ordering::Relaxed), 64);
+        driver.prepare(Settings::new(Switching::Baton, 7, 4), "").unwrap();
+        assert_eq!(driver.report().race.second.locks[1].load(Ordering::Relaxed), 0);
+        assert_eq!(library.forgiven(), (&[][..], &[][..]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::coded::coded;
+use crate::race::RaceReport;
 
 /// Depths that [`Tally`] tells apart; what aims deeper counts as the last.
 pub const DEPTHS: usize = 16;
@@ -20,6 +21,8 @@ coded! {
         StepLimit = 3,
         /// The settings could not be carried out.
         Refused = 4,
+        /// Two accesses met that nothing orders, or the access was reached at which the run was to end.
+        Race = 5,
     }
 }
 
@@ -70,6 +73,8 @@ pub struct Report {
     pub accesses: AtomicU64,
     /// Code sites that made so many steps that their later accesses were none.
     pub limited: AtomicU32,
+    /// The race that ended the run, if one did.
+    pub race: RaceReport,
     /// Of all runs in the process.
     pub tally: Tally,
 }

@@ -79,6 +79,14 @@ pub struct Settings {
     pub profile: u32,
     /// 1: a debugger looks on: faults in moved code happen where the program has it.
     pub debugged: u32,
+    /// 1: accesses that nothing orders end the run, unless they are among those that are [known](crate::RegionMap::forgive).
+    pub races: u32,
+    /// Number of the access at which the run ends, counted as in [`AccessReport::serial`](crate::AccessReport); 0: none.
+    pub stop_at: u64,
+    /// Pairs of sites whose races are known, and sites whose plain accesses are atomic.
+    pub(crate) forgiven: u32,
+    /// See `forgiven`.
+    pub(crate) deliberate: u32,
     /// One more than the number of sites chosen to be steps at the memory level; 0: all are.
     pub(crate) chosen: u32,
     /// Stretches of the schedule to follow; 0: the strategy decides.
@@ -106,6 +114,10 @@ impl Settings {
             hold: 0,
             profile: 0,
             debugged: 0,
+            races: 0,
+            stop_at: 0,
+            forgiven: 0,
+            deliberate: 0,
             chosen: 0,
             replay: 0,
         }

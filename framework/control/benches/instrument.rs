@@ -86,12 +86,15 @@ fn main() {
         for mode in ["sort", "hash", "lock"] {
             let before = time(&none, mode, 1_000_000, Switching::Free, None);
             let level = if mode == "lock" { Level::Atomics } else { Level::Sync };
-            let after =
-                time(&reported, mode, 1_000_000, Switching::Free, Some(Instrumentation::new(level, false)));
-            println!(
-                "{compiler:<6} {mode:<6} {before:7.2} -> {after:7.2} ns  {:.2} times  at level {level}, free",
-                after / before
-            );
+            for (keep_reports, how) in [(0, "taken out"), (1, "a branch")] {
+                let mut wanted = Instrumentation::new(level, false);
+                wanted.keep_reports = keep_reports;
+                let after = time(&reported, mode, 1_000_000, Switching::Free, Some(wanted));
+                println!(
+                    "{compiler:<6} {mode:<6} {before:7.2} -> {after:7.2} ns  {:.2} times  at level {level}, free, calls: {how}",
+                    after / before
+                );
+            }
         }
     }
     for path in ["/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3"] {

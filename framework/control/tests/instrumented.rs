@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use harness::{BOTH, Program, library, parameters};
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use waylay_control_protocol::{Ending, Instrumentation, Level, Settings, Switching};
 
 const GCC: &[&str] = &[
@@ -146,6 +146,35 @@ fn what_is_not_shared_is_no_step() {
         server.region.choose(&mut settings, &found);
         let some = server.run(settings, "").steps;
         assert!(none < some && some < all, "{compiler}: {none} < {some} < {all}");
+    }
+}
+
+/// Every call that reports a plain access is found, so that it can be taken out, and no other: as many as the compiler made,
+/// whether it calls through stubs or through words.
+#[test]
+fn calls_that_nobody_wants_are_all_found() {
+    let plain = |name: &str| name.starts_with("__tsan_read") || name.starts_with("__tsan_write");
+    for (compiler, flags) in compilers() {
+        for way in ["-fplt", "-fno-plt"] {
+            let flags = [flags, &[way]].concat();
+            let object = Program::build_with(compiler, &[&["-c"], &flags[..]].concat(), "accesses.c");
+            let bytes = std::fs::read(object.path()).expect("an object file");
+            let file = object::File::parse(&*bytes).expect("an ELF file");
+            let is_plain = |relocation: &object::Relocation| {
+                let RelocationTarget::Symbol(symbol) = relocation.target() else { return false };
+                file.symbol_by_index(symbol).is_ok_and(|symbol| symbol.name().is_ok_and(plain))
+            };
+            let made = file
+                .sections()
+                .filter(|section| section.kind() == object::SectionKind::Text)
+                .flat_map(|section| section.relocations().collect::<Vec<_>>())
+                .filter(|(_, relocation)| is_plain(relocation))
+                .count();
+            let program = std::fs::read(build(compiler, &flags, "accesses.c").path()).expect("a program");
+            let calls = waylay_patch::reports::calls(&program, plain).expect("an ELF file");
+            assert!(made > 3, "{compiler} {way}: {made}");
+            assert_eq!(calls.len(), made, "{compiler} {way}");
+        }
     }
 }
 

@@ -31,6 +31,8 @@ pub enum Kind {
     Starvation,
     /// Memory, descriptors or threads that are not given back.
     Leak,
+    /// Two accesses to the same memory, one of them writing, that nothing orders.
+    Race,
 }
 
 impl Kind {
@@ -44,6 +46,7 @@ impl Kind {
             Kind::Slow => "slow",
             Kind::Starvation => "starvation",
             Kind::Leak => "leak",
+            Kind::Race => "race",
         }
     }
 }

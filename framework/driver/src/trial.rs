@@ -449,6 +449,7 @@ fn verdict(region: Option<&ControlRegion>) -> Option<&'static str> {
     match region?.verdict()? {
         Verdict::Deadlock => Some("deadlock"),
         Verdict::StepLimit => Some("livelock"),
+        Verdict::Race => Some("race"),
         Verdict::Refused => Some("refused"),
     }
 }

@@ -540,6 +540,11 @@ fn keys_of_strict_scenarios() {
         ("runs = 0", "0 schedules run nothing"),
         ("max-steps = 0", "0 steps run nothing"),
         ("timeouts = 'idel'", "unknown rule `idel` (did you mean `idle`?)"),
+        ("level = 'atomic'", "unknown level `atomic` (did you mean `atomics`?)"),
+        (
+            "level = 'auto'",
+            "unknown level `auto` (which accesses conflict is learned by `waylay explore` only",
+        ),
         ("max-step = 5", "unknown key `max-step` (did you mean `max-steps`?)"),
     ] {
         let mut lines = fine.clone();

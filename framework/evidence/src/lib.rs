@@ -47,5 +47,5 @@ pub use snapshot::{
     ThreadSnapshot, Tracer, Wait, capture,
 };
 pub use stack::{Frame, Omitted, StackEnd, ThreadStack, Trust};
-pub use symbol::{CodeAddress, Symbolizer, SymbolizerLimits};
+pub use symbol::{CodeAddress, Symbolizer, SymbolizerLimits, demangled};
 pub use unwind::RawStack;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::Ending;
+use waylay_driver::failure::Kind;
 use waylay_schedule::{Outcome, Schedule};
 
 use crate::explorer::{Plan, State};
@@ -162,7 +163,8 @@ fn judged(planned: &Planned, made: Made, plan: &Plan, shared: &Shared) -> Done {
         Verdict::Passed => None,
         Verdict::Failed(failure) => {
             shared.failures.fetch_add(1, Ordering::Relaxed);
-            if plan.stop_on_first {
+            // Whether a race is one is not known yet.
+            if plan.stop_on_first && failure.kind != Kind::Race {
                 shared.last.fetch_min(planned.run.index, Ordering::Relaxed);
             }
             Some((failure, schedule.as_deref().and_then(to_schedule)))

@@ -9,18 +9,22 @@ use waylay_driver::failure::Kind;
 use waylay_evidence::render::{self, RenderOptions};
 use waylay_evidence::signature::{Signature, normal_message};
 use waylay_evidence::{
-    CaptureOptions, DumpLimits, Origin, Symbolizer, ThreadStack, capture, minidump, origin,
+    CaptureOptions, CodeAddress, DumpLimits, Frame, MemoryMap, Origin, Registers, SchedulerState, Symbolizer,
+    ThreadContext, ThreadStack, Wait, capture, minidump, origin,
 };
 use waylay_report::timeline::{self, Timeline};
 use waylay_schedule::Schedule;
 use waylay_schedule::conversation::Said;
 
+use crate::deliberate::{Weighed, weigh};
 use crate::held::{Held, Stop, hold};
 use crate::observed::{Hang, Observed, to_stretches};
 use crate::oracle::{Expected, Failure, NO_END, Verdict, judge};
 use crate::program::Program;
+use crate::race::{self, Race, RaceText};
 use crate::recording::Conditions;
 use crate::server::{Guide, RunError};
+use crate::variable;
 
 /// What a fresh process showed.
 #[derive(Debug)]
@@ -31,8 +35,19 @@ pub struct Evidence {
     pub instead: Option<String>,
     /// What makes the failure the same as others.
     pub signature: Signature,
+    /// What a race comes to.
+    pub race: Option<RaceEvidence>,
     /// The run itself.
     pub seen: Rerun,
+}
+
+/// What a fresh process showed of a race.
+#[derive(Debug)]
+pub struct RaceEvidence {
+    /// Whether it is one.
+    pub weighed: Weighed,
+    /// Both accesses, in words.
+    pub text: RaceText,
 }
 
 /// A schedule that was run again.
@@ -83,10 +98,24 @@ pub fn rerun(
     schedule: &Schedule,
     names: &mut Symbolizer,
 ) -> Result<Rerun, RunError> {
+    rerun_until(program, library, conditions, expected, (seed, run, 0), schedule, names)
+}
+
+/// The same; ends at the access with number `stop_at`, unless that is 0.
+fn rerun_until(
+    program: &Program,
+    library: &Path,
+    conditions: &Conditions,
+    expected: &Expected,
+    (seed, run, stop_at): (u64, u64, u64),
+    schedule: &Schedule,
+    names: &mut Symbolizer,
+) -> Result<Rerun, RunError> {
     let mut region = conditions.region()?;
     let mut settings = conditions.settings_in(&mut region, seed, run);
     settings.switching = waylay_control_protocol::Switching::Baton as u32;
     settings.listen = 1;
+    settings.stop_at = stop_at;
     Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
     let held = hold(program, library, &region, conditions.patience())?;
     let late = matches!(held.stop, Stop::Late)
@@ -97,7 +126,8 @@ pub fn rerun(
     if let Some(step) = observed.diverged {
         gaps.push(format!("the fresh process left the schedule at step {step}"));
     }
-    let stacks = stacks_of(&held, names).unwrap_or_else(|reason| {
+    let registers = race::registers(&region.report().race);
+    let stacks = stacks_at(&held, registers, names).unwrap_or_else(|reason| {
         gaps.push(format!("no stacks: {reason}"));
         Vec::new()
     });
@@ -132,12 +162,88 @@ pub fn confirm(
         Verdict::Failed(other) => Some(other.what.clone()),
         Verdict::Passed => Some("it ended without a failure".to_owned()),
     };
-    let signature = signature(&program.title(), failure, &seen.stacks);
-    Ok(Evidence { confirmed: instead.is_none(), instead, signature, seen })
+    let mut seen = seen;
+    let mut race = None;
+    let mut signed = signature(&program.title(), failure, &seen.stacks);
+    if let Some(found) = seen.observed.race.clone().filter(|_| failure.kind == Kind::Race) {
+        let serial = found.first.serial;
+        let before =
+            rerun_until(program, library, conditions, expected, (run.0, run.1, serial), schedule, names)?;
+        if let (Some(mut first), Some(mut second)) =
+            (before.stacks.into_iter().next(), seen.stacks.first().cloned())
+        {
+            call_racing(&mut first, &found.first);
+            call_racing(&mut second, &found.second);
+            signed = sign_race(&program.title(), [&first, &second]);
+            let evidence = examine(&found, [&first, &second], &seen.held, names);
+            seen.text = format!("{}\n{}", evidence.text.text(), seen.text);
+            // Both stacks come first, whatever else the threads were doing.
+            seen.stacks.splice(..1, [second, first]);
+            race = Some(evidence);
+        }
+    }
+    Ok(Evidence { confirmed: instead.is_none(), instead, signature: signed, race, seen })
+}
+
+/// A thread of a race is held by us, and is in the middle of an access.
+fn call_racing(stack: &mut ThreadStack, access: &race::Access) {
+    stack.name = format!("thread {}, {} of {} bytes", access.thread, access.verb(), access.bytes);
+    (stack.state, stack.wait, stack.syscall) = (SchedulerState::Running, Wait::No, None);
+}
+
+/// The signature of a race: the functions of both stacks, or the places in modules where there are no names.
+fn sign_race(test: &str, stacks: [&ThreadStack; 2]) -> Signature {
+    let places = stacks.map(race::innermost);
+    let named = |frames: &Vec<&Frame>| frames.iter().any(|frame| frame.function.is_some());
+    if places.iter().all(named) {
+        return Signature::of_hang("race", test, stacks);
+    }
+    let place = |frames: &Vec<&Frame>| frames.first().map_or_else(String::new, |frame| race::line(frame));
+    let mut places = [place(&places[0]), place(&places[1])];
+    places.sort_unstable();
+    Signature::from_text(format!("race in {test} [{}] [{}]", places[0], places[1]))
+}
+
+/// Weighs a race and puts it in words. `held` is the process that shows it.
+fn examine(found: &Race, stacks: [&ThreadStack; 2], held: &Held, names: &mut Symbolizer) -> RaceEvidence {
+    let places = stacks.map(race::innermost);
+    let weighed = weigh(found, [&places[0], &places[1]], |file, line| {
+        let text = std::fs::read_to_string(file).ok()?;
+        text.lines().nth(line.checked_sub(1)? as usize).map(str::to_owned)
+    });
+    let map = MemoryMap::of(held.process()).unwrap_or_default();
+    let name = |address: u64| variable::at(&map, address).unwrap_or_else(|| format!("{address:#x}"));
+    let memory = match (found.block, variable::at(&map, found.address)) {
+        (Some(block), _) => {
+            let at = CodeAddress::Return(block.code);
+            let place = names.resolve(&map, &[at]).first().map(race::line);
+            let place =
+                place.filter(|_| block.code != 0).map_or_else(String::new, |place| format!(" in {place}"));
+            format!(
+                "byte {} of a heap block of {} bytes, allocated by thread {}{place}",
+                found.address - block.start,
+                block.bytes,
+                block.thread
+            )
+        }
+        (None, Some(variable)) => variable,
+        (None, None) => format!("memory at {:#x}", found.address),
+    };
+    let text = RaceText::new(found, [&stacks[0].frames, &stacks[1].frames], memory, name);
+    RaceEvidence { weighed, text }
 }
 
 /// The stacks of a held process, the thread at which it is held first.
 pub fn stacks_of(held: &Held, names: &mut Symbolizer) -> Result<Vec<ThreadStack>, String> {
+    stacks_at(held, None, names)
+}
+
+/// The same; `registers` are those of the thread at which it is held, if they are known better.
+fn stacks_at(
+    held: &Held,
+    registers: Option<Registers>,
+    names: &mut Symbolizer,
+) -> Result<Vec<ThreadStack>, String> {
     let mut options = CaptureOptions::default();
     let blamed = match &held.stop {
         Stop::Signal(crash) => {
@@ -148,7 +254,11 @@ pub fn stacks_of(held: &Held, names: &mut Symbolizer) -> Result<Vec<ThreadStack>
         Stop::Late => None,
         Stop::Gone(_) => return Err("the process was gone before it could be held".to_owned()),
     };
-    let snapshot = capture(held.process(), &options).map_err(|error| error.to_string())?;
+    let mut snapshot = capture(held.process(), &options).map_err(|error| error.to_string())?;
+    if let Some(registers) = registers {
+        let threads = snapshot.threads.iter_mut().filter(|thread| Some(thread.id) == blamed);
+        threads.for_each(|thread| thread.context = ThreadContext::Stopped(registers));
+    }
     let mut stacks = names.stacks(&snapshot);
     stacks.sort_by_key(|stack| Some(stack.id) != blamed);
     Ok(stacks)

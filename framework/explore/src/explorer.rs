@@ -12,10 +12,10 @@ use waylay_driver::store::{
     Campaign, CampaignRecord, CampaignState, FailureStore, Retention, ScenarioRecord, TestRecord, WriteError,
 };
 use waylay_schedule::promise::{headline, promises};
-use waylay_schedule::{RunParameters, Seed, Spec};
+use waylay_schedule::{Outcome, RunParameters, Seed, Spec};
 
 use crate::batch::{Done, Shared, run_batch};
-use crate::findings::{Failing, Findings};
+use crate::findings::{Failing, Findings, Taken};
 use crate::learner::{Learner, Planned};
 use crate::oracle::Expected;
 use crate::program::Program;
@@ -264,11 +264,27 @@ impl<'a> Exploration<'a> {
         }
         let over = match failed {
             Some((failure, schedule)) => {
-                self.summary.failures += 1;
                 let schedule = &schedule.unwrap_or_default();
                 let failing = Failing { planned, observed: &observed, failure: &failure, schedule };
-                lesson.news = self.failed(&failing, progress)?;
-                self.plan.stop_on_first
+                let conditions = self.sites.conditions_of(&self.conditions, planned.run.index);
+                if let Some(race) = &observed.race {
+                    self.sites.know_race(race.pair());
+                }
+                match self.findings.take(&failing, &conditions)? {
+                    Taken::Atomic(sites) => {
+                        self.sites.know_atomic(&sites);
+                        lesson.outcome = Outcome::Cut;
+                        false
+                    }
+                    taken => {
+                        self.summary.failures += 1;
+                        lesson.news = matches!(taken, Taken::New);
+                        if lesson.news {
+                            self.found(&failing, progress);
+                        }
+                        self.plan.stop_on_first
+                    }
+                }
             }
             None => false,
         };
@@ -288,10 +304,9 @@ impl<'a> Exploration<'a> {
         Ok(over)
     }
 
-    /// Keeps a failing run; says whether it was the first with its signature.
-    fn failed(&mut self, failing: &Failing<'_>, progress: &mut dyn Progress) -> Result<bool, ExploreError> {
-        let conditions = self.sites.conditions_of(&self.conditions, failing.planned.run.index);
-        let Some(found) = self.findings.take(failing, &conditions)? else { return Ok(false) };
+    /// Tells of the failure that was found last, the first with its signature.
+    fn found(&mut self, failing: &Failing<'_>, progress: &mut dyn Progress) {
+        let Some(found) = self.findings.found.last() else { return };
         let summary = &mut self.summary;
         if summary.first_failure_run.is_none() {
             summary.first_failure_run = Some(found.first_run);
@@ -302,7 +317,6 @@ impl<'a> Exploration<'a> {
             summary.replay = found.replay.clone();
         }
         progress.found(found);
-        Ok(true)
     }
 
     fn save(&mut self, progress: &mut dyn Progress) -> Result<(), WriteError> {
@@ -370,6 +384,15 @@ impl<'a> Exploration<'a> {
             let (sites, accesses) = self.sites.numbers();
             (summary.sites, summary.accesses) = (sites as u64, accesses);
             summary.limited_sites = self.sites.limited();
+        }
+        summary.races = self.plan.conditions.steps.races;
+        summary.doubtful_races = self.findings.doubtful_races;
+        summary.unconfirmed_races = self.findings.unconfirmed_races;
+        if let Some(instead) = &self.findings.shown_instead {
+            summary.notes.push(format!(
+                "{} races were not shown by a fresh process and are not reported (the first: {instead})",
+                self.findings.unconfirmed_races
+            ));
         }
         summary.notes.extend(not_looked_at(&self.plan.conditions.steps, summary));
         let unheard = self.learner.unheard();

@@ -1,14 +1,15 @@
 //! What failing runs come to: each is confirmed, signed and kept, or only counted when many like it were before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use waylay_driver::failure::{Finding, Occurrence, Signature};
+use waylay_driver::failure::{Finding, Kind, Occurrence, Signature};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
 use waylay_schedule::Schedule;
 
 use crate::confirm::{Evidence, confirm};
+use crate::deliberate::Weighed;
 use crate::explorer::{ExploreError, Plan};
 use crate::learner::Planned;
 use crate::observed::Observed;
@@ -39,6 +40,23 @@ pub(crate) struct Findings<'a> {
     pub(crate) found: Vec<Found>,
     /// Failing runs that were only counted.
     pub(crate) not_examined: u64,
+    /// Keys of what looked like a race and is none.
+    innocent: BTreeSet<String>,
+    /// Races that a fresh process did not show, and those that may be none.
+    pub(crate) unconfirmed_races: u64,
+    /// What the first of the former showed instead.
+    pub(crate) shown_instead: Option<String>,
+    pub(crate) doubtful_races: u64,
+}
+
+/// What a failing run came to.
+pub(crate) enum Taken {
+    /// The first with its signature, which is the last of [`Findings::found`].
+    New,
+    /// One more of what is known.
+    Again,
+    /// No failure: accesses at these sites are atomic.
+    Atomic(Vec<u64>),
 }
 
 impl<'a> Findings<'a> {
@@ -50,25 +68,34 @@ impl<'a> Findings<'a> {
             names: Symbolizer::default(),
             found: Vec::new(),
             not_examined: 0,
+            innocent: BTreeSet::new(),
+            unconfirmed_races: 0,
+            shown_instead: None,
+            doubtful_races: 0,
         }
     }
 
-    /// Takes in a failing run, which was made under `conditions`; returns what is the first with its signature.
+    /// Takes in a failing run, which was made under `conditions`.
     pub(crate) fn take(
         &mut self,
         failing: &Failing<'_>,
         conditions: &Conditions,
-    ) -> Result<Option<&Found>, ExploreError> {
+    ) -> Result<Taken, ExploreError> {
         let Failing { planned, failure, schedule, .. } = *failing;
+        if self.innocent.contains(&failure.key) {
+            return Ok(Taken::Atomic(Vec::new()));
+        }
         let (seen, signature) = self.keys.entry(failure.key.clone()).or_default();
         *seen += 1;
-        if *seen > EXAMINED_PER_KEY {
+        // The key of a race names both places: there is no more to tell apart.
+        let most = if failure.kind == Kind::Race { 1 } else { EXAMINED_PER_KEY };
+        if *seen > most {
             self.not_examined += 1;
             let found = self.found.iter_mut().find(|found| Some(&found.signature) == signature.as_ref());
             if let Some(found) = found {
                 found.count += 1;
             }
-            return Ok(None);
+            return Ok(Taken::Again);
         }
         let evidence = confirm(
             &self.plan.program,
@@ -81,11 +108,21 @@ impl<'a> Findings<'a> {
             &mut self.names,
         )?;
         *signature = Some(evidence.signature.hash.clone());
+        let mut failure = failure.clone();
+        if failure.kind == Kind::Race {
+            if let Some(sites) = self.acquit(&evidence) {
+                self.innocent.insert(failure.key.clone());
+                return Ok(Taken::Atomic(sites));
+            }
+            failure.what = evidence.race.as_ref().map_or(failure.what, |race| race.text.what());
+        }
+        let failing = &Failing { failure: &failure, ..*failing };
+        let failure = &failure;
         let finding = self.finding(failing, &evidence);
         if let Some(found) = self.found.iter_mut().find(|found| found.signature == evidence.signature.hash) {
             found.count += 1;
             self.store.record(finding, |_| Err(String::new()))?;
-            return Ok(None);
+            return Ok(Taken::Again);
         }
         let recorded = self.store.record(finding, |path| evidence.seen.dump(path))?;
         let folder = recorded.folder.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
@@ -104,8 +141,27 @@ impl<'a> Findings<'a> {
             confirmed: evidence.confirmed,
             replay: folder.as_ref().map(|folder| format!("waylay replay {}", folder.display())),
             failure_dir: folder,
+            race: evidence.race.map(|race| race.text),
         });
-        Ok(self.found.last())
+        Ok(Taken::New)
+    }
+
+    /// The sites of accesses that are atomic, if what looked like a race is none, or is not shown by a fresh process.
+    fn acquit(&mut self, evidence: &Evidence) -> Option<Vec<u64>> {
+        match evidence.race.as_ref().filter(|_| evidence.confirmed).map(|race| &race.weighed) {
+            None => {
+                self.unconfirmed_races += 1;
+                let gap = evidence.seen.gaps.first().cloned();
+                self.shown_instead = self.shown_instead.take().or(gap).or_else(|| evidence.instead.clone());
+                Some(Vec::new())
+            }
+            Some(Weighed::Race) => None,
+            Some(Weighed::Atomic(sites)) => Some(sites.clone()),
+            Some(Weighed::Unknown(sites)) => {
+                self.doubtful_races += 1;
+                Some(sites.clone())
+            }
+        }
     }
 
     fn keep(
@@ -164,7 +220,7 @@ impl<'a> Findings<'a> {
                 text: evidence.signature.text.clone(),
             },
             what: failure.what.clone(),
-            reason: None,
+            reason: evidence.race.as_ref().map(|race| race.text.lines().join("\n")),
             test: Some(self.plan.program.title()),
             plugin: None,
             occurrence: Occurrence {

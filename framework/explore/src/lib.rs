@@ -17,6 +17,7 @@
 //!   to; [`interrupt`]: the early end
 //! - [`held`]: a run of its own, held at the instruction where it fails, so that stacks can be taken
 //! - [`confirm`]: the same schedule again in a fresh process, with evidence
+//! - [`race`]: two accesses that nothing orders; [`deliberate`]: whether that is what it looks like; [`variable`]: of what
 //! - [`recording`]: what is kept of a failure, and read back
 //! - [`plugin_test`]: the same for schedules of plugin tests, which a campaign found
 //! - [`replay`] and [`minimize`]: what can be done with it
@@ -26,6 +27,7 @@
 
 mod batch;
 pub mod confirm;
+pub mod deliberate;
 pub mod explorer;
 mod findings;
 pub mod held;
@@ -36,6 +38,7 @@ pub mod observed;
 pub mod oracle;
 pub mod plugin_test;
 pub mod program;
+pub mod race;
 pub mod recording;
 pub mod replay;
 pub mod restart;
@@ -46,6 +49,7 @@ pub mod sites;
 pub mod stand_in;
 pub mod streams;
 pub mod summary;
+pub mod variable;
 mod worker;
 
 pub use waylay_control_protocol::Level;

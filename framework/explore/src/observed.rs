@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::race::Race;
 use waylay_control_protocol::{Ending, Stretch, Told};
 use waylay_schedule::{EventKind, Schedule, Segment, ThreadId};
 
@@ -35,6 +36,8 @@ pub struct Observed {
     pub limited: u32,
     /// Sites of unmodified code that are steps, and that could not be made steps.
     pub patched: (u32, u32),
+    /// Two accesses that nothing orders, at which it ended.
+    pub race: Option<Race>,
     /// It had to be killed because it did not end.
     pub hung: Option<Hang>,
     /// What it wrote.
@@ -87,6 +90,7 @@ impl Observed {
             accesses: report.accesses.load(Ordering::Relaxed),
             limited: report.limited.load(Ordering::Relaxed),
             patched: (report.patched.load(Ordering::Relaxed), report.refused.load(Ordering::Relaxed)),
+            race: Race::of(&report.race),
             hung,
             stdout,
             stderr,

@@ -1,6 +1,6 @@
 //! Whether a run failed: a pure function of what was observed and what is expected.
 //!
-//! Asked in this order, because the first that applies says most: the library's own verdicts (deadlock, step limit), a
+//! Asked in this order, because the first that applies says most: the library's own verdicts (deadlock, step limit, race), a
 //! run that had to be killed, a fatal signal, a sanitizer's report, the exit status, the error output, the output.
 
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,14 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
         Ending::StepLimit => {
             let what = format!("no end after {} steps", run.steps);
             return Some(failed(Kind::Livelock, what, None, NO_END));
+        }
+        Ending::Race => {
+            let what = run.text.lines().find(|line| line.starts_with("race")).unwrap_or("race").to_owned();
+            let cause = run.race.as_ref().map_or_else(String::new, |race| {
+                let [one, other] = race.pair().sites();
+                format!("{:016x} {:016x}", one.0, other.0)
+            });
+            return Some(failed(Kind::Race, what, None, &cause));
         }
         Ending::Unfinished | Ending::Exited | Ending::Refused => {}
     }
@@ -257,6 +265,7 @@ mod tests {
             accesses: 0,
             limited: 0,
             patched: (0, 0),
+            race: None,
             hung: None,
             stdout: b"one\ntwo\n".to_vec(),
             stderr: stderr.as_bytes().to_vec(),

@@ -5,8 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use waylay_control_protocol::Level;
 use waylay_driver::campaign::{Examination, Examiner, FailedSchedule};
-use waylay_driver::config::TimeoutRule;
+use waylay_driver::config::{StepLevel, TimeoutRule};
 use waylay_driver::failure::Kind;
 use waylay_evidence::{Symbolizer, ThreadStack};
 use waylay_host::plan::SchedulePlan;
@@ -14,7 +15,7 @@ use waylay_host::plan::SchedulePlan;
 use crate::confirm::{Rerun, rerun};
 use crate::oracle::{Expected, Failure, NO_END, Verdict};
 use crate::program::Program;
-use crate::recording::{self, Conditions, StrictRecord};
+use crate::recording::{self, Conditions, Steps, StrictRecord};
 
 /// The subcommand that runs one schedule, and its option.
 const HOST: [&str; 2] = ["host", "--schedule"];
@@ -62,6 +63,7 @@ impl Examiner for Confirmer {
             in_process: true,
             calls: false,
             guard: false,
+            steps: Steps { level: level(failed.strict.level), ..Steps::default() },
             ..Conditions::default()
         };
         let expected = Expected::default();
@@ -95,6 +97,14 @@ impl Examiner for Confirmer {
             partly_controlled: failed.partly_controlled,
         };
         Ok(Box::new(Shown { seen, instead, record, schedule: failed.schedule.clone() }))
+    }
+}
+
+fn level(level: StepLevel) -> Level {
+    match level {
+        StepLevel::Sync => Level::Sync,
+        StepLevel::Atomics => Level::Atomics,
+        StepLevel::Memory => Level::Memory,
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use waylay_control_protocol::{
-    ClockSource, Instrumentation, Level, RandomSource, RegionError, RegionMap, Settings, Site, Switching,
-    Timeouts,
+    ClockSource, Instrumentation, Level, Pair, RandomSource, RegionError, RegionMap, Settings, Site,
+    Switching, Timeouts,
 };
 use waylay_driver::archive;
 use waylay_driver::failure::Kind;
@@ -73,6 +73,15 @@ pub struct Steps {
     /// It was looked which other accesses are worth a step: a loop that waits is seen at those too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub profiled: bool,
+    /// Accesses that nothing orders end the run and are failures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub races: bool,
+    /// Places of two accesses whose races are known and do not end the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_races: Vec<[u64; 2]>,
+    /// Places whose plain accesses are atomic ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub atomic_sites: Vec<u64>,
 }
 
 impl Default for Steps {
@@ -83,6 +92,9 @@ impl Default for Steps {
             memory_modules: Vec::new(),
             sites: None,
             profiled: false,
+            races: false,
+            known_races: Vec::new(),
+            atomic_sites: Vec::new(),
         }
     }
 }
@@ -130,6 +142,7 @@ impl Conditions {
         settings.calls = u32::from(self.calls);
         settings.guard = u32::from(self.guard);
         settings.profile = u32::from(self.steps.profiled);
+        settings.races = u32::from(self.steps.races);
         settings
     }
 
@@ -140,6 +153,8 @@ impl Conditions {
         if !wanted.set_memory_modules(&self.steps.memory_modules) {
             return Err(RegionError::TooLong(self.steps.memory_modules.iter().map(String::len).sum()));
         }
+        // An order that is missed would be taken for a race.
+        wanted.all = u32::from(self.steps.races);
         if let Some(folder) = cache_folder() {
             wanted.set_cache(&folder);
         }
@@ -147,12 +162,17 @@ impl Conditions {
         Ok(region)
     }
 
-    /// The library's settings for one run in that region, with the chosen sites written there.
+    /// The library's settings for one run in that region, with the chosen sites and the known races written there.
     pub fn settings_in(&self, region: &mut RegionMap, seed: u64, run: u64) -> Settings {
         let mut settings = self.settings(seed, run);
         if let Some(sites) = &self.steps.sites {
             let sites: Vec<Site> = sites.iter().map(|&site| Site(site)).collect();
             region.choose(&mut settings, &sites);
+        }
+        if self.steps.races {
+            let pairs = self.steps.known_races.iter().map(|&[one, other]| Pair::new(Site(one), Site(other)));
+            let sites = self.steps.atomic_sites.iter().map(|&site| Site(site));
+            region.forgive(&mut settings, &pairs.collect::<Vec<_>>(), &sites.collect::<Vec<_>>());
         }
         settings
     }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use waylay_control_protocol::Pair;
+
 use crate::recording::Conditions;
 
 /// The first runs are all looked at.
@@ -21,13 +23,24 @@ pub struct Sites {
     known: BTreeSet<u64>,
     accesses: u64,
     limited: u64,
+    /// Races that were seen, and places whose plain accesses are atomic.
+    races: BTreeSet<Pair>,
+    atomic: BTreeSet<u64>,
 }
 
 impl Sites {
     /// Nothing is known; if the conditions name sites themselves, those are used and nothing is learned. `always`: every
     /// run is looked at, because a search is complete only if none of its runs shows anything new.
     pub fn new(conditions: &Conditions, always: bool) -> Sites {
-        Sites { base: conditions.clone(), always, known: BTreeSet::new(), accesses: 0, limited: 0 }
+        Sites {
+            base: conditions.clone(),
+            always,
+            known: BTreeSet::new(),
+            accesses: 0,
+            limited: 0,
+            races: BTreeSet::new(),
+            atomic: BTreeSet::new(),
+        }
     }
 
     /// Whether there is something to learn at all.
@@ -40,6 +53,13 @@ impl Sites {
         let mut conditions = self.base.clone();
         if self.learns() {
             conditions.steps.sites = Some(self.known.iter().copied().collect());
+        }
+        if self.base.steps.races {
+            conditions
+                .steps
+                .known_races
+                .extend(self.races.iter().map(|pair| pair.sites().map(|site| site.0)));
+            conditions.steps.atomic_sites.extend(&self.atomic);
         }
         conditions
     }
@@ -64,6 +84,17 @@ impl Sites {
         self.accesses = self.accesses.max(accesses);
         self.limited = self.limited.max(u64::from(limited));
         self.known.len() > before
+    }
+
+    /// A race that does not end runs of the next batches.
+    pub fn know_race(&mut self, pair: Pair) {
+        self.races.insert(pair);
+    }
+
+    /// Places whose plain accesses are atomic from the next batch on: races that were seen there are none, and are told
+    /// again if something else is the matter with them.
+    pub fn know_atomic(&mut self, sites: &[u64]) {
+        self.atomic.extend(sites);
     }
 
     /// How many sites are steps, and how many accesses a run makes: what would be steps otherwise.

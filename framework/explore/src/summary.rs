@@ -7,6 +7,7 @@ use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
 use waylay_driver::report::count;
 use waylay_schedule::promise::Promise;
 
+use crate::race::RaceText;
 use crate::recording::Steps;
 use crate::restart::{Off, Restart};
 use crate::worker::Worker;
@@ -32,6 +33,9 @@ pub struct Found {
     pub failure_dir: Option<PathBuf>,
     /// The command that runs it again.
     pub replay: Option<String>,
+    /// Both accesses of a race.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub race: Option<RaceText>,
 }
 
 /// What `waylay explore --json` prints.
@@ -101,6 +105,12 @@ pub struct Summary {
     pub accesses: u64,
     /// The most such sites of a run that made more steps than a run gives to one; their later accesses were no steps.
     pub limited_sites: u64,
+    /// Whether accesses that nothing orders were failures.
+    pub races: bool,
+    /// Pairs of accesses that nothing orders and that may be atomic: code without debug information.
+    pub doubtful_races: u64,
+    /// Races that a fresh process did not show.
+    pub unconfirmed_races: u64,
     /// Instructions of unmodified code that were patched to be steps.
     pub patched: u64,
     /// Instructions that could not be patched safely.
@@ -128,6 +138,13 @@ pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
             "{} of {} instructions could not be patched and were no steps (waylay doctor PROGRAM)",
             count(summary.refused),
             count(summary.refused + summary.patched)
+        ));
+    }
+    if summary.doubtful_races > 0 {
+        notes.push(format!(
+            "{} pairs of unordered accesses in code without debug information may be atomic and were not reported as races \
+             (compile with -g, or with waylay cflags)",
+            count(summary.doubtful_races)
         ));
     }
     if summary.accesses >= MOST_ACCESSES {
@@ -189,7 +206,10 @@ impl Summary {
                 count(found.first_run)
             ));
             lines.push(format!("    {}", found.what));
-            lines.push(format!("    {}", found.text));
+            match &found.race {
+                Some(race) => lines.extend(race.lines().into_iter().map(|line| format!("    {line}"))),
+                None => lines.push(format!("    {}", found.text)),
+            }
             if !found.confirmed {
                 lines.push("    not confirmed: a fresh process did not fail in the same way".to_owned());
             }

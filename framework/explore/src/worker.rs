@@ -93,7 +93,8 @@ impl<'a> Worker<'a> {
         while made < runs.len() {
             // Runs that are looked at have their code changed while they go on, which is not undone.
             let patched = self.plan.conditions.steps.patch;
-            let plain = runs[made..].iter().take_while(|run| !patched || run.settings.profile == 0).count();
+            let unchanged = |run: &&Wanted<'_>| run.settings.profile == 0 && run.settings.races == 0;
+            let plain = runs[made..].iter().take_while(|run| !patched || unchanged(run)).count();
             if plain > 0
                 && let Some(mut restored) = self.restored.take()
             {

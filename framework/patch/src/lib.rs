@@ -11,12 +11,14 @@
 //! - [`plan`]: all windows of a module, and what could not be done
 //! - [`trampoline`]: the code that is jumped to
 //!
+//! [`reports`] finds the calls by which compiled code reports its accesses.
 //! [`scope`] says which modules of a process are looked at, and how closely.
 
 pub mod code;
 pub mod image;
 mod landing;
 pub mod plan;
+pub mod reports;
 pub mod scope;
 pub mod site;
 pub mod trampoline;

@@ -13,6 +13,8 @@ pub enum Wanted {
     Atomics,
     /// And every access to memory that others may reach: all but a function's own frame whose address goes nowhere.
     Memory,
+    /// The same, with a breakpoint where no jump fits: nothing may be missed.
+    All,
 }
 
 /// What is done with the sites of one kind.
@@ -76,7 +78,7 @@ impl Plan {
                     if waits(index) {
                         return Some(Kind::Wait);
                     }
-                    let access = wanted == Wanted::Memory && site::accesses(instruction, function.frame);
+                    let access = wanted != Wanted::Atomics && site::accesses(instruction, function.frame);
                     access.then_some(Kind::Access)
                 })
             };
@@ -87,7 +89,12 @@ impl Plan {
             let wish = |&index: &usize| {
                 let kind = kind_of(index);
                 // A breakpoint costs more than a microsecond: for what there is little of. A hint can be done without.
-                let trap = !matches!(kind, Some(Kind::Access | Kind::Pause));
+                let trap = match kind {
+                    Some(Kind::Access) => {
+                        wanted == Wanted::All && site::has_address(&code.instructions[index])
+                    }
+                    kind => kind != Some(Kind::Pause),
+                };
                 Wish { index, always: kind != Some(Kind::Access), trap }
             };
             let wishes: Vec<Wish> = sites.iter().map(wish).collect();
@@ -181,5 +188,6 @@ pub fn cache_name(build_id: &[u8], wanted: Wanted) -> String {
     match wanted {
         Wanted::Atomics => format!("{hex}.atomics"),
         Wanted::Memory => format!("{hex}.memory"),
+        Wanted::All => format!("{hex}.all"),
     }
 }

@@ -64,12 +64,17 @@ pub fn is_own(library: &str, program: &str) -> bool {
     !shared && within(library, folder) || !SYSTEM.iter().any(|system| library.starts_with(system))
 }
 
-/// What of a module is patched, where `closely` says whether every access is wanted of it.
-pub fn wanted(path: &str, closely: bool) -> Option<Wanted> {
+/// What of a module is patched, where `closely` says whether every access is wanted of it, and `all` whether none may be
+/// missed then.
+pub fn wanted(path: &str, closely: bool, all: bool) -> Option<Wanted> {
     if is_left_alone(path) {
         return None;
     }
-    Some(if closely { Wanted::Memory } else { Wanted::Atomics })
+    Some(match (closely, all) {
+        (true, true) => Wanted::All,
+        (true, false) => Wanted::Memory,
+        (false, _) => Wanted::Atomics,
+    })
 }
 
 #[cfg(test)]
@@ -102,7 +107,7 @@ mod tests {
         ] {
             assert!(!is_own(library, program), "{library} of {program}");
         }
-        assert_eq!(wanted("/home/me/libc.so.6", true), None);
-        assert_eq!(wanted("/usr/lib/libz.so.1", false), Some(Wanted::Atomics));
+        assert_eq!(wanted("/home/me/libc.so.6", true, false), None);
+        assert_eq!(wanted("/usr/lib/libz.so.1", false, false), Some(Wanted::Atomics));
     }
 }

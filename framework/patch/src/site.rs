@@ -59,6 +59,11 @@ pub fn synchronises(instruction: &Instruction) -> Option<Kind> {
     }
 }
 
+/// Whether an instruction names the address that it accesses: string instructions do not.
+pub fn has_address(instruction: &Instruction) -> bool {
+    touches_memory(instruction)
+}
+
 fn touches_memory(instruction: &Instruction) -> bool {
     (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory)
 }

@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack};
 
 /// What each kind of failure is, in a sentence.
-const RULES: [(&str, &str); 7] = [
+const RULES: [(&str, &str); 8] = [
     ("crash", "The process was ended by a fatal signal, an abort, or a call of exit."),
     ("assert", "A test, or an assertion in the code under test, noticed something wrong."),
     ("deadlock", "Threads wait for each other and use no processor time."),
+    ("race", "Two threads access the same memory, one of them writes, and nothing orders them."),
     ("livelock", "Threads use processor time and get nowhere."),
     ("slow", "An iteration came back, but later than it may."),
     ("starvation", "One worker gets nowhere while others of its test do."),

@@ -15,7 +15,7 @@ use super::{Config, Dashboard, Mix, Retention, Webhook, default};
 use crate::stop::Conditions;
 use crate::window::{Window, Windows};
 
-const KINDS: [&str; 7] = ["crash", "assert", "deadlock", "livelock", "slow", "starvation", "leak"];
+const KINDS: [&str; 8] = ["crash", "assert", "deadlock", "race", "livelock", "slow", "starvation", "leak"];
 
 type Table<'i> = toml::de::DeTable<'i>;
 

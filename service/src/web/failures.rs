@@ -17,7 +17,7 @@ use super::{PAGE, Shared, Site, Trouble};
 
 /// Counting stops here: the exact number of a hundred thousand helps nobody.
 pub(super) const MOST: u64 = 10_001;
-const KINDS: [&str; 7] = ["crash", "assert", "deadlock", "livelock", "slow", "starvation", "leak"];
+const KINDS: [&str; 8] = ["crash", "assert", "deadlock", "race", "livelock", "slow", "starvation", "leak"];
 const STATES: [FailureState; 4] =
     [FailureState::New, FailureState::Ongoing, FailureState::Rare, FailureState::Resolved];
 

@@ -270,6 +270,10 @@ pub(crate) struct ExploreOptions {
     /// What of unmodified code is patched: `none`; or `memory=LIBRARY`, every access of a library too, from auto on.
     #[arg(long, value_name = "WHAT", value_parser = patch)]
     pub(crate) patch: Vec<Patch>,
+    /// Two accesses to the same memory that nothing orders are a failure, whether or not anything comes of it; from memory or
+    /// auto on.
+    #[arg(long)]
+    pub(crate) races: bool,
     /// Allocating, freeing, output and files are no steps.
     #[arg(long)]
     pub(crate) no_calls: bool,

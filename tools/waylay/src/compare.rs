@@ -13,7 +13,7 @@ use waylay_compare::results::Results;
 use waylay_compare::runner::{self, Progress, Stop};
 use waylay_compare::{markdown, page, text};
 use waylay_driver::catalog::Installation;
-use waylay_driver::config::{Pattern, Strict, TimeoutRule};
+use waylay_driver::config::{Pattern, StepLevel, Strict, TimeoutRule};
 use waylay_driver::environment::Environment;
 use waylay_driver::trial::{self, Arena, Outcome, Scheduling, Trial, TrialError};
 use waylay_randomizer::RawSettings;
@@ -175,6 +175,7 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
             runs: std::num::NonZeroU64::new(strategy.runs),
             max_steps: std::num::NonZeroU64::new(plan.max_steps).unwrap_or(std::num::NonZeroU64::MAX),
             timeouts: TimeoutRule::Choice,
+            level: StepLevel::default(),
         })),
         Wanted::Stress => Scheduling::Free,
         Wanted::Randomizer { period, suspend } => Scheduling::Randomized(Box::new(RawSettings {

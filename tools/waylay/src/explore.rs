@@ -73,6 +73,16 @@ pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed
 
 fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
     let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
+    if options.races && !options.level.sees_accesses() {
+        let level = options.level;
+        return Err(Failed::Usage(format!(
+            "--races needs --level auto or memory: {level} sees no plain accesses"
+        )));
+    }
+    if options.races && options.patch.contains(&Patch::None) {
+        let why = "atomics of code that was not compiled for it would order nothing, and races be seen where there are none";
+        return Err(Failed::Usage(format!("--races needs what --patch none leaves out: {why}")));
+    }
     let mut program =
         Program::new(&options.command, options.cwd.as_deref()).map_err(|error| usage(&error))?;
     program.environment = options.environment.clone();
@@ -139,6 +149,7 @@ fn steps(options: &ExploreOptions) -> Steps {
         level: options.level,
         patch: !options.patch.contains(&Patch::None),
         memory_modules: modules.collect(),
+        races: options.races,
         ..Steps::default()
     }
 }

@@ -298,3 +298,58 @@ fn hosts_that_are_killed_are_replaced_and_the_end_comes_in_order() {
         "{json:#}"
     );
 }
+
+/// A plugin that was compiled for it has steps at its accesses if the scenario says so, and the failure runs again with
+/// the same ones.
+#[test]
+fn the_level_says_what_is_a_step_in_a_plugin() {
+    let source = "\
+#include \"waylay.hpp\"
+#include <thread>
+static int counter;
+class Lost : public waylay::TestBase {
+ public:
+  void TestMain(waylay::Worker& worker) override {
+    counter = 0;
+    auto add = [] { counter = counter + 1; };
+    std::thread one(add), other(add);
+    one.join();
+    other.join();
+    worker.check(counter == 2, \"an update was lost\");
+  }
+};
+WAYLAY_PLUGIN(\"levels\", waylay::test<Lost>(\"lost\", \"two threads, one counter\"))
+";
+    let config = |level: &str| {
+        format!(
+            "seed = '0x5eed'\n[defaults]\nmax-failures = 1\n[[scenario]]\nname = 's'\nmode = 'strict'\nruns = 300\n\
+             {level}\n[[scenario.test]]\nplugin = './liblevels.so'\nname = 'lost'\nworkers = 1\n"
+        )
+    };
+    let place = Workplace::with(&config("level = 'memory'"));
+    let file = place.write("levels.cpp", source);
+    let flags = place.waylay(&["cflags"]);
+    let include = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../framework/abi/include");
+    let mut compile = std::process::Command::new("g++");
+    compile.args(["-std=c++17", "-O1", "-g", "-fPIC", "-shared", "-pthread", "-I"]).arg(include);
+    // The flags are for compiling: linked with them, the plugin would want the compiler's own runtime.
+    let object = place.path().join("levels.o");
+    let built =
+        compile.args(flags.stdout.split_whitespace()).arg("-c").arg(&file).arg("-o").arg(&object).status();
+    assert!(built.unwrap().success());
+    let mut link = std::process::Command::new("g++");
+    link.args(["-shared", "-pthread", "-o"]).arg(place.path().join("liblevels.so")).arg(object);
+    assert!(link.status().unwrap().success());
+
+    let ran = place.run(1, &[]);
+    let failure = ran.failure("levels", "lost");
+    assert_eq!((failure.kind(), failure.what()), ("assert", "an update was lost"), "{:#}", failure.json);
+    let folder = failure.folder.to_str().unwrap();
+    let again = place.waylay(&["replay", folder, "--times", "5", "--json"]).json();
+    assert_eq!((number(&again["reproduced"]), number(&again["diverged"])), (5, 0), "{again:#}");
+    for level in ["", "level = 'sync'"] {
+        let clean = Workplace::with(&config(level));
+        std::fs::copy(place.path().join("liblevels.so"), clean.path().join("liblevels.so")).unwrap();
+        clean.run(0, &[]);
+    }
+}

@@ -139,13 +139,13 @@ mod under_control {
     pub(super) unsafe extern "C" fn malloc(size: usize, caller: usize) -> *mut c_void {
         strict::before_allocation(caller);
         // SAFETY: the caller's.
-        unsafe { plain_malloc(size) }
+        strict::allocated(unsafe { plain_malloc(size) }, size, caller)
     }
 
     pub(super) unsafe extern "C" fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
         strict::before_allocation(caller);
         // SAFETY: the caller's.
-        unsafe { plain_calloc(count, size) }
+        strict::allocated(unsafe { plain_calloc(count, size) }, count.saturating_mul(size), caller)
     }
 
     pub(super) unsafe extern "C" fn free(pointer: *mut c_void, caller: usize) {
@@ -159,7 +159,8 @@ mod under_control {
     pub(super) unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
         strict::before_allocation(caller);
         // SAFETY: the caller's.
-        account_for_realloc(pointer, size, move || unsafe { strict::realloc(pointer, size) })
+        let block = account_for_realloc(pointer, size, move || unsafe { strict::realloc(pointer, size) });
+        strict::reallocated(pointer, block, size, caller)
     }
 
     pub(super) unsafe extern "C" fn reallocarray(
@@ -176,47 +177,54 @@ mod under_control {
     }
 }
 
+/// Blocks with a wish for their alignment are no steps, and new memory all the same.
+#[inline(always)]
+fn aligned(block: *mut c_void, size: usize) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    strict::allocated(block, size, 0);
+    let _ = size;
+    block
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller's.
     let next = move || unsafe { next::memalign(alignment, size) };
-    if passes(size) { next() } else { accounting::allocate(size, next) }
+    aligned(if passes(size) { next() } else { accounting::allocate(size, next) }, size)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller's.
     let next = move || unsafe { next::aligned_alloc(alignment, size) };
-    if passes(size) { next() } else { accounting::allocate(size, next) }
+    aligned(if passes(size) { next() } else { accounting::allocate(size, next) }, size)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
     // SAFETY: the caller's.
     let next = move || unsafe { next::valloc(size) };
-    if passes(size) { next() } else { accounting::allocate(size, next) }
+    aligned(if passes(size) { next() } else { accounting::allocate(size, next) }, size)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     // SAFETY: the caller's.
     let next = move || unsafe { next::pvalloc(size) };
-    if passes(size) { next() } else { accounting::allocate(size, next) }
+    aligned(if passes(size) { next() } else { accounting::allocate(size, next) }, size)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
     // SAFETY: the caller's.
     let next = move || unsafe { next::posix_memalign(result, alignment, size) };
-    if passes(size) {
-        return next();
-    }
     let mut status = 0;
-    accounting::allocate(size, || {
+    let mut block = || {
         status = next();
         // SAFETY: on success the pointer has been written.
         if status == 0 { unsafe { *result } } else { std::ptr::null_mut() }
-    });
+    };
+    aligned(if passes(size) { block() } else { accounting::allocate(size, block) }, size);
     status
 }
 

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{guard, next};
+use crate::instrument::edge;
 use crate::runtime::calls;
 
 /// Whether calls go through this file. A byte, because assembly looks at it.
@@ -17,6 +18,29 @@ pub(crate) fn take_control() {
 /// Code at `caller` is about to allocate.
 pub(super) fn before_allocation(caller: usize) {
     calls::before_allocation(caller);
+}
+
+/// Code at `caller` was given a block.
+#[inline(always)]
+pub(super) fn allocated(block: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+    if edge::follows() && !block.is_null() {
+        edge::allocated(block.addr(), bytes, caller);
+    }
+    block
+}
+
+/// The same for a block that was another one before, or had another length.
+pub(super) fn reallocated(
+    before: *mut c_void,
+    block: *mut c_void,
+    bytes: usize,
+    caller: usize,
+) -> *mut c_void {
+    if before == block && edge::follows() && !block.is_null() {
+        edge::resized(block.addr(), bytes);
+        return block;
+    }
+    allocated(block, bytes, caller)
 }
 
 /// Frees a block for code at `caller`. A switch before shows what was looked at for too long, one after it what is

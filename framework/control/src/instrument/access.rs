@@ -5,6 +5,8 @@
 
 use waylay_schedule::{Event, EventKind};
 
+use super::races::Deed;
+use super::verdict;
 use super::watch::{Watch, watch};
 use crate::me::{Unmanaged, me};
 use crate::runtime::{Logical, runtime, step};
@@ -19,6 +21,8 @@ pub(super) struct Access {
     pub(super) code: usize,
     /// The number of the patched site, if it is one.
     pub(super) site: Option<u32>,
+    /// Where the registers of the thread are saved; 0: they are not. An odd number: by the kernel, at a breakpoint.
+    pub(super) saved: usize,
 }
 
 /// An atomic operation, or a volatile access: always a step.
@@ -66,6 +70,14 @@ unsafe fn controlled_read_write(me: *mut Logical, access: Access) {
     let _inside = Unmanaged::enter();
     // SAFETY: by the caller's promise; the program is about to access the memory itself.
     unsafe {
+        announce_read_write(me, access);
+        compare(me, access, (true, true, false));
+    }
+}
+
+unsafe fn announce_read_write(me: *mut Logical, access: Access) {
+    // SAFETY: called with the token; the program is about to access the memory itself.
+    unsafe {
         if !is_candidate(me, access) {
             return;
         }
@@ -96,6 +108,11 @@ unsafe fn controlled_atomic(me: *mut Logical, access: Access) {
             learn(me, access, true);
         }
         announce(me, access, waits(access));
+        if access.bytes > 0 {
+            let reads = access.kind != EventKind::AtomicStore;
+            let writes = access.kind != EventKind::AtomicLoad;
+            compare(me, access, (reads, writes, true));
+        }
     }
 }
 
@@ -110,6 +127,26 @@ unsafe fn controlled_plain(me: *mut Logical, access: Access) {
         } else if waits {
             step(me, Event::local(EventKind::Yield));
         }
+        let writes = access.kind == EventKind::PlainWrite;
+        compare(me, access, (!writes, writes, false));
+    }
+}
+
+/// Compares an access with those of others. After the step: whoever was let run before it is made comes before it.
+#[inline]
+unsafe fn compare(me: *mut Logical, access: Access, (reads, writes, atomic): (bool, bool, bool)) {
+    // SAFETY: called with the token.
+    unsafe {
+        let watch: &mut Watch = &mut *watch();
+        if !watch.races((*runtime()).sched.live()) {
+            return;
+        }
+        let Access { address, bytes, code, site, .. } = access;
+        let thread = (*me).id;
+        let deed = Deed { thread, code, address, bytes, reads, writes, atomic, compiled: site.is_none() };
+        if let Some((race, last)) = watch.compare(deed, &(*runtime()).region) {
+            verdict::end(watch, race, last, access.saved);
+        }
     }
 }
 
@@ -121,8 +158,11 @@ unsafe fn is_candidate(me: *mut Logical, access: Access) -> bool {
             (*watch()).looked_at(site, access.code);
         }
         let live = (*runtime()).sched.live();
-        if (*watch()).learns(live) {
-            (*watch()).count_access(&(*runtime()).region);
+        let learns = (*watch()).learns(live);
+        if learns || (*watch()).races(live) {
+            (*watch()).count_access(access.saved & 1 != 0, &(*runtime()).region);
+        }
+        if learns {
             learn(me, access, false);
         }
         // Alone, there is nothing to choose. What is learned now counts from the next run on: this one has to be repeatable

@@ -7,6 +7,7 @@
 //! - [`modules`]: code addresses that mean the same in every process
 //! - [`sharing`], [`suspects`]: which accesses are worth a step, learned from runs; pure
 //! - [`order`]: what comes before what in a run; pure
+//! - [`races`]: accesses that nothing orders; pure. [`verdict`]: one of them ends the run
 //! - [`spin`]: a loop that waits for another thread; pure
 //!
 //! Nothing here decides who runs. Executions are sequentially consistent whatever memory orders the program names.
@@ -15,10 +16,12 @@ mod access;
 mod modules;
 mod order;
 pub(crate) mod patch;
+mod races;
 mod sharing;
 mod spin;
 mod suspects;
 mod tsan;
+mod verdict;
 mod watch;
 
 pub(crate) use order::Way;

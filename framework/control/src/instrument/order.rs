@@ -13,7 +13,6 @@ use crate::sched::ByAddress;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Locks {
     /// Who unlocks comes before who locks next: in this schedule.
-    #[cfg_attr(not(test), allow(dead_code))]
     Order,
     /// What is done with a common lock held never meets: in any schedule.
     #[default]
@@ -76,6 +75,13 @@ pub(super) struct Order {
     sets: Vec<Vec<(usize, Way)>>,
     /// Threads that were created, less those that were joined.
     unjoined: u32,
+    /// What threads did whose stacks others may have got since.
+    gone: Clock,
+}
+
+/// Where the readers of a lock hand over; no lock is at an odd address.
+fn readers_of(lock: usize) -> usize {
+    lock | 1
 }
 
 impl Order {
@@ -109,6 +115,11 @@ impl Order {
         self.threads.get(thread.index()).map_or(0, |thread| thread.set)
     }
 
+    /// The locks of a set, by address.
+    pub(super) fn locks_of(&self, set: SetId) -> &[(usize, Way)] {
+        self.sets.get(set as usize).map_or(&[], Vec::as_slice)
+    }
+
     /// Whether two sets have a lock in common that both cannot hold at once.
     pub(super) fn protect(&self, one: SetId, other: SetId) -> bool {
         if one == 0 || other == 0 {
@@ -129,7 +140,10 @@ impl Order {
     /// What the parent did so far comes before all that the child does.
     pub(super) fn spawned(&mut self, parent: ThreadId, child: ThreadId) {
         let clock = self.thread(parent).clock.clone();
+        let gone = core::mem::take(&mut self.gone);
         self.thread(child).clock.join(&clock);
+        self.thread(child).clock.join(&gone);
+        self.gone = gone;
         self.tick(parent);
         self.unjoined += 1;
     }
@@ -139,6 +153,16 @@ impl Order {
         self.unjoined = self.unjoined.saturating_sub(1);
         let clock = self.thread(ended).clock.clone();
         self.thread(thread).clock.join(&clock);
+        self.ended(ended);
+    }
+
+    /// The stack of a thread that nobody will join, or that was joined, may become that of another: to that one, and to
+    /// nobody else, it comes before. In other schedules the two may live at once, so that does not protect.
+    pub(super) fn ended(&mut self, thread: ThreadId) {
+        if self.locks == Locks::Order {
+            let clock = self.thread(thread).clock.clone();
+            self.gone.join(&clock);
+        }
     }
 
     /// What the thread did so far comes before what those do who take over from the object.
@@ -162,10 +186,41 @@ impl Order {
         }
     }
 
+    /// There are new objects in this memory: nothing was handed over through them.
+    pub(super) fn forget(&mut self, start: usize, bytes: usize) {
+        let range = start..start.saturating_add(bytes);
+        if bytes / 2 > self.objects.len() {
+            self.objects.retain(|object, _| !range.contains(object));
+            return;
+        }
+        // Objects have the alignment of a futex at least; beside each may be the place of its readers.
+        for object in range.step_by(4) {
+            self.objects.remove(&object);
+            self.objects.remove(&readers_of(object));
+        }
+    }
+
+    /// A moment of another thread comes before what the thread does from now on, and so does what came before that one. What
+    /// that was is not remembered: all that comes before the other thread now stands for it.
+    pub(super) fn catch_up(&mut self, thread: ThreadId, moment: Epoch) {
+        let mut clock = self.thread(ThreadId(moment.thread)).clock.clone();
+        clock.0[moment.thread as usize] = moment.clock;
+        self.thread(thread).clock.join(&clock);
+    }
+
+    /// What the thread does from now on is another moment.
+    pub(super) fn pass(&mut self, thread: ThreadId) {
+        self.thread(thread);
+        self.tick(thread);
+    }
+
     /// The thread holds a lock, or once more.
     pub(super) fn locked(&mut self, thread: ThreadId, lock: usize, way: Way) {
         if self.locks == Locks::Order {
-            return self.take_over(thread, lock);
+            self.take_over(thread, lock);
+            if way == Way::Exclusive {
+                self.take_over(thread, readers_of(lock));
+            }
         }
         let held = &mut self.thread(thread).held;
         match held.iter_mut().find(|(address, _, _)| *address == lock) {
@@ -180,7 +235,9 @@ impl Order {
     /// The thread gives a lock back, or one time of several.
     pub(super) fn unlocked(&mut self, thread: ThreadId, lock: usize) {
         if self.locks == Locks::Order {
-            return self.hand_over(thread, lock);
+            let held = &self.thread(thread).held;
+            let shared = held.iter().any(|(address, way, _)| *address == lock && *way == Way::Shared);
+            self.hand_over(thread, if shared { readers_of(lock) } else { lock });
         }
         let held = &mut self.thread(thread).held;
         if let Some(place) = held.iter().position(|(address, _, _)| *address == lock) {

@@ -8,13 +8,14 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
-use waylay_control_protocol::{Level, RegionMap, Site};
+use waylay_control_protocol::{Level, Pair, RegionMap, Site};
 use waylay_schedule::{EventKind, ThreadId};
 
 use super::access::Access;
 use super::modules::Modules;
 use super::order::{Locks, Order, Way};
 use super::patch::{self, Attention};
+use super::races::{Block, Deed, Race, Races, Seen};
 use super::sharing::Sharing;
 use super::spin::Looks;
 use super::suspects::{Suspects, Touch};
@@ -24,6 +25,9 @@ use crate::sched::{ByAddress, Key};
 /// Times that one patched site is looked at in a run: a loop that computes shows soon what it touches.
 const MOST_LOOKS: u32 = 4096;
 
+/// Accesses that take as long as one at a breakpoint.
+const PRICE_OF_TRAP: u64 = 16;
+
 /// What is known about the run's accesses; the holder of the token owns it.
 #[derive(Default)]
 pub(super) struct Watch {
@@ -31,10 +35,14 @@ pub(super) struct Watch {
     sharing: Sharing,
     suspects: Suspects,
     order: Order,
+    pub(super) races: Races,
     modules: Modules,
     level: Level,
     /// Plain accesses are looked at to learn which are worth a step.
     learning: bool,
+    /// Accesses that nothing orders end the run, and so does the one with this number.
+    racing: bool,
+    stop_at: u64,
     /// All of them are patched for that, as soon as there are threads.
     looking: bool,
     accesses: u64,
@@ -94,7 +102,11 @@ pub(crate) unsafe fn begin_run() {
         watch.learning = watch.level.sees_accesses() && region.settings().profile != 0;
         (watch.looking, watch.accesses) = (false, 0);
         watch.order = Order::new(Locks::Protect);
-        FOLLOWED.store(watch.learning && watch.level == Level::Auto, Ordering::Relaxed);
+        watch.racing = watch.level.sees_accesses() && region.settings().races != 0;
+        watch.stop_at = region.settings().stop_at;
+        watch.races = Races::default();
+        watch.find_deliberate(region);
+        FOLLOWED.store(watch.learning && watch.level == Level::Auto || watch.racing, Ordering::Relaxed);
         patch::report(region.report());
         if region.settings().debugged != 0 {
             patch::show_faults();
@@ -137,10 +149,19 @@ impl Watch {
         codes.sort_unstable();
     }
 
+    /// Looks for the code of sites whose plain accesses are atomic.
+    fn find_deliberate(&mut self, region: &RegionMap) {
+        if self.racing {
+            let codes = region.forgiven().1.iter().filter_map(|&site| self.modules.code(site));
+            self.races.deliberate.extend(codes.map(|code| (code, ())));
+        }
+    }
+
     /// Modules were loaded during the run, from this number on: no thread is in them yet.
     pub(super) fn attend_to_new(&mut self, region: &RegionMap, first_new: usize) {
         self.find_sites();
-        let all = self.looking && self.learning || self.chosen.is_none();
+        self.find_deliberate(region);
+        let all = self.looking && (self.learning || self.racing) || self.chosen.is_none();
         let attention = if all { Attention::All } else { Attention::These(&self.codes) };
         patch::turn_new(first_new, attention, self.looking);
         patch::report(region.report());
@@ -152,12 +173,40 @@ impl Watch {
         self.learning && (live > 1 || self.order.has_unjoined())
     }
 
+    /// Whether accesses are compared with those of others in this schedule.
+    pub(super) fn races(&self, live: u32) -> bool {
+        self.racing && (live > 1 || self.races.order.has_unjoined())
+    }
+
+    /// Threads that are not seen took part: what they order is not known.
+    fn lose_order(&mut self) {
+        self.racing = false;
+    }
+
+    /// Takes in an access that is made right now; says why the run ends, if it does.
+    pub(super) fn compare(&mut self, deed: Deed, region: &RegionMap) -> Option<(Option<Race>, Seen)> {
+        let Watch { races, modules, .. } = self;
+        let race = races.note(deed, |one, other| {
+            let mut site = |code| modules.site(code).unwrap_or(Site(0));
+            region.forgiven().0.contains(&Pair::new(site(one), site(other)))
+        });
+        if race.is_none() && (self.stop_at == 0 || self.races.serial() != self.stop_at) {
+            return None;
+        }
+        Some((race, self.races.seen(&deed)))
+    }
+
+    /// The place of code as others know it.
+    pub(super) fn site(&mut self, code: usize) -> Site {
+        self.modules.site(code).unwrap_or(Site(0))
+    }
+
     /// Counts an access that is looked at; after too many it is over for this run.
-    pub(super) fn count_access(&mut self, region: &RegionMap) {
-        self.accesses += 1;
+    pub(super) fn count_access(&mut self, trapped: bool, region: &RegionMap) {
+        self.accesses += if trapped { PRICE_OF_TRAP } else { 1 };
         region.report().accesses.store(self.accesses, Ordering::Relaxed);
         if self.accesses >= MOST_ACCESSES {
-            self.learning = false;
+            (self.learning, self.racing) = (false, false);
             FOLLOWED.store(false, Ordering::Relaxed);
             if self.looking && self.chosen.is_some() {
                 patch::turn(Attention::These(&self.codes), false, false);
@@ -167,7 +216,8 @@ impl Watch {
 
     /// A patched site was come by.
     pub(super) fn looked_at(&mut self, site: u32, code: usize) {
-        if self.looking && self.chosen.as_ref().is_some_and(|chosen| !chosen.contains_key(&code)) {
+        // For an order that is missed a race would be seen where there is none.
+        if self.looking && !self.racing && self.chosen.as_ref().is_some_and(|chosen| !chosen.contains_key(&code)) {
             patch::look(site, MOST_LOOKS);
         }
     }
@@ -219,7 +269,7 @@ pub(crate) unsafe fn before_spawn() {
     // SAFETY: by the caller's promise. While one thread lives it is here, and not in code that is replaced.
     unsafe {
         let watch = &mut *watch();
-        if watch.learning && !watch.looking && (*runtime()).sched.live() < 2 {
+        if (watch.learning || watch.racing) && !watch.looking && (*runtime()).sched.live() < 2 {
             (watch.looking, watch.in_place) = (true, false);
             patch::forget_hits();
             patch::turn(Attention::All, true, true);
@@ -235,10 +285,12 @@ pub(crate) mod edge {
     use super::*;
 
     #[inline]
-    fn with(what: impl FnOnce(&mut Order)) {
+    fn with(what: impl Fn(&mut Order)) {
         if FOLLOWED.load(Ordering::Relaxed) {
             // SAFETY: the running thread has the token.
-            what(unsafe { &mut (*watch()).order });
+            let watch = unsafe { &mut *watch() };
+            what(&mut watch.order);
+            what(&mut watch.races.order);
         }
     }
 
@@ -254,6 +306,78 @@ pub(crate) mod edge {
     pub(crate) unsafe fn joined(me: *mut Logical, ended: *mut Logical) {
         // SAFETY: both live as long as the run.
         with(|order| unsafe { order.joined((*me).id, (*ended).id) });
+    }
+
+    /// What is handed over through descriptors: which of them are two ends of one is the kernel's knowledge.
+    const TALK: usize = 8;
+
+    /// `me` is about to write to a descriptor, or to close it.
+    #[inline]
+    pub(crate) unsafe fn talks(me: *mut Logical) {
+        if FOLLOWED.load(Ordering::Relaxed) {
+            // SAFETY: the running thread has the token.
+            unsafe { (*watch()).races.order.hand_over((*me).id, TALK) };
+        }
+    }
+
+    /// `me` can read from a descriptor: it comes after all who wrote before, to whatever descriptor. That is more order than
+    /// there is, so it does not count where other schedules are thought of.
+    #[inline]
+    pub(crate) unsafe fn listens(me: *mut Logical) {
+        if FOLLOWED.load(Ordering::Relaxed) {
+            // SAFETY: the running thread has the token.
+            unsafe { (*watch()).races.order.take_over((*me).id, TALK) };
+        }
+    }
+
+    /// `me` has ended and nobody will join it, or somebody did.
+    #[inline]
+    pub(crate) unsafe fn ended(thread: *mut Logical) {
+        // SAFETY: it lives as long as the run.
+        with(|order| unsafe { order.ended((*thread).id) });
+    }
+
+    /// A thread that is not under control took part.
+    pub(crate) unsafe fn outsider() {
+        if FOLLOWED.load(Ordering::Relaxed) {
+            // SAFETY: the running thread has the token.
+            unsafe { (*watch()).lose_order() };
+        }
+    }
+
+    /// Whether [`allocated`] and [`resized`] are worth calling.
+    #[inline(always)]
+    pub(crate) fn follows() -> bool {
+        FOLLOWED.load(Ordering::Relaxed)
+    }
+
+    /// Code at `caller` was given memory.
+    #[cold]
+    pub(crate) fn allocated(start: usize, bytes: usize, caller: usize) {
+        with_blocks(|races, me| {
+            races.allocated(Block { start, bytes, thread: me, code: caller });
+        });
+    }
+
+    /// A block has another length now.
+    #[cold]
+    pub(crate) fn resized(start: usize, bytes: usize) {
+        with_blocks(|races, _| races.resized(start, bytes));
+    }
+
+    fn with_blocks(what: impl FnOnce(&mut Races, u32)) {
+        let me = crate::me::me();
+        if me.is_null() {
+            return;
+        }
+        let _inside = crate::me::Unmanaged::enter();
+        // SAFETY: a logical thread that runs program code has the token.
+        unsafe {
+            let watch = &mut *watch();
+            if watch.racing {
+                what(&mut watch.races, (*me).id.0);
+            }
+        }
     }
 
     /// `me` holds a lock.

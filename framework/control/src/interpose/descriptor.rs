@@ -14,6 +14,7 @@ use libc::{
 
 use super::clock::moment_after;
 use super::{interpose, signal};
+use crate::instrument::edge;
 use crate::me::Unmanaged;
 use crate::runtime::{Logical, Waited, descriptors_changed, step, unknown_event, wait_for_descriptors};
 use crate::sched::Moment;
@@ -50,15 +51,20 @@ unsafe fn ready(me: *mut Logical, fd: c_int, events: c_short, dont_wait: bool) {
     // SAFETY: called by the running thread.
     unsafe {
         signal::cancellation_point(me);
-        if connects_threads(fd) {
+        let connects = connects_threads(fd);
+        if connects {
             step(me, unknown_event());
         }
-        if dont_wait || is_non_blocking(fd) {
-            return;
+        if !dont_wait && !is_non_blocking(fd) {
+            let mut set = [pollfd { fd, events, revents: 0 }];
+            while wait_for_descriptors(me, &mut set, None) == Waited::Interrupted {
+                signal::cancellation_point(me);
+            }
         }
-        let mut set = [pollfd { fd, events, revents: 0 }];
-        while wait_for_descriptors(me, &mut set, None) == Waited::Interrupted {
-            signal::cancellation_point(me);
+        if connects && events == POLLIN {
+            edge::listens(me);
+        } else if connects {
+            edge::talks(me);
         }
     }
 }
@@ -97,6 +103,7 @@ unsafe fn poll_set(me: *mut Logical, set: *mut pollfd, count: nfds_t, deadline: 
         while wait_for_descriptors(me, set, deadline) == Waited::Interrupted {
             signal::cancellation_point(me);
         }
+        edge::listens(me);
         set.iter().filter(|entry| entry.revents != 0).count() as c_int
     }
 }
@@ -191,8 +198,14 @@ interpose! {
         ready(me, fd, POLLOUT, dont_wait(flags));
         with_effect(|| real::sendmsg(fd, message, flags))
     }
-    fn close(fd: c_int) -> c_int, |_me| { with_effect(|| real::close(fd)) }
-    fn shutdown(fd: c_int, how: c_int) -> c_int, |_me| { with_effect(|| real::shutdown(fd, how)) }
+    fn close(fd: c_int) -> c_int, |me| {
+        edge::talks(me);
+        with_effect(|| real::close(fd))
+    }
+    fn shutdown(fd: c_int, how: c_int) -> c_int, |me| {
+        edge::talks(me);
+        with_effect(|| real::shutdown(fd, how))
+    }
     fn eventfd_write(fd: c_int, value: u64) -> c_int, |me| {
         ready(me, fd, POLLOUT, false);
         with_effect(|| real::eventfd_write(fd, value))

@@ -134,6 +134,8 @@ unsafe fn futex(
                 c_long::from(touched)
             }
             libc::FUTEX_WAKE_OP => {
+                edge::hands_over(me, key);
+                edge::hands_over(me, Key(second));
                 let holds = wake_op(&*(second as *const AtomicU32), third);
                 let mut woken = wake(key, value, Shares::ALL);
                 if holds {

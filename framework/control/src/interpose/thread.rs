@@ -6,6 +6,7 @@ use libc::{pthread_attr_t, pthread_t};
 
 use super::{interpose, real_thread};
 use crate::heap::tag;
+use crate::instrument::edge;
 use crate::me::{Unmanaged, as_program, me};
 use crate::runtime::{Routine, create, exit_point, lookup, runtime};
 
@@ -43,6 +44,7 @@ interpose! {
             (*thread).detached = true;
             if (*runtime()).has_finished(thread) {
                 (*runtime()).handles.remove(&(handle as usize));
+                edge::ended(thread);
             }
             if (*thread).recyclable {
                 return 0;

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
+use waylay_control_protocol::{DEADLOCK_STATUS, Ending, RACE_STATUS, STEP_LIMIT_STATUS};
 
 use super::logical::Logical;
 use super::{Runtime, closing, in_process, inspect, outside, runtime};
@@ -94,6 +94,26 @@ pub(crate) fn stop_at_step_limit() -> ! {
         finalise(Ending::StepLimit);
     }
     leave(STEP_LIMIT_STATUS)
+}
+
+/// Two accesses met that nothing orders, told in a line and by their code; or, without them, the access was reached at
+/// which the run was to end. Ends the process.
+///
+/// # Safety
+/// The caller holds the token.
+#[cold]
+pub(crate) unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> ! {
+    // SAFETY: by the caller's promise; no thread runs program code after this.
+    unsafe {
+        if let Some((text, places)) = race {
+            say(format_args!("{text}"));
+            inspect::line(format_args!("{text}"));
+            places.into_iter().for_each(|code| inspect::place(code));
+        }
+        in_process::conclude(Ending::Race);
+        finalise(Ending::Race);
+    }
+    leave(RACE_STATUS)
 }
 
 /// Every logical thread has ended. libc ends the process with its last thread, but our carrier is one too.

@@ -119,21 +119,31 @@ unsafe extern "C" {
 }
 
 unsafe extern "C" fn frame(context: *mut c_void, _: *mut c_void) -> c_int {
-    // SAFETY: the unwinder passes a context of its own; the name pointers of dladdr are static strings.
+    // SAFETY: the unwinder passes a context of its own.
     unsafe {
         let address = _Unwind_GetIP(context);
-        if address == 0 {
-            return 0;
+        if address != 0 {
+            place(address);
         }
+    }
+    0
+}
+
+/// Adds the place of code to the report, unless it is our own.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn place(address: usize) {
+    // SAFETY: by the caller's promise; the name pointers of dladdr are static strings.
+    unsafe {
         let mut info: libc::Dl_info = core::mem::zeroed();
         // One byte back: a return address may lie behind the last instruction of the calling function.
         if libc::dladdr((address - 1) as *const c_void, &raw mut info) == 0 || info.dli_fname.is_null() {
-            line(format_args!("    {address:#x}"));
-            return 0;
+            return line(format_args!("    {address:#x}"));
         }
         let module = CStr::from_ptr(info.dli_fname).to_string_lossy();
         if module.contains("libwaylay_control") {
-            return 0;
+            return;
         }
         let offset = address - info.dli_fbase as usize;
         if info.dli_sname.is_null() {
@@ -143,5 +153,4 @@ unsafe extern "C" fn frame(context: *mut c_void, _: *mut c_void) -> c_int {
             line(format_args!("    {module}+{offset:#x} {name}"));
         }
     }
-    0
 }

@@ -229,6 +229,7 @@ unsafe fn leave(thread: *mut Logical) -> Choice {
         let runtime = runtime();
         if (*thread).detached {
             (*runtime).handles.remove(&(*thread).handle);
+            instrument::edge::ended(thread);
         }
         (*runtime).sched.freed(key_of(thread), Shares::ALL);
         if (*runtime).pooling {

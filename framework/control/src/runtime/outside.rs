@@ -8,6 +8,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::{SHARED, inspect, runtime, watcher};
+use crate::instrument::edge;
 use crate::sched::{Choice, Key, Shares, State};
 use crate::sys;
 
@@ -109,6 +110,7 @@ pub(super) unsafe fn take_letters() {
             // SAFETY: by the caller's promise.
             unsafe {
                 (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+                edge::outsider();
                 match act {
                     Act::Freed => (*runtime()).sched.freed(key, Shares::ALL),
                     Act::Woken(number) => {

@@ -60,7 +60,8 @@ fn same(a: &Path, b: &Path) -> bool {
 }
 
 /// Kinds from the worst on; what is not known comes last.
-const WORST_FIRST: [&str; 7] = ["crash", "assert", "deadlock", "livelock", "starvation", "leak", "slow"];
+const WORST_FIRST: [&str; 8] =
+    ["crash", "assert", "deadlock", "race", "livelock", "starvation", "leak", "slow"];
 
 /// By state, then by kind, then the most frequent first.
 fn sort(failures: &mut [Failure]) {

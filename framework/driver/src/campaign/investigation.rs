@@ -263,6 +263,10 @@ impl Investigator {
                 let said = waits.iter().find(|line| line.starts_with("deadlock")).unwrap_or(&"deadlock");
                 (Kind::Deadlock, (*said).to_owned(), places.join(" "))
             }
+            Verdict::Race => {
+                let said = waits.iter().find(|line| line.starts_with("race")).unwrap_or(&"race");
+                (Kind::Race, (*said).to_owned(), places.join(" "))
+            }
             _ => (Kind::Livelock, format!("no end after {} steps", count(steps)), String::new()),
         };
         let signature = EvidenceSignature::from_text(format!("{kind} in {name} {known_by}"));
@@ -272,6 +276,10 @@ impl Investigator {
         if verdict == Verdict::Deadlock {
             waits.retain(|line| !line.starts_with("deadlock"));
             draft.finding.reason = Some(waits.join("\n"));
+            draft.finding.stacks_text = text.to_owned();
+        }
+        if verdict == Verdict::Race {
+            draft.finding.reason = Some(places.join("\n"));
             draft.finding.stacks_text = text.to_owned();
         }
         draft

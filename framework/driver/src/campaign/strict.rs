@@ -29,6 +29,8 @@ pub(crate) enum Verdict {
     Deadlock,
     /// The step limit was reached.
     StepLimit,
+    /// Two accesses met that nothing orders.
+    Race,
     /// The settings could not be carried out.
     Refused,
 }

@@ -129,6 +129,7 @@ impl ScenarioTable {
                 runs: reader.optional("runs"),
                 max_steps: reader.optional("max-steps"),
                 timeouts: reader.optional("timeouts"),
+                level: reader.optional("level"),
             },
             tests: reader
                 .required_tables("test", "a test", "add a [[scenario.test]]")

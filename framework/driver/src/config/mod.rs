@@ -43,7 +43,7 @@ pub use pot::{Contained, HooksRef, Objects, Pot, PotRule};
 pub use schema::schema;
 pub use settings::{Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test};
 pub use source::{At, Position, Source, Span};
-pub use strict::{Strict, TimeoutRule};
+pub use strict::{StepLevel, Strict, TimeoutRule};
 
 use file::ConfigFile;
 use reader::Findings;

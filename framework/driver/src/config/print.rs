@@ -58,6 +58,7 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
         }
         writeln!(f, "max-steps = {}", strict.max_steps)?;
         writeln!(f, "timeouts = \"{}\"", strict.timeouts.name())?;
+        writeln!(f, "level = \"{}\"", strict.level.name())?;
     }
     if let Some(settings) = &scenario.randomizer {
         write_randomizer(f, settings)?;

@@ -105,6 +105,10 @@ fn scenario() -> Value {
             "runs": whole(1, "Of strict mode: schedules per test."),
             "max-steps": whole(1, "Of strict mode: steps after which a schedule is a livelock."),
             "timeouts": { "enum": ["choice", "idle"], "description": "Of strict mode: when timeouts end." },
+            "level": {
+                "enum": ["sync", "atomics", "memory"],
+                "description": "Of strict mode: what is a step in plugins that were compiled for it."
+            },
             "test": { "type": "array", "minItems": 1, "items": reference("test") },
         }),
     )

@@ -20,6 +20,34 @@ pub struct Strict {
     pub max_steps: NonZeroU64,
     /// When a wait with a deadline, or a sleep, may end by itself.
     pub timeouts: TimeoutRule,
+    /// What is a step in plugins that were compiled for it.
+    pub level: StepLevel,
+}
+
+/// What is a step, beside calls of library functions, in code that was compiled to report it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StepLevel {
+    /// Nothing.
+    Sync,
+    /// Atomic operations and volatile accesses.
+    #[default]
+    Atomics,
+    /// And every access.
+    Memory,
+}
+
+impl StepLevel {
+    /// Every level.
+    pub const ALL: [Self; 3] = [Self::Sync, Self::Atomics, Self::Memory];
+
+    /// The level's name in TOML.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Atomics => "atomics",
+            Self::Memory => "memory",
+        }
+    }
 }
 
 /// When a wait with a deadline, or a sleep, may end by itself.
@@ -52,6 +80,7 @@ pub(super) struct StrictKeys {
     pub(super) runs: Option<At<u64>>,
     pub(super) max_steps: Option<At<u64>>,
     pub(super) timeouts: Option<At<TimeoutRule>>,
+    pub(super) level: Option<At<StepLevel>>,
 }
 
 /// Far beyond any schedule of a test that makes progress, and reached within a second.
@@ -75,6 +104,7 @@ impl StrictKeys {
                 .or(NonZeroU64::new(MAX_STEPS))
                 .unwrap_or(NonZeroU64::MIN),
             timeouts: self.timeouts.map_or(TimeoutRule::Choice, |rule| rule.value),
+            level: self.level.map_or(StepLevel::default(), |level| level.value),
         }
     }
 
@@ -108,6 +138,7 @@ impl StrictKeys {
             ("runs", self.runs.map(|at| at.span)),
             ("max-steps", self.max_steps.map(|at| at.span)),
             ("timeouts", self.timeouts.map(|at| at.span)),
+            ("level", self.level.map(|at| at.span)),
         ];
         for (key, span) in written {
             if let Some(span) = span {

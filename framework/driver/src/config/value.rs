@@ -13,7 +13,7 @@ use super::mode::Mode;
 use super::pattern::Pattern;
 use super::reader::Findings;
 use super::source::{At, Span};
-use super::strict::TimeoutRule;
+use super::strict::{StepLevel, TimeoutRule};
 use super::suggestion;
 
 /// Why a value was refused.
@@ -210,6 +210,22 @@ impl FromToml for TimeoutRule {
         Self::ALL.into_iter().find(|rule| rule.name() == text).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
             Refusal::Help(format!("unknown rule `{text}`"), suggestion::help(text, &names))
+        })
+    }
+}
+
+impl FromToml for StepLevel {
+    const EXPECTED: &'static str = "what is a step: \"sync\", \"atomics\" or \"memory\"";
+
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
+        let text = text(value)?;
+        Self::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            let help = match text {
+                "auto" => "which accesses conflict is learned by `waylay explore` only; plugins know sync, atomics, memory".to_owned(),
+                _ => suggestion::help(text, &names),
+            };
+            Refusal::Help(format!("unknown level `{text}`"), help)
         })
     }
 }

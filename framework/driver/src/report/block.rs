@@ -12,7 +12,7 @@ use crate::failure::{FailureEntry, Kind};
 
 /// Frames of a stack that a block shows; `stacks.txt` has the rest.
 const FRAMES_SHOWN: usize = 6;
-/// Stacks that a block shows of a hang: a deadlock needs two. Everything else has one place.
+/// Stacks that a block shows of a hang: a deadlock needs two, and so does a race. Everything else has one place.
 const STACKS_OF_A_HANG: usize = 2;
 
 /// The block of one failure.
@@ -26,7 +26,8 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
         row(&mut text, "why", reason);
     }
     let mut label = "where";
-    let shown = if matches!(entry.kind, Kind::Deadlock | Kind::Livelock) { STACKS_OF_A_HANG } else { 1 };
+    let shown =
+        if matches!(entry.kind, Kind::Deadlock | Kind::Livelock | Kind::Race) { STACKS_OF_A_HANG } else { 1 };
     for stack in entry.stacks.iter().filter(|stack| !stack.frames.is_empty()).take(shown) {
         for line in stack_lines(stack) {
             row(&mut text, std::mem::take(&mut label), &line);

@@ -10,7 +10,16 @@ use waylay_control_protocol::{
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
 
 use crate::campaign::strict::{RunTotals, Verdict};
-use crate::config::{Strict, TimeoutRule};
+use crate::config::{StepLevel, Strict, TimeoutRule};
+
+/// A level in the words of the library.
+fn level(level: StepLevel) -> Level {
+    match level {
+        StepLevel::Sync => Level::Sync,
+        StepLevel::Atomics => Level::Atomics,
+        StepLevel::Memory => Level::Memory,
+    }
+}
 
 /// The region of one host.
 #[derive(Debug)]
@@ -24,8 +33,8 @@ impl ControlRegion {
         parameters: &RunParameters,
     ) -> io::Result<ControlRegion> {
         let mut region = RegionMap::create().map_err(io::Error::other)?;
-        // Plugins that were compiled for it have steps at their atomic accesses; nothing is patched.
-        region.set_instrumentation(Instrumentation::new(Level::Atomics, false));
+        // Plugins that were compiled for it have steps of their own; nothing is patched.
+        region.set_instrumentation(Instrumentation::new(level(strict.level), false));
         let mut settings = Settings::new(Switching::Carrier, seed, 0);
         settings.in_process = 1;
         settings.hold = 1;
@@ -54,6 +63,7 @@ impl ControlRegion {
         match self.0.ending() {
             Ending::Deadlock => Some(Verdict::Deadlock),
             Ending::StepLimit => Some(Verdict::StepLimit),
+            Ending::Race => Some(Verdict::Race),
             Ending::Refused => Some(Verdict::Refused),
             Ending::Unfinished | Ending::Exited => None,
         }

@@ -19,6 +19,12 @@ use crate::unwind::{self, RawStack, RuleCache};
 pub(crate) use demangle::strip_clone;
 use names::{Name, Names};
 
+/// A name as the programmer wrote it, from what the linker sees.
+#[must_use]
+pub fn demangled(raw: &str) -> String {
+    demangle::demangle(raw)
+}
+
 /// An address of code and how it was come by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CodeAddress {

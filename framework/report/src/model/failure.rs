@@ -42,7 +42,7 @@ pub struct Failure {
     pub id: String,
     /// What the signature was computed from.
     pub signature: String,
-    /// What broke: crash, assert, deadlock, livelock, slow, starvation, leak.
+    /// What broke: crash, assert, deadlock, race, livelock, slow, starvation, leak.
     pub kind: String,
     /// How it stands against earlier nights.
     pub state: FailureState,

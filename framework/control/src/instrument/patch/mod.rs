@@ -10,6 +10,7 @@
 //! - [`trap`]: breakpoints, where no jump fits
 //! - [`fault`]: faults in moved code, for debuggers
 //! - [`table`]: what is known about each site
+//! - [`silence`]: calls that compilers put into code, where nobody wants to know
 //! - [`load`]: libraries that are loaded later
 
 mod fault;
@@ -17,6 +18,7 @@ mod load;
 mod loaded;
 mod memory;
 mod module;
+mod silence;
 mod stub;
 mod table;
 mod trap;
@@ -30,6 +32,7 @@ use loaded::Loaded;
 use module::Module;
 
 pub(super) use module::Attention;
+pub(super) use stub::program_registers;
 
 /// Whether anything is patched at all.
 static ON: AtomicBool = AtomicBool::new(false);
@@ -57,6 +60,12 @@ fn state() -> Option<&'static mut State> {
 
 /// Patches what is loaded so far. Called once, before `main`.
 pub(crate) fn begin(wanted: &Instrumentation) {
+    if !wanted.level().sees_accesses() && wanted.keep_reports == 0 {
+        let cache = wanted.cache();
+        for module in Loaded::all() {
+            silence::silence(&module, wanted.level(), cache.as_deref());
+        }
+    }
     if wanted.patch == 0 || wanted.level() == Level::Sync {
         return;
     }
@@ -75,6 +84,7 @@ pub(crate) fn begin(wanted: &Instrumentation) {
 fn patch_new_modules() -> Option<usize> {
     let state = state()?;
     let before = state.modules.len();
+    let later = !state.seen.is_empty();
     for module in Loaded::all() {
         if state.seen.contains(&module.base) {
             continue;
@@ -82,6 +92,9 @@ fn patch_new_modules() -> Option<usize> {
         state.seen.push(module.base);
         let number = state.modules.len() as u16;
         let cache = state.wanted.cache();
+        if later && state.wanted.keep_reports == 0 {
+            silence::silence(&module, state.wanted.level(), cache.as_deref());
+        }
         let patched = module
             .wanted(&state.wanted, &state.program)
             .and_then(|wanted| Module::patch(&module, wanted, cache.as_deref(), number));

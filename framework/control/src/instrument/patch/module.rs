@@ -38,8 +38,8 @@ struct OnDemand {
 enum State {
     /// Nothing was made yet.
     Bare,
-    /// The jump, and what it replaces.
-    Made { jump: [u8; JUMP], original: [u8; JUMP] },
+    /// The jump or breakpoint, what it replaces, and how many bytes of it.
+    Made { jump: [u8; JUMP], original: [u8; JUMP], length: usize },
     /// It cannot be expressed elsewhere.
     Impossible,
 }
@@ -152,7 +152,7 @@ impl Module {
     /// A window that is replaced for good.
     fn fixed(&mut self, window: &Window, writes: &mut Vec<(usize, usize, [u8; JUMP])>) {
         if window.how == How::Trap {
-            if let Some(at) = self.trap(window) {
+            if let Some(at) = self.trap(window, None) {
                 writes.push((at, 1, [TRAP; JUMP]));
                 self.patched += 1;
             }
@@ -192,10 +192,10 @@ impl Module {
         Some(jump)
     }
 
-    fn trap(&mut self, window: &Window) -> Option<usize> {
+    fn trap(&mut self, window: &Window, place: Option<Place>) -> Option<usize> {
         let instructions = self.instructions(window);
         let [instruction] = &instructions[..] else { return None };
-        let site = self.entry(instruction, true, None);
+        let site = self.entry(instruction, window.always != 0, place);
         let memory = self.memory.as_mut()?;
         let at = memory.next();
         let made = trampoline::build(&[(*instruction, None)], at as u64, memory.at as u64)?;
@@ -275,8 +275,13 @@ impl Module {
         // SAFETY: at least as many bytes of code, which are not replaced yet.
         let original = unsafe { start.read_unaligned() };
         let place = Place { module: self.number, window: index as u32 };
-        self.windows[index].state = match self.make(&window, Some(place)) {
-            Some(jump) => State::Made { jump, original },
+        let made = if window.how == How::Trap {
+            self.trap(&window, Some(place)).map(|_| ([TRAP; JUMP], 1))
+        } else {
+            self.make(&window, Some(place)).map(|jump| (jump, JUMP))
+        };
+        self.windows[index].state = match made {
+            Some((jump, length)) => State::Made { jump, original, length },
             None => {
                 self.patched -= window.sites.count_ones();
                 self.refused += window.sites.count_ones();
@@ -287,11 +292,11 @@ impl Module {
 
     fn set(&mut self, index: usize, in_place: bool) {
         let window = &mut self.windows[index];
-        let State::Made { jump, original } = &window.state else { return };
+        let State::Made { jump, original, length } = &window.state else { return };
         let start = (self.base + window.plan.start as usize) as *mut u8;
         let bytes = if in_place { jump } else { original };
         // SAFETY: the code is open, and by the promise of the caller no thread is inside the bytes.
-        unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), JUMP) };
+        unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), *length) };
         window.in_place = in_place;
     }
 

@@ -14,6 +14,35 @@ const PUSHED: usize = 10;
 /// Where the trampoline left the site's number and the address, seen from there: above our words and a return address.
 const SITE: usize = (PUSHED + 1) * 8;
 const ADDRESS: usize = SITE + 8;
+/// The program's stack pointer, seen from there: above both, RAX, and what a function may use without saying so.
+const PROGRAM: usize = ADDRESS + 16 + 128;
+
+/// Set in what is passed on where the kernel saved registers, for a breakpoint.
+pub(super) const FROM_KERNEL: usize = 1;
+
+/// The registers by which a stack is walked, as they were at a site: RSP, RBP, RBX, R12 to R15.
+///
+/// # Safety
+/// `saved` is what a stub passed on, and the site has not been left.
+pub(in crate::instrument) unsafe fn program_registers(saved: usize) -> [usize; 7] {
+    if saved & FROM_KERNEL != 0 {
+        let registers = (saved & !FROM_KERNEL) as *const i64;
+        return [
+            libc::REG_RSP,
+            libc::REG_RBP,
+            libc::REG_RBX,
+            libc::REG_R12,
+            libc::REG_R13,
+            libc::REG_R14,
+            libc::REG_R15,
+        ]
+        // SAFETY: by the caller's promise, the registers that the kernel saved for a handler that has not returned.
+        .map(|place| unsafe { registers.add(place as usize).read() as usize });
+    }
+    // SAFETY: by the caller's promise, the words that the stub pushed.
+    let word = |below: usize| unsafe { ((saved - below) as *const usize).read() };
+    [saved + PROGRAM, word(0), word(8), word(16), word(24), word(32), word(40)]
+}
 
 /// The parts of the processor's state that are saved: old floating point, vectors of all widths, masks. Not protection
 /// keys: those belong to the kernel thread.
@@ -53,6 +82,11 @@ pub(super) unsafe extern "C" fn short() {
         "mov edi, dword ptr [rsp + {site}]",
         "mov rsi, qword ptr [rsp + {address}]",
         "mov rbp, rsp",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
         "and rsp, -16",
         "sub rsp, 256",
         "movaps [rsp], xmm0",
@@ -71,6 +105,7 @@ pub(super) unsafe extern "C" fn short() {
         "movaps [rsp + 208], xmm13",
         "movaps [rsp + 224], xmm14",
         "movaps [rsp + 240], xmm15",
+        "mov r8, rbp",
         "call {at_site}",
         "movaps xmm0, [rsp]",
         "movaps xmm1, [rsp + 16]",
@@ -137,6 +172,11 @@ pub(super) unsafe extern "C" fn long() {
         "mov edi, dword ptr [rsp + {site}]",
         "mov rsi, qword ptr [rsp + {address}]",
         "mov rbp, rsp",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
         "and rsp, -64",
         "sub rsp, {area}",
         // The instruction wants the header of what it writes to be clear.
@@ -158,6 +198,7 @@ pub(super) unsafe extern "C" fn long() {
         "fnstcw [rsp - 8]",
         "fninit",
         "fldcw [rsp - 8]",
+        "mov r8, rbp",
         "call {at_site}",
         "mov eax, {state}",
         "xor edx, edx",

@@ -107,8 +107,8 @@ pub(super) fn moved() -> (usize, usize) {
 }
 
 /// The running thread is at a site. Called by the stubs, with every register saved. `count` and `source` are what RCX and
-/// RSI hold: how often a string instruction is done, and where a copy reads.
-pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source: usize) {
+/// RSI hold: how often a string instruction is done, and where a copy reads. `saved` is where the stub saved registers, or 0.
+pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source: usize, saved: usize) {
     let Some(&entry) = tables().entries.get(site as usize) else { return };
     let address = if entry.thread_local { address.wrapping_add(thread_pointer()) } else { address };
     let mut bytes = usize::from(entry.bytes);
@@ -118,7 +118,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source
             return;
         }
     }
-    let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site) };
+    let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site), saved };
     match entry.what {
         What::Atomic => atomic(access(EventKind::AtomicRmw)),
         What::Fence => atomic(Access { bytes: 0, ..access(EventKind::Fence) }),

@@ -5,6 +5,7 @@ use core::ffi::{c_int, c_void};
 
 use iced_x86::{Instruction, OpKind, Register};
 
+use super::stub::FROM_KERNEL;
 use super::table::at_site;
 use crate::me::me;
 
@@ -110,9 +111,10 @@ unsafe extern "C" fn on_trap(signal: c_int, _: *mut libc::siginfo_t, context: *m
         if !me().is_null() {
             let part = |place: Option<usize>| place.map_or(0, |place| registers[place]);
             let address = part(trap.base).wrapping_add(part(trap.index).wrapping_mul(trap.scale));
+            let saved = registers.as_ptr() as usize | FROM_KERNEL;
             let errno = *libc::__errno_location();
             let [count, source] = [libc::REG_RCX, libc::REG_RSI].map(|place| registers[place as usize] as usize);
-            at_site(trap.site, address.wrapping_add(trap.displacement) as usize, count, source);
+            at_site(trap.site, address.wrapping_add(trap.displacement) as usize, count, source, saved);
             *libc::__errno_location() = errno;
         }
         registers[libc::REG_RIP as usize] = trap.copy as i64;

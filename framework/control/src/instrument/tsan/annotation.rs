@@ -1,10 +1,14 @@
 //! What programs call themselves when they are built for a race detector, and what compilers emit that says nothing
 //! about memory.
 //!
-//! Everything a library might call is here, so that such a build links and runs; most of it tells a detector what our
-//! interposed functions know already, or asks it to look away.
+//! Everything a library might call is here, so that such a build links and runs; what says that something is ordered is
+//! believed, most of the rest tells a detector what our interposed functions know already, or asks it to look away.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
+
+use crate::instrument::edge;
+use crate::me::{Unmanaged, me};
+use crate::sched::Key;
 
 /// Functions without effect.
 macro_rules! ignored {
@@ -26,8 +30,6 @@ ignored! {
     __tsan_func_exit();
     __tsan_ignore_thread_begin();
     __tsan_ignore_thread_end();
-    __tsan_acquire(Address);
-    __tsan_release(Address);
     __tsan_mutex_create(Address, c_uint);
     __tsan_mutex_destroy(Address, c_uint);
     __tsan_mutex_pre_lock(Address, c_uint);
@@ -55,8 +57,6 @@ ignored! {
     __tsan_write4_pc(Address, Address);
     __tsan_write8_pc(Address, Address);
     __tsan_write16_pc(Address, Address);
-    AnnotateHappensBefore(Text, c_int, Address);
-    AnnotateHappensAfter(Text, c_int, Address);
     AnnotateCondVarSignal(Text, c_int, Address);
     AnnotateCondVarSignalAll(Text, c_int, Address);
     AnnotateCondVarWait(Text, c_int, Address, Address);
@@ -89,6 +89,31 @@ ignored! {
     AnnotatePublishMemoryRange(Text, c_int, Address, c_ulong);
     AnnotateUnpublishMemoryRange(Text, c_int, Address, c_ulong);
     AnnotateThreadName(Text, c_int, Text);
+}
+
+/// Functions by which a program says what it orders in a way of its own.
+macro_rules! orders {
+    ($($name:ident($($kind:ty),*), $edge:ident;)+) => {$(
+        /// # Safety
+        /// None: the address is only a name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[allow(non_snake_case, reason = "the names are given")]
+        unsafe extern "C" fn $name($(_: $kind,)* object: Address) {
+            let me = me();
+            if !me.is_null() {
+                let _inside = Unmanaged::enter();
+                // SAFETY: a logical thread that runs program code has the token.
+                unsafe { edge::$edge(me, Key(object.addr())) };
+            }
+        }
+    )+};
+}
+
+orders! {
+    __tsan_release(), hands_over;
+    __tsan_acquire(), takes_over;
+    AnnotateHappensBefore(Text, c_int), hands_over;
+    AnnotateHappensAfter(Text, c_int), takes_over;
 }
 
 /// Functions whose result says that there is nothing.

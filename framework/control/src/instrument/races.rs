@@ -1,0 +1,541 @@
+//! Accesses that nothing orders: a race detector over one run, by vector clocks. Pure.
+//!
+//! It is remembered who touched a word and when. An access that overlaps one of another thread, one of the two writing,
+//! is a race if the other does not come before it (Flanagan and Freund, "FastTrack", 2009; here with a short list per word
+//! instead of one reader, so that the other place can be told).
+//!
+//! Atomic operations never race with each other and order what is around them, whatever memory order they name. Machine
+//! code does not always show that an operation is atomic: loads, and stores that are not sequentially consistent, are
+//! plain moves. So in patched code a move to a word that atomic instructions access counts as atomic too, and so does one
+//! at a place that is known to be. Where one side is atomic and the other certainly plain, only a write by the latter is
+//! a race: to look at a counter that others update is common and meant.
+//!
+//! Memory that is allocated again has no past.
+
+use std::collections::BTreeMap;
+
+use waylay_control_protocol::AccessReport;
+use waylay_schedule::ThreadId;
+
+use super::order::{Epoch, Locks, Order, SetId, Way};
+use crate::sched::ByAddress;
+
+/// log2 of the bytes that are remembered together, each with a bit of its own.
+const GRAIN: u32 = 3;
+/// Words of one access that are looked at.
+const MOST_WORDS: usize = 64;
+/// Accesses that are remembered of a word.
+const MOST_VISITS: usize = 24;
+/// Words that are remembered; a run that touches more is not looked at any further, because an order may be missed.
+const MOST_MEMORY: usize = 1 << 19;
+/// Heap blocks that are remembered.
+const MOST_BLOCKS: usize = 1 << 18;
+const NONE: u32 = u32::MAX;
+
+/// An access that is about to be made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deed {
+    pub(super) thread: ThreadId,
+    pub(super) code: usize,
+    pub(super) address: usize,
+    pub(super) bytes: usize,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+    pub(super) atomic: bool,
+    /// A compiler reported it; otherwise it is a patched instruction.
+    pub(super) compiled: bool,
+}
+
+impl Deed {
+    /// Whether no compiler makes an atomic operation of this form.
+    fn is_plain(&self) -> bool {
+        !self.atomic && (self.compiled || self.bytes > 8 || !self.address.is_multiple_of(self.bytes.max(1)))
+    }
+
+    fn flags(&self) -> u64 {
+        let flag = |holds: bool, flag: u64| if holds { flag } else { 0 };
+        flag(self.writes, AccessReport::WRITES)
+            | flag(self.compiled, AccessReport::COMPILED)
+            | flag(self.is_plain(), AccessReport::PLAIN)
+            | flag(self.reads && self.writes, AccessReport::UPDATES)
+    }
+}
+
+/// An access as it is remembered, and told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) thread: u32,
+    pub(super) code: usize,
+    pub(super) address: usize,
+    pub(super) bytes: usize,
+    pub(super) flags: u64,
+    pub(super) serial: u64,
+    pub(super) locks: SetId,
+}
+
+/// Two accesses that nothing orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Race {
+    /// A byte that both touch.
+    pub(super) address: usize,
+    pub(super) first: Seen,
+    pub(super) second: Seen,
+}
+
+/// A heap block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) start: usize,
+    pub(super) bytes: usize,
+    pub(super) thread: u32,
+    pub(super) code: usize,
+}
+
+struct Word {
+    visits: u32,
+    /// The bytes of it that atomic operations access.
+    atomic: u8,
+}
+
+#[derive(Clone, Copy)]
+struct Visit {
+    seen: Seen,
+    at: Epoch,
+    bytes: u8,
+    atomic: bool,
+    next: u32,
+}
+
+impl Visit {
+    fn writes(&self) -> bool {
+        self.seen.flags & AccessReport::WRITES != 0
+    }
+
+    fn is_plain(&self) -> bool {
+        self.seen.flags & AccessReport::PLAIN != 0
+    }
+}
+
+/// What an access is to one word.
+struct Noted {
+    /// It counts as an atomic one.
+    atomic: bool,
+    /// One that it races with.
+    race: Option<Seen>,
+    /// Stores that were not known to be atomic when they were made, and that it may have read.
+    stored: Vec<Epoch>,
+}
+
+/// What threads did in a run.
+pub(super) struct Races {
+    pub(super) order: Order,
+    words: ByAddress<usize, Word>,
+    visits: Vec<Visit>,
+    free: u32,
+    blocks: BTreeMap<usize, Block>,
+    /// Code whose plain accesses are atomic.
+    pub(super) deliberate: ByAddress<usize, ()>,
+    /// Pairs of code that were asked about and are known.
+    forgiven: ByAddress<usize, Vec<usize>>,
+    serial: u64,
+    /// More was touched than can be remembered.
+    over: bool,
+}
+
+impl Default for Races {
+    fn default() -> Races {
+        Races {
+            order: Order::new(Locks::Order),
+            words: ByAddress::default(),
+            visits: Vec::new(),
+            free: NONE,
+            blocks: BTreeMap::new(),
+            deliberate: ByAddress::default(),
+            forgiven: ByAddress::default(),
+            serial: 0,
+            over: false,
+        }
+    }
+}
+
+/// The bytes of a word that an access touches.
+fn bytes_of(index: usize, address: usize, length: usize) -> u8 {
+    let (start, end) = (index << GRAIN, (index + 1) << GRAIN);
+    let first = address.max(start) - start;
+    let last = (address + length.max(1)).min(end) - start;
+    (u16::MAX << first & !(u16::MAX << last)) as u8
+}
+
+impl Races {
+    /// The number of the last access.
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// The access that was noted last, as it would be told.
+    pub(super) fn seen(&self, deed: &Deed) -> Seen {
+        Seen {
+            thread: deed.thread.0,
+            code: deed.code,
+            address: deed.address,
+            bytes: deed.bytes,
+            flags: deed.flags(),
+            serial: self.serial,
+            locks: self.order.held(deed.thread),
+        }
+    }
+
+    /// Takes in an access that is made right now. Returns the first race with one before, unless `is_known` says that the
+    /// two places are known.
+    pub(super) fn note(
+        &mut self,
+        mut deed: Deed,
+        mut is_known: impl FnMut(usize, usize) -> bool,
+    ) -> Option<Race> {
+        self.serial += 1;
+        deed.atomic |= !deed.compiled && self.deliberate.contains_key(&deed.code);
+        let now = self.order.now(deed.thread);
+        let seen = self.seen(&deed);
+        let last = (deed.address + deed.bytes.max(1) - 1) >> GRAIN;
+        let mut race = None;
+        for index in (deed.address >> GRAIN..=last).take(MOST_WORDS) {
+            let Noted { atomic, race: other, stored } = self.note_word(index, &deed, seen, now);
+            stored.into_iter().for_each(|moment| self.order.catch_up(deed.thread, moment));
+            if atomic {
+                if deed.reads {
+                    self.order.take_over(deed.thread, index << GRAIN);
+                }
+                if deed.writes {
+                    self.order.hand_over(deed.thread, index << GRAIN);
+                }
+            }
+            let Some(first) = other.filter(|_| race.is_none() && !self.over) else { continue };
+            if !self.is_forgiven(first.code, seen.code, &mut is_known) {
+                race = Some(Race { address: first.address.max(seen.address), first, second: seen });
+            }
+        }
+        if deed.writes && !deed.atomic && !deed.is_plain() {
+            // It may turn out to be an atomic store, by which what came before is published and what follows is not.
+            self.order.pass(deed.thread);
+        }
+        race
+    }
+
+    fn is_forgiven(&mut self, one: usize, other: usize, is_known: &mut impl FnMut(usize, usize) -> bool) -> bool {
+        let (one, other) = (one.min(other), one.max(other));
+        if self.forgiven.get(&one).is_some_and(|others| others.contains(&other)) {
+            return true;
+        }
+        let known = is_known(one, other);
+        if known {
+            self.forgiven.entry(one).or_default().push(other);
+        }
+        known
+    }
+
+    fn note_word(&mut self, index: usize, deed: &Deed, seen: Seen, now: Epoch) -> Noted {
+        if self.words.len() >= MOST_MEMORY && !self.words.contains_key(&index) {
+            self.over = true;
+            return Noted { atomic: deed.atomic, race: None, stored: Vec::new() };
+        }
+        let word = self.words.entry(index).or_insert(Word { visits: NONE, atomic: 0 });
+        let bytes = bytes_of(index, deed.address, deed.bytes);
+        if deed.atomic {
+            word.atomic |= bytes;
+        }
+        let plain = deed.is_plain();
+        let atomic = deed.atomic || !plain && word.atomic & bytes != 0;
+        let mut race: Option<Seen> = None;
+        let mut stored: Vec<Epoch> = Vec::new();
+        let (mut at, mut before, mut count) = (word.visits, NONE, 0);
+        while let Some(&visit) = self.visits.get(at as usize) {
+            let mine = visit.at.thread == now.thread;
+            let same = mine && visit.at == now && visit.bytes == bytes && visit.atomic == atomic;
+            if same && visit.seen.code == deed.code && visit.writes() == deed.writes {
+                return Noted { atomic, race, stored };
+            }
+            let ordered = mine || self.order.is_before(visit.at, deed.thread);
+            // A move to a word that turned out to be atomic later was atomic as well.
+            let was_atomic = visit.atomic || !visit.is_plain() && word.atomic & visit.bytes != 0;
+            let meets = !ordered && visit.bytes & bytes != 0;
+            if meets && atomic && deed.reads && was_atomic && !visit.atomic && visit.writes() {
+                stored.push(visit.at);
+            }
+            if meets && (visit.writes() || deed.writes) {
+                let races = match (was_atomic, atomic) {
+                    (true, true) => false,
+                    (false, false) => true,
+                    (true, false) => plain && deed.writes,
+                    (false, true) => visit.is_plain() && visit.writes(),
+                };
+                if races && race.is_none_or(|known| known.serial < visit.seen.serial) {
+                    race = Some(visit.seen);
+                }
+            }
+            // Whoever is in a race with what is left out is in one with the present access too.
+            let covered = visit.bytes & !bytes == 0 && (deed.writes || !visit.writes());
+            let next = visit.next;
+            if ordered && covered && (visit.atomic || !atomic) || count >= MOST_VISITS {
+                match self.visits.get_mut(before as usize) {
+                    Some(previous) => previous.next = next,
+                    None => word.visits = next,
+                }
+                self.visits[at as usize].next = self.free;
+                self.free = at;
+            } else {
+                (before, count) = (at, count + 1);
+            }
+            at = next;
+        }
+        let visit = Visit { seen, at: now, bytes, atomic, next: word.visits };
+        word.visits = match self.visits.get_mut(self.free as usize) {
+            Some(place) => {
+                let index = self.free;
+                self.free = place.next;
+                *place = visit;
+                index
+            }
+            None => {
+                self.visits.push(visit);
+                self.visits.len() as u32 - 1
+            }
+        };
+        Noted { atomic, race, stored }
+    }
+
+    /// Memory is given to the program: what was there before has nothing to do with it.
+    pub(super) fn allocated(&mut self, block: Block) {
+        self.forget(block.start, block.bytes);
+        self.order.forget(block.start, block.bytes);
+        let end = block.start.saturating_add(block.bytes.max(1));
+        let inside: Vec<usize> = self.blocks.range(block.start..end).map(|(&start, _)| start).collect();
+        for start in inside {
+            self.blocks.remove(&start);
+        }
+        if self.blocks.len() < MOST_BLOCKS {
+            self.blocks.insert(block.start, block);
+        }
+    }
+
+    /// A block has another length now.
+    pub(super) fn resized(&mut self, start: usize, bytes: usize) {
+        if let Some(block) = self.blocks.get_mut(&start) {
+            block.bytes = bytes;
+        }
+    }
+
+    fn forget(&mut self, start: usize, bytes: usize) {
+        let (first, last) = (start >> GRAIN, (start + bytes.max(1) - 1) >> GRAIN);
+        if last - first < self.words.len() {
+            for index in first..=last {
+                if let Some(word) = self.words.remove(&index) {
+                    self.release(word.visits);
+                }
+            }
+            return;
+        }
+        let gone: Vec<usize> =
+            self.words.keys().copied().filter(|index| (first..=last).contains(index)).collect();
+        for index in gone {
+            if let Some(word) = self.words.remove(&index) {
+                self.release(word.visits);
+            }
+        }
+    }
+
+    fn release(&mut self, mut at: u32) {
+        while let Some(visit) = self.visits.get_mut(at as usize) {
+            let next = core::mem::replace(&mut visit.next, self.free);
+            self.free = at;
+            at = next;
+        }
+    }
+
+    /// The heap block around an address, as far as it is known.
+    pub(super) fn block_of(&self, address: usize) -> Option<Block> {
+        let (_, &block) = self.blocks.range(..=address).next_back()?;
+        (address - block.start < block.bytes).then_some(block)
+    }
+
+    /// The locks of a set.
+    pub(super) fn locks(&self, set: SetId) -> impl Iterator<Item = (usize, Way)> + '_ {
+        self.order.locks_of(set).iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAIN: ThreadId = ThreadId(0);
+    const ONE: ThreadId = ThreadId(1);
+    const TWO: ThreadId = ThreadId(2);
+
+    /// A scene with two threads; accesses are of four bytes, by patched code unless said otherwise.
+    fn scene() -> Races {
+        let mut races = Races::default();
+        races.order.spawned(MAIN, ONE);
+        races.order.spawned(MAIN, TWO);
+        races
+    }
+
+    fn deed(thread: ThreadId, code: usize, address: usize, reads: bool, writes: bool) -> Deed {
+        Deed { thread, code, address, bytes: 4, reads, writes, atomic: false, compiled: false }
+    }
+
+    fn read(races: &mut Races, thread: ThreadId, code: usize, address: usize) -> Option<(usize, usize)> {
+        codes(races.note(deed(thread, code, address, true, false), |_, _| false))
+    }
+
+    fn write(races: &mut Races, thread: ThreadId, code: usize, address: usize) -> Option<(usize, usize)> {
+        codes(races.note(deed(thread, code, address, false, true), |_, _| false))
+    }
+
+    fn atomic(races: &mut Races, thread: ThreadId, code: usize, address: usize) -> Option<(usize, usize)> {
+        let deed = Deed { atomic: true, ..deed(thread, code, address, true, true) };
+        codes(races.note(deed, |_, _| false))
+    }
+
+    fn codes(race: Option<Race>) -> Option<(usize, usize)> {
+        race.map(|race| (race.first.code, race.second.code))
+    }
+
+    #[test]
+    fn two_that_nothing_orders_race_and_two_readers_do_not() {
+        let mut races = scene();
+        assert_eq!(read(&mut races, ONE, 10, 64), None);
+        assert_eq!(read(&mut races, TWO, 20, 64), None);
+        assert_eq!(write(&mut races, TWO, 21, 68), None, "a neighbour in the word");
+        assert_eq!(write(&mut races, TWO, 22, 64), Some((10, 22)));
+        assert_eq!(write(&mut races, ONE, 11, 64), Some((22, 11)), "the latest of several");
+    }
+
+    #[test]
+    fn locks_joins_and_hand_overs_order() {
+        let mut races = scene();
+        races.order.locked(ONE, 8, Way::Exclusive);
+        assert_eq!(write(&mut races, ONE, 10, 64), None);
+        races.order.unlocked(ONE, 8);
+        races.order.locked(TWO, 8, Way::Exclusive);
+        assert_eq!(write(&mut races, TWO, 20, 64), None);
+        let set = races.order.held(TWO);
+        assert_eq!(races.locks(set).collect::<Vec<_>>(), [(8, Way::Exclusive)]);
+        races.order.unlocked(TWO, 8);
+        races.order.joined(MAIN, TWO);
+        assert_eq!(write(&mut races, MAIN, 1, 64), None);
+        assert_eq!(write(&mut races, ONE, 11, 64), Some((1, 11)), "one was not joined");
+    }
+
+    #[test]
+    fn two_readers_of_a_lock_do_not_order_each_other_but_a_writer() {
+        let mut races = scene();
+        races.order.locked(ONE, 8, Way::Shared);
+        assert_eq!(write(&mut races, ONE, 10, 64), None);
+        races.order.unlocked(ONE, 8);
+        races.order.locked(TWO, 8, Way::Shared);
+        assert_eq!(read(&mut races, TWO, 20, 64), Some((10, 20)), "both may hold it at once");
+        races.order.unlocked(TWO, 8);
+        races.order.locked(MAIN, 8, Way::Exclusive);
+        assert_eq!(write(&mut races, MAIN, 1, 64), None);
+    }
+
+    #[test]
+    fn atomics_order_and_moves_to_their_words_do_too() {
+        let mut races = scene();
+        assert_eq!(write(&mut races, ONE, 10, 128), None);
+        assert_eq!(read(&mut races, TWO, 20, 64), None);
+        assert_eq!(atomic(&mut races, ONE, 11, 64), None, "the load was atomic, as it turns out");
+        assert_eq!(read(&mut races, TWO, 20, 64), None);
+        assert_eq!(read(&mut races, TWO, 21, 128), None, "published");
+        assert_eq!(write(&mut races, ONE, 12, 128), Some((21, 12)), "not published");
+    }
+
+    #[test]
+    fn a_store_that_turns_out_to_be_atomic_has_published() {
+        let mut races = scene();
+        assert_eq!(write(&mut races, ONE, 10, 128), None);
+        assert_eq!(write(&mut races, ONE, 11, 64), None);
+        assert_eq!(write(&mut races, ONE, 12, 136), None);
+        let waits = Deed { atomic: true, ..deed(TWO, 20, 64, true, false) };
+        assert_eq!(races.note(waits, |_, _| false), None);
+        assert_eq!(read(&mut races, TWO, 21, 128), None, "before the store");
+        assert_eq!(read(&mut races, TWO, 22, 136), Some((12, 22)), "after it");
+    }
+
+    #[test]
+    fn what_a_compiler_calls_plain_races_with_atomics_if_it_writes() {
+        let mut races = scene();
+        let compiled = |thread, code, writes: bool| Deed { compiled: true, ..deed(thread, code, 64, !writes, writes) };
+        assert_eq!(atomic(&mut races, ONE, 10, 64), None);
+        assert_eq!(codes(races.note(compiled(TWO, 20, false), |_, _| false)), None, "a look at a counter");
+        assert_eq!(codes(races.note(compiled(TWO, 21, true), |_, _| false)), Some((10, 21)));
+    }
+
+    #[test]
+    fn a_flag_that_is_known_to_be_atomic_publishes() {
+        let mut races = scene();
+        for code in [11, 20] {
+            races.deliberate.insert(code, ());
+        }
+        assert_eq!(write(&mut races, ONE, 10, 128), None);
+        assert_eq!(write(&mut races, ONE, 11, 64), None);
+        assert_eq!(read(&mut races, TWO, 20, 64), None);
+        assert_eq!(read(&mut races, TWO, 21, 128), None);
+    }
+
+    #[test]
+    fn what_is_known_is_passed_over() {
+        let mut races = scene();
+        let mut asked = 0;
+        for (thread, code) in [(ONE, 10), (TWO, 20), (ONE, 10), (TWO, 20)] {
+            let race = races.note(deed(thread, code, 64, false, true), |one, other| {
+                asked += 1;
+                (one, other) == (10, 20)
+            });
+            assert_eq!(race, None);
+        }
+        assert_eq!(asked, 1, "the answer is remembered");
+        assert_eq!(write(&mut races, TWO, 21, 64), Some((10, 21)));
+    }
+
+    #[test]
+    fn memory_that_is_allocated_again_has_no_past() {
+        let mut races = scene();
+        races.allocated(Block { start: 64, bytes: 32, thread: 1, code: 5 });
+        assert_eq!(write(&mut races, ONE, 10, 72), None);
+        races.allocated(Block { start: 56, bytes: 24, thread: 2, code: 6 });
+        assert_eq!(write(&mut races, TWO, 20, 72), None);
+        assert_eq!(races.block_of(79).map(|block| (block.start, block.code)), Some((56, 6)));
+        assert_eq!(races.block_of(80), None);
+        races.order.hand_over(TWO, 72);
+        races.allocated(Block { start: 64, bytes: 32, thread: 1, code: 5 });
+        races.order.take_over(ONE, 72);
+        assert_eq!(write(&mut races, TWO, 20, 72), None);
+        assert_eq!(write(&mut races, ONE, 11, 72), Some((20, 11)), "nothing was handed over through the new block");
+        let visits = races.visits.len();
+        races.allocated(Block { start: 0, bytes: 1 << 40, thread: 0, code: 0 });
+        assert_eq!(write(&mut races, ONE, 11, 72), None);
+        assert_eq!(races.visits.len(), visits, "places are used again");
+    }
+
+    #[test]
+    fn threads_may_get_the_stack_of_one_that_is_gone() {
+        let mut races = scene();
+        assert_eq!(write(&mut races, ONE, 10, 64), None);
+        races.order.ended(ONE);
+        races.order.spawned(TWO, ThreadId(3));
+        assert_eq!(write(&mut races, ThreadId(3), 30, 64), None);
+        assert_eq!(write(&mut races, TWO, 20, 64), Some((30, 20)), "and nobody else is ordered by that");
+    }
+
+    #[test]
+    fn a_word_that_many_touch_stays_small() {
+        let mut races = scene();
+        for code in 0..1000 {
+            races.order.hand_over(ONE, 8);
+            assert_eq!(read(&mut races, ONE, code, 64), None);
+        }
+        assert!(races.visits.len() <= MOST_VISITS + 2);
+        assert_eq!(write(&mut races, TWO, 5000, 64), Some((999, 5000)));
+    }
+}

@@ -1,0 +1,69 @@
+//! The end of a run at a race: what is told of it.
+
+use core::sync::atomic::Ordering;
+
+use waylay_control_protocol::race::LOCKS;
+use waylay_control_protocol::{AccessReport, RaceReport};
+
+use super::patch;
+use super::races::{Race, Seen};
+use super::watch::Watch;
+use crate::runtime::{end_at_race, runtime};
+
+/// Ends the run at the access `last`, which is the second of a race, or the one at which the run was to end.
+///
+/// # Safety
+/// The caller holds the token and is inside the library, at that access; `saved` is what the access came with.
+#[cold]
+pub(super) unsafe fn end(watch: &mut Watch, race: Option<Race>, last: Seen, saved: usize) -> ! {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let report = &(*runtime()).region.report().race;
+        tell(watch, &report.second, &last);
+        if saved != 0 {
+            let [instruction, rest @ ..] = &report.registers;
+            instruction.store(last.code as u64, Ordering::Relaxed);
+            for (to, value) in rest.iter().zip(patch::program_registers(saved)) {
+                to.store(value as u64, Ordering::Relaxed);
+            }
+        }
+        if let Some(race) = race {
+            tell(watch, &report.first, &race.first);
+            tell_block(watch, report, race.address);
+            report.address.store(race.address as u64, Ordering::Release);
+        }
+        end_at_race(race.map(|race| {
+            let how = |seen: &Seen| if seen.flags & AccessReport::WRITES != 0 { "write" } else { "read" };
+            let [one, other] = [&race.first, &race.second].map(|seen| (how(seen), seen.bytes, seen.thread));
+            (
+                format!(
+                    "race: {} of {} bytes by thread {}, not ordered with {} of {} bytes by thread {}",
+                    other.0, other.1, other.2, one.0, one.1, one.2
+                ),
+                [race.first.code, race.second.code],
+            )
+        }))
+    }
+}
+
+fn tell(watch: &mut Watch, report: &AccessReport, seen: &Seen) {
+    let store = |to: &core::sync::atomic::AtomicU64, value: u64| to.store(value, Ordering::Relaxed);
+    store(&report.code, seen.code as u64);
+    store(&report.site, watch.site(seen.code).0);
+    store(&report.thread, u64::from(seen.thread));
+    store(&report.bytes, seen.bytes as u64);
+    store(&report.address, seen.address as u64);
+    store(&report.flags, seen.flags);
+    store(&report.serial, seen.serial);
+    for ((lock, _), to) in watch.races.locks(seen.locks).take(LOCKS).zip(&report.locks) {
+        store(to, lock as u64);
+    }
+}
+
+fn tell_block(watch: &Watch, report: &RaceReport, address: usize) {
+    let Some(block) = watch.races.block_of(address) else { return };
+    report.block.store(block.start as u64, Ordering::Relaxed);
+    report.block_bytes.store(block.bytes as u64, Ordering::Relaxed);
+    report.block_thread.store(u64::from(block.thread), Ordering::Relaxed);
+    report.block_code.store(block.code as u64, Ordering::Relaxed);
+}
