@@ -261,19 +261,19 @@ impl RegionMap {
         self.follow(settings, schedule)
     }
 
-    /// Sets what the next run is to do: these switches, each a thread and the step from which it runs, and no other
-    /// preemption.
+    /// Sets what the next run is to do: these switches, each a thread that runs, the one it takes over from, and how many
+    /// steps that one has made; and no other preemption.
     pub fn prepare_guided(
         &mut self,
         mut settings: Settings,
-        switches: &[(u32, u64)],
+        switches: &[(u32, u32, u64)],
     ) -> Result<(), RegionError> {
         if switches.len() > STRETCHES {
             return Err(RegionError::TooManySwitches(switches.len()));
         }
         settings.replay = switches.len() as u64;
         settings.guided = 1;
-        let stretch = |&(thread, steps): &(u32, u64)| Stretch { thread, first: 0, steps };
+        let stretch = |&(thread, first, steps): &(u32, u32, u64)| Stretch { thread, first, steps };
         self.follow(settings, &switches.iter().map(stretch).collect::<Vec<_>>())
     }
 
@@ -286,10 +286,10 @@ impl RegionMap {
         self.prepare(settings, "")
     }
 
-    /// The switches to make, if the run is guided by some: threads and the steps from which they run.
-    pub fn guidance(&self) -> Option<impl Iterator<Item = (u32, u64)> + '_> {
-        (self.settings().guided != 0)
-            .then(|| self.followed().iter().map(|stretch| (stretch.thread, stretch.steps)))
+    /// The switches to make, if the run is guided by some: as they were given to [`RegionMap::prepare_guided`].
+    pub fn guidance(&self) -> Option<impl Iterator<Item = (u32, u32, u64)> + '_> {
+        let turn = |stretch: &Stretch| (stretch.thread, stretch.first, stretch.steps);
+        (self.settings().guided != 0).then(|| self.followed().iter().map(turn))
     }
 
     /// The schedule to follow, if there is one.

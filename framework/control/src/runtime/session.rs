@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use waylay_control_protocol::{Ending, NoteWriter, RegionMap, Settings, Stretch, Switching, Timeouts};
 use waylay_schedule::{
     AnyStrategy, ChaCha, EventKind, Guided, Listener, Overheard, Replay, Run, RunParameters, Said, Schedule,
-    Seed, Segment, Source, Spec, Strategy, Switch, ThreadId,
+    Seed, Segment, Source, Spec, Strategy, ThreadId, Turn,
 };
 
 use super::logical::Logical;
@@ -257,8 +257,8 @@ fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> 
 
 fn unheard(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
     if let Some(switches) = region.guidance() {
-        let switches = switches.map(|(thread, step)| Switch { step, thread: ThreadId(thread) }).collect();
-        return Ok((Guided::new(switches).into(), RunParameters::of("guided")));
+        let turn = |(to, of, after)| Turn { of: ThreadId(of), after, to: ThreadId(to) };
+        return Ok((Guided::new(switches.map(turn).collect()).into(), RunParameters::of("guided")));
     }
     if let Some(stretches) = region.replay() {
         return Ok((Replay::new(schedule(stretches)?).into(), RunParameters::of("replay")));
