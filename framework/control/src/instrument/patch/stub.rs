@@ -4,16 +4,20 @@
 //! Two ways. The short one keeps the general registers, the flags of arithmetic and 16 vectors of 128 bits: all there is in
 //! a module that uses no wider vectors, masks, old floating-point unit or backward copies anywhere. The long one keeps
 //! everything, by the processor's own instruction for it.
+//!
+//! For whoever walks the stack, the caller of both is the program, at the site: the code in between belongs to no module.
 
 use core::arch::naked_asm;
 
 use super::table::at_site;
 
-/// Words that the stub pushes before it calls.
-const PUSHED: usize = 10;
+/// Words that the stub pushes before it calls. The last is filled in by what is called: where the program is.
+const PUSHED: usize = 11;
 /// Where the trampoline left the site's number and the address, seen from there: above our words and a return address.
 const SITE: usize = (PUSHED + 1) * 8;
 const ADDRESS: usize = SITE + 8;
+/// Where the program's own stack begins: above the three words of the trampoline and what functions use without saying so.
+const PROGRAM: usize = SITE + 3 * 8 + 128;
 
 /// The parts of the processor's state that are saved: old floating point, vectors of all widths, masks. Not protection
 /// keys: those belong to the kernel thread.
@@ -28,6 +32,7 @@ const AREA: usize = 4096;
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn short() {
     naked_asm!(
+        ".cfi_startproc",
         "lahf",
         "seto al",
         "push rax",
@@ -48,11 +53,16 @@ pub(super) unsafe extern "C" fn short() {
         "push r10",
         "push r11",
         "push rbp",
+        "push 0",
         "mov rdx, rcx",
         "mov rcx, rsi",
         "mov edi, dword ptr [rsp + {site}]",
         "mov rsi, qword ptr [rsp + {address}]",
         "mov rbp, rsp",
+        ".cfi_def_cfa rbp, {program}",
+        ".cfi_offset rip, -{program}",
+        ".cfi_offset rbp, 8 - {program}",
+        "mov r8, rbp",
         "and rsp, -16",
         "sub rsp, 256",
         "movaps [rsp], xmm0",
@@ -88,7 +98,7 @@ pub(super) unsafe extern "C" fn short() {
         "movaps xmm13, [rsp + 208]",
         "movaps xmm14, [rsp + 224]",
         "movaps xmm15, [rsp + 240]",
-        "mov rsp, rbp",
+        "lea rsp, [rbp + 8]",
         "pop rbp",
         "pop r11",
         "pop r10",
@@ -102,8 +112,10 @@ pub(super) unsafe extern "C" fn short() {
         "add al, 0x7f",
         "sahf",
         "ret",
+        ".cfi_endproc",
         site = const SITE,
         address = const ADDRESS,
+        program = const PROGRAM,
         at_site = sym at_site,
     )
 }
@@ -115,6 +127,7 @@ pub(super) unsafe extern "C" fn short() {
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn long() {
     naked_asm!(
+        ".cfi_startproc",
         "pushfq",
         "mov rax, qword ptr [rip + waylay_control_me@GOTTPOFF]",
         "cmp qword ptr fs:[rax], 0",
@@ -132,11 +145,15 @@ pub(super) unsafe extern "C" fn long() {
         "push r10",
         "push r11",
         "push rbp",
+        "push 0",
         "mov rdx, rcx",
         "mov rcx, rsi",
         "mov edi, dword ptr [rsp + {site}]",
         "mov rsi, qword ptr [rsp + {address}]",
         "mov rbp, rsp",
+        ".cfi_def_cfa rbp, {program}",
+        ".cfi_offset rip, -{program}",
+        ".cfi_offset rbp, 8 - {program}",
         "and rsp, -64",
         "sub rsp, {area}",
         // The instruction wants the header of what it writes to be clear.
@@ -158,11 +175,12 @@ pub(super) unsafe extern "C" fn long() {
         "fnstcw [rsp - 8]",
         "fninit",
         "fldcw [rsp - 8]",
+        "mov r8, rbp",
         "call {at_site}",
         "mov eax, {state}",
         "xor edx, edx",
         "xrstor64 [rsp]",
-        "mov rsp, rbp",
+        "lea rsp, [rbp + 8]",
         "pop rbp",
         "pop r11",
         "pop r10",
@@ -174,8 +192,10 @@ pub(super) unsafe extern "C" fn long() {
         "pop rcx",
         "popfq",
         "ret",
+        ".cfi_endproc",
         site = const SITE,
         address = const ADDRESS,
+        program = const PROGRAM,
         area = const AREA,
         state = const STATE,
         at_site = sym at_site,

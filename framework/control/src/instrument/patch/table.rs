@@ -107,9 +107,11 @@ pub(super) fn moved() -> (usize, usize) {
 }
 
 /// The running thread is at a site. Called by the stubs, with every register saved. `count` and `source` are what RCX and
-/// RSI hold: how often a string instruction is done, and where a copy reads.
-pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source: usize) {
+/// RSI hold: how often a string instruction is done, and where a copy reads. `place` is where the stub wants the address of
+/// the site, for those who look at the stack: one byte further, as if the site had made a call.
+pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source: usize, place: &mut usize) {
     let Some(&entry) = tables().entries.get(site as usize) else { return };
+    *place = entry.code + 1;
     let address = if entry.thread_local { address.wrapping_add(thread_pointer()) } else { address };
     let mut bytes = usize::from(entry.bytes);
     if entry.repeats {

@@ -112,7 +112,7 @@ unsafe extern "C" fn on_trap(signal: c_int, _: *mut libc::siginfo_t, context: *m
             let address = part(trap.base).wrapping_add(part(trap.index).wrapping_mul(trap.scale));
             let errno = *libc::__errno_location();
             let [count, source] = [libc::REG_RCX, libc::REG_RSI].map(|place| registers[place as usize] as usize);
-            at_site(trap.site, address.wrapping_add(trap.displacement) as usize, count, source);
+            at_site(trap.site, address.wrapping_add(trap.displacement) as usize, count, source, &mut 0);
             *libc::__errno_location() = errno;
         }
         registers[libc::REG_RIP as usize] = trap.copy as i64;
