@@ -145,6 +145,12 @@ impl RegionMap {
         self.descriptor.as_ref().map(AsRawFd::as_raw_fd)
     }
 
+    /// The level of what is asked of instrumentation, without the rest, which is long.
+    pub fn level(&self) -> crate::Level {
+        // SAFETY: inside the mapping; the driver writes it while no run goes on.
+        unsafe { (*self.at).instrumentation.level() }
+    }
+
     /// What is a step in the process that uses the region.
     pub fn instrumentation(&self) -> Instrumentation {
         // SAFETY: mapped for as long as `self` lives; written only before the process starts.

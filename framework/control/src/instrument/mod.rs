@@ -7,7 +7,7 @@
 //! - [`modules`]: code addresses that mean the same in every process
 //! - [`sharing`], [`suspects`]: which accesses are worth a step, learned from runs; pure
 //! - [`order`]: what comes before what in a run; pure
-//! - [`spin`]: a loop that waits for another thread; pure
+//! - [`spin`]: a loop that waits for another thread; [`progress`]: accesses that change nothing; pure
 //!
 //! Nothing here decides who runs. Executions are sequentially consistent whatever memory orders the program names.
 
@@ -15,6 +15,7 @@ mod access;
 mod modules;
 mod order;
 pub(crate) mod patch;
+mod progress;
 mod sharing;
 mod spin;
 mod suspects;

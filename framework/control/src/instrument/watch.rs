@@ -15,6 +15,7 @@ use super::access::Access;
 use super::modules::Modules;
 use super::order::{Locks, Order, Way};
 use super::patch::{self, Attention};
+use super::progress::Found;
 use super::sharing::Sharing;
 use super::spin::Looks;
 use super::suspects::{Suspects, Touch};
@@ -28,6 +29,7 @@ const MOST_LOOKS: u32 = 4096;
 #[derive(Default)]
 pub(super) struct Watch {
     pub(super) looks: Looks,
+    pub(super) found: Found,
     sharing: Sharing,
     suspects: Suspects,
     order: Order,
@@ -85,10 +87,11 @@ pub(crate) unsafe fn begin_run() {
     unsafe {
         let watch = &mut *watch();
         let region = &(*runtime()).region;
-        watch.level = region.instrumentation().level();
+        watch.level = region.level();
         watch.choose(region);
         watch.chosen.iter_mut().flat_map(ByAddress::values_mut).for_each(|steps| *steps = 0);
         watch.looks = Looks::default();
+        watch.found = Found::default();
         watch.sharing.clear();
         watch.suspects.clear();
         watch.learning = watch.level.sees_accesses() && region.settings().profile != 0;
@@ -104,7 +107,7 @@ pub(crate) unsafe fn begin_run() {
 
 impl Watch {
     fn choose(&mut self, region: &RegionMap) {
-        if !region.instrumentation().level().sees_accesses() {
+        if !region.level().sees_accesses() {
             return;
         }
         match region.chosen() {
