@@ -58,9 +58,19 @@ fn row(text: &mut String, label: &str, value: &str) {
     }
 }
 
+/// The frames of a stack that tell something, those of the code under test if it has any.
+fn telling(stack: &ThreadStack) -> Vec<&Frame> {
+    let own: Vec<&Frame> = stack.frames.iter().filter(|frame| origin(frame) == Origin::Own).collect();
+    if own.is_empty() { stack.frames.iter().collect() } else { own }
+}
+
+/// The first of them, a line each.
+pub fn own_frames(stack: &ThreadStack, most: usize) -> Vec<String> {
+    telling(stack).into_iter().take(most).map(frame_line).collect()
+}
+
 fn stack_lines(stack: &ThreadStack) -> Vec<String> {
-    let telling: Vec<&Frame> = stack.frames.iter().filter(|frame| origin(frame) == Origin::Own).collect();
-    let chosen: Vec<&Frame> = if telling.is_empty() { stack.frames.iter().collect() } else { telling };
+    let chosen = telling(stack);
     let mut lines = vec![format!(
         "thread {} ({}){}",
         stack.id,

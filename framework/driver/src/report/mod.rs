@@ -6,7 +6,7 @@ mod pot;
 mod summary;
 mod suspensions;
 
-pub use block::failure_block;
+pub use block::{failure_block, own_frames};
 pub use live::{Live, Silent, Terminal, Tick};
 pub use summary::{FailureLine, Summary, summary_text};
 use waylay_report::numbers;
