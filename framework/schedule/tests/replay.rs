@@ -255,7 +255,7 @@ fn a_switch_keeps_its_meaning_when_others_are_left_out() {
     let mut strategy = "random".parse::<Spec>().unwrap().build();
     let schedules = (0..2_000).filter_map(|index| {
         let (_, execution) = run_once(&program, &mut strategy, Run { seed: Seed(5), index }).unwrap();
-        execution.failed.then(|| execution.schedule())
+        execution.deadlocked.then(|| execution.schedule())
     });
     let mut failing = 0;
     for schedule in schedules {
@@ -265,7 +265,7 @@ fn a_switch_keeps_its_meaning_when_others_are_left_out() {
         while place < turns.len() {
             let mut fewer = turns.clone();
             fewer.remove(place);
-            if follow(&program, &mut Guided::new(fewer.clone())).failed {
+            if follow(&program, &mut Guided::new(fewer.clone())).deadlocked {
                 turns = fewer;
             } else {
                 place += 1;
