@@ -127,18 +127,20 @@ fn masks_cancellation_and_threads_that_end_from_within() {
     }
 }
 
-/// What an exploration does unless it is told otherwise: instructions of the program are steps.
+/// What an exploration does unless it is told otherwise: instructions of the program are steps. The memory level is for
+/// programs whose accesses do not depend on addresses: Rust looks threads up in a tree by address, in which those that come
+/// and go lie elsewhere.
 #[test]
 fn patched_programs() {
-    for (file, arguments) in [
-        ("zoo.rs", &["lost_update"][..]),
-        ("standard_library.rs", &[]),
-        ("standard_library.cpp", &[]),
-        ("zoo.c", &["order"]),
-        ("hazards.c", &["leaving_from_within"]),
+    for (file, arguments, levels) in [
+        ("zoo.rs", &["lost_update"][..], &[Level::Atomics, Level::Memory][..]),
+        ("standard_library.rs", &[], &[Level::Atomics]),
+        ("standard_library.cpp", &[], &[Level::Atomics, Level::Memory]),
+        ("zoo.c", &["order"], &[Level::Atomics, Level::Memory]),
+        ("hazards.c", &["leaving_from_within"], &[Level::Atomics, Level::Memory]),
     ] {
         let program = Program::build(file).with(arguments);
-        for level in [Level::Atomics, Level::Memory] {
+        for &level in levels {
             let found = compare_with(&program, RUNS, Some(Instrumentation::new(level, true)));
             assert!(
                 found.differences.is_empty() && found.given_back.is_empty(),

@@ -429,8 +429,9 @@ fn restored_runs_find_what_forked_ones_find() {
                 (restored["restart"].as_str(), restored["restored"].as_u64()),
                 (Some("snapshot"), Some(700))
             );
-            // The first hundred, every 256th of the rest, and some failing ones.
-            assert!(restored["compared"].as_u64() >= Some(102), "{restored:#}");
+            // The first hundred, every 256th of the rest, and some failing ones, but for those that single out an object: up
+            // to two of the five strategies' runs.
+            assert!(restored["compared"].as_u64() >= Some(60), "{restored:#}");
         }
     }
 }
