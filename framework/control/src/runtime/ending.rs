@@ -90,7 +90,7 @@ pub(crate) fn stop_at_step_limit() -> ! {
     unsafe {
         closing::leave_the_rest();
         let steps = (*runtime()).sched.steps;
-        let quiet = steps - (*runtime()).progress;
+        let quiet = steps.saturating_sub((*runtime()).progress);
         if quiet < steps && quiet >= (*runtime()).quiet_limit {
             say(format_args!("stopped after {steps} steps, {quiet} of which changed nothing"));
             inspect::line(format_args!("livelock: threads only wait for each other, nothing changed in {quiet} steps"));

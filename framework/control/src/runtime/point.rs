@@ -239,7 +239,7 @@ unsafe fn count_look() {
         let runtime = runtime();
         (*runtime).looks = 0;
         let steps = (*runtime).sched.steps;
-        if steps >= (*runtime).step_limit || steps.wrapping_sub((*runtime).progress) >= (*runtime).quiet_limit {
+        if steps >= (*runtime).step_limit || steps.saturating_sub((*runtime).progress) >= (*runtime).quiet_limit {
             ending::stop_at_step_limit();
         }
     }
