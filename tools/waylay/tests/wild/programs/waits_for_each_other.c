@@ -1,4 +1,4 @@
-// finds: livelock nothing changed
+// finds: livelock no end
 // Each thread waits until the other gives up; if both have begun, neither does.
 #include "wild.h"
 
