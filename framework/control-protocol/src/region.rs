@@ -148,6 +148,12 @@ impl RegionMap {
         self.descriptor.as_ref().map(AsRawFd::as_raw_fd)
     }
 
+    /// The level of what is asked of instrumentation, without the rest, which is long.
+    pub fn level(&self) -> crate::Level {
+        // SAFETY: inside the mapping; the driver writes it while no run goes on.
+        unsafe { (*self.at).instrumentation.level() }
+    }
+
     /// What is a step in the process that uses the region.
     pub fn instrumentation(&self) -> Instrumentation {
         // SAFETY: mapped for as long as `self` lives; written only before the process starts.
@@ -293,19 +299,19 @@ impl RegionMap {
         self.follow(settings, schedule)
     }
 
-    /// Sets what the next run is to do: these switches, each a thread and the step from which it runs, and no other
-    /// preemption.
+    /// Sets what the next run is to do: these switches, each a thread that runs, the one it takes over from, and how many
+    /// steps that one has made; and no other preemption.
     pub fn prepare_guided(
         &mut self,
         mut settings: Settings,
-        switches: &[(u32, u64)],
+        switches: &[(u32, u32, u64)],
     ) -> Result<(), RegionError> {
         if switches.len() > STRETCHES {
             return Err(RegionError::TooManySwitches(switches.len()));
         }
         settings.replay = switches.len() as u64;
         settings.guided = 1;
-        let stretch = |&(thread, steps): &(u32, u64)| Stretch { thread, first: 0, steps };
+        let stretch = |&(thread, first, steps): &(u32, u32, u64)| Stretch { thread, first, steps };
         self.follow(settings, &switches.iter().map(stretch).collect::<Vec<_>>())
     }
 
@@ -318,10 +324,10 @@ impl RegionMap {
         self.prepare(settings, "")
     }
 
-    /// The switches to make, if the run is guided by some: threads and the steps from which they run.
-    pub fn guidance(&self) -> Option<impl Iterator<Item = (u32, u64)> + '_> {
-        (self.settings().guided != 0)
-            .then(|| self.followed().iter().map(|stretch| (stretch.thread, stretch.steps)))
+    /// The switches to make, if the run is guided by some: as they were given to [`RegionMap::prepare_guided`].
+    pub fn guidance(&self) -> Option<impl Iterator<Item = (u32, u32, u64)> + '_> {
+        let turn = |stretch: &Stretch| (stretch.thread, stretch.first, stretch.steps);
+        (self.settings().guided != 0).then(|| self.followed().iter().map(turn))
     }
 
     /// The schedule to follow, if there is one.

@@ -100,6 +100,7 @@ fn oracle(seeds: u64) {
         ANIMALS.iter().map(|&(file, name, _)| (file, vec![name])).collect();
     for family in [
         "mutexes",
+        "robust",
         "conditions",
         "rwlocks",
         "semaphores",
@@ -112,9 +113,20 @@ fn oracle(seeds: u64) {
     ] {
         programs.push(("families.c", vec![family]));
     }
-    for hazard in
-        ["pipe", "polling", "fault_handler", "clock_loop", "randomness", "exit_from_thread", "main_returns"]
-    {
+    for hazard in [
+        "pipe",
+        "polling",
+        "fault_handler",
+        "clock_loop",
+        "randomness",
+        "exit_from_thread",
+        "main_returns",
+        "main_leaves",
+        "signal_masks",
+        "cancellation",
+        "cancelled_before_waiting",
+        "leaving_from_within",
+    ] {
         programs.push(("hazards.c", vec![hazard]));
     }
     programs.extend([

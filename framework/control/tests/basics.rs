@@ -126,3 +126,22 @@ fn without_fsgsbase_baton_stands_in() {
         assert_eq!(baton.schedule, carrier.schedule);
     }
 }
+
+/// A tenth of the step limit in which nothing changes, but no less than a hundred thousand steps, is the end of a run; steps
+/// that change something are not counted.
+#[test]
+fn threads_that_only_wait_for_each_other_are_a_livelock() {
+    const LIMIT: u64 = 1_000_000;
+    const QUIET: u64 = 100_000;
+    let program = Program::build("patient.c");
+    for switching in BOTH {
+        let mut settings = Settings::new(switching, 3, 1);
+        settings.max_steps = LIMIT;
+        let outcome = program.run_with(settings, "");
+        assert_eq!(outcome.ending, Ending::StepLimit, "{outcome:#?}");
+        assert!((QUIET..QUIET + 100).contains(&outcome.steps), "{outcome:#?}");
+        assert!(outcome.text.contains("livelock: "), "{outcome:#?}");
+        let busy = program.with(&["60000"]).run_with(settings, "");
+        assert!(busy.assert_clean().steps > QUIET, "{busy:#?}");
+    }
+}

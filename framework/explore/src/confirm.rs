@@ -75,6 +75,11 @@ impl Rerun {
         heard.unwrap_or_else(|| timeline::schedule::timeline(title, schedule, what))
     }
 
+    /// Its threads, in the order of their creation.
+    pub fn threads(&self) -> &[waylay_evidence::ThreadId] {
+        &self.held.threads
+    }
+
     /// Writes a dump while the process is still held; returns its number of threads.
     pub fn dump(&self, path: &Path) -> Result<usize, String> {
         let crash = match &self.held.stop {

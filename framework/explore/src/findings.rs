@@ -14,6 +14,7 @@ use crate::explorer::{ExploreError, Plan};
 use crate::learner::Planned;
 use crate::observed::Observed;
 use crate::oracle::Failure;
+use crate::places::places;
 use crate::recording::{self, Conditions, RecordError, StrictRecord};
 use crate::summary::Found;
 
@@ -136,6 +137,7 @@ impl<'a> Findings<'a> {
             signature: evidence.signature.hash.clone(),
             text: evidence.signature.text.clone(),
             what: failure.what.clone(),
+            places: places(failure.kind, &evidence.seen.stacks, evidence.seen.threads(), &evidence.seen.text),
             count: 1,
             first_run: planned.run.index + 1,
             confirmed: evidence.confirmed,

@@ -36,6 +36,7 @@ pub mod learner;
 pub mod minimize;
 pub mod observed;
 pub mod oracle;
+mod places;
 pub mod plugin_test;
 pub mod program;
 pub mod race;

@@ -1,11 +1,11 @@
 //! The fewest forced switches with which a failure still happens, and what the two threads were doing at each.
 //!
-//! The recorded schedule becomes a list of switches (thread, step). A guided run forces those and preempts nobody
-//! otherwise, so switches that happen by themselves, because a thread waits or ends, can be left out. What remains is
-//! reduced by delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002): parts
-//! are left out, from halves down to single switches, for as long as the failure stays the same. The result is minimal
-//! in the sense that no single switch of it can be left out; when more than one is left, every single switch of the run
-//! is tried in its place.
+//! The recorded schedule becomes a list of switches, each at a step of the thread that is stopped. A guided run forces
+//! those and preempts nobody otherwise, so switches that happen by themselves, because a thread waits or ends, can be left
+//! out. What remains is reduced by delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
+//! Input", 2002): parts are left out, from halves down to single switches, for as long as the failure stays the same. The
+//! result is minimal in the sense that no single switch of it can be left out; when more than one is left, single switches
+//! of the run that is not forced at all are tried in its place.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use waylay_control_protocol::Switching;
 use waylay_evidence::render::{self, RenderOptions};
 use waylay_evidence::{Symbolizer, ThreadStack};
-use waylay_schedule::{Schedule, ThreadId};
+use waylay_schedule::{Schedule, ThreadId, Turn};
 
 use crate::confirm::stacks_of;
 use crate::held::hold;
@@ -23,6 +23,10 @@ use crate::recording::{self, RecordError, StrictRecord};
 use crate::server::{Guide, RunError, Server};
 
 const SCHEDULE: &str = "minimized.bin";
+/// Choices to go on where a thread would give way by itself (it yields or sleeps), which a schedule does not show.
+const MOST_CORRECTIONS: usize = 1000;
+/// Runs with one switch that are tried: all there are in a small program, and seconds of work in a large one.
+const MOST_SINGLE: u64 = 2000;
 
 /// A switch that has to be forced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -46,7 +50,7 @@ pub struct Minimized {
     pub before: u64,
     /// Switches that have to be forced.
     pub after: u64,
-    /// They.
+    /// They, and the places at which a thread has to go on that would give way by itself.
     pub switches: Vec<ForcedSwitch>,
     /// Runs that were tried.
     pub runs: u64,
@@ -79,18 +83,20 @@ struct Trial<'a> {
     server: Server,
     until: Instant,
     runs: u64,
-    /// The schedule of the last list that failed.
+    /// The schedule of the last list that failed, and of the last one of all.
     schedule: Schedule,
+    last: Schedule,
 }
 
 impl Trial<'_> {
-    fn fails(&mut self, switches: &[(u32, u64)]) -> Result<bool, RunError> {
+    fn fails(&mut self, switches: &[Turn]) -> Result<bool, RunError> {
         let settings = self.server.settings(&self.record.conditions, self.record.seed, self.record.run);
         let observed = self.server.run(settings, Guide::Switches(switches))?;
         self.runs += 1;
+        self.last = self.server.schedule().unwrap_or_default();
         match judge(&observed, &self.record.expected) {
             Verdict::Failed(failure) if failure.key == self.record.key => {
-                self.schedule = self.server.schedule().unwrap_or_default();
+                self.schedule.clone_from(&self.last);
                 Ok(true)
             }
             _ => Ok(false),
@@ -99,6 +105,21 @@ impl Trial<'_> {
 
     fn is_late(&self) -> bool {
         Instant::now() >= self.until
+    }
+
+    /// Switches with which the failure comes back.
+    fn of(&mut self, schedule: &Schedule) -> Result<Vec<Turn>, MinimizeError> {
+        let mut turns = schedule.turns();
+        for _ in 0..MOST_CORRECTIONS {
+            if self.fails(&turns)? {
+                return Ok(turns);
+            }
+            match schedule.correction(&self.last) {
+                Some(turn) if !turns.contains(&turn) => turns.push(turn),
+                _ => break,
+            }
+        }
+        Err(MinimizeError::NotReproduced)
     }
 }
 
@@ -111,37 +132,36 @@ pub fn minimize(
 ) -> Result<Minimized, MinimizeError> {
     let server = Server::start(&record.program, library, &record.conditions)?;
     let until = Instant::now() + budget;
-    let mut trial = Trial { record, server, until, runs: 0, schedule: Schedule::default() };
-    let all: Vec<(u32, u64)> =
-        schedule.switches().iter().skip(1).map(|switch| (switch.thread.0, switch.step)).collect();
-    if !trial.fails(&all)? {
-        return Err(MinimizeError::NotReproduced);
-    }
+    let mut trial =
+        Trial { record, server, until, runs: 0, schedule: Schedule::default(), last: Schedule::default() };
+    let all = trial.of(schedule)?;
     let (mut least, minimal) =
-        reduce(all.clone(), |switches| Ok(if trial.is_late() { None } else { Some(trial.fails(switches)?) }))
+        reduce(all, |turns| Ok(if trial.is_late() { None } else { Some(trial.fails(turns)?) }))
             .map_err(MinimizeError::Run)?;
     if least.len() > 1
         && let Some(single) = single(&mut trial)?
     {
         least = vec![single];
     }
+    lead_on(&mut trial, &mut least)?;
     if !trial.fails(&least)? {
         return Err(MinimizeError::NotReproduced);
     }
+    let before = schedule.segments().len().saturating_sub(1) as u64;
     let schedule = std::mem::take(&mut trial.schedule);
-    let runners: Vec<(u64, ThreadId)> =
-        schedule.switches().iter().map(|switch| (switch.step, switch.thread)).collect();
-    let mut switches = Vec::new();
+    // In the order of the run; those that it ended before are of no account.
+    let mut forced: Vec<(u64, Turn)> =
+        least.iter().filter_map(|&turn| Some((schedule.step_of(turn)?, turn))).collect();
+    forced.sort_by_key(|&(step, _)| step);
     let mut names = Symbolizer::default();
-    for &(to, step) in &least {
-        let before = runners.iter().rev().find(|&&(begin, _)| begin < step);
-        let from = before.map_or(0, |&(_, thread)| thread.0);
+    let switches = forced.iter().map(|&(step, Turn { of: ThreadId(from), to: ThreadId(to), .. })| {
         let (from_stack, to_stack) = stacks_at(record, library, &least, step, (from, to), &mut names);
-        switches.push(ForcedSwitch { step, from, to, from_stack, to_stack });
-    }
+        ForcedSwitch { step, from, to, from_stack, to_stack }
+    });
+    let switches: Vec<_> = switches.collect();
     Ok(Minimized {
-        before: all.len() as u64,
-        after: least.len() as u64,
+        before,
+        after: switches.iter().filter(|switch| switch.from != switch.to).count() as u64,
         switches,
         runs: trial.runs,
         minimal,
@@ -149,16 +169,50 @@ pub fn minimize(
     })
 }
 
+/// A switch to a thread that only goes on to wait, as one that joins others does, says less than one to the thread that runs
+/// behind it: that one is named where it makes no difference.
+fn lead_on(trial: &mut Trial<'_>, turns: &mut [Turn]) -> Result<(), RunError> {
+    for place in 0..turns.len() {
+        if !trial.fails(turns)? {
+            return Ok(());
+        }
+        let Some(step) = trial.last.step_of(turns[place]) else { continue };
+        let mut begin = 0;
+        let stints = trial.last.segments().iter().skip_while(|segment| {
+            begin += segment.steps;
+            begin <= step
+        });
+        let mut next = stints.map(|segment| (segment.thread, segment.steps)).take(2);
+        if let (Some((first, 1)), Some((second, _))) = (next.next(), next.next())
+            && first == turns[place].to
+            && second != turns[place].of
+        {
+            turns[place].to = second;
+            if trial.is_late() || !trial.fails(turns)? {
+                turns[place].to = first;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Looks for one switch that is enough: leaving out parts of a list cannot find a switch that is not in it.
-fn single(trial: &mut Trial<'_>) -> Result<Option<(u32, u64)>, RunError> {
-    let (threads, steps) = (trial.schedule.threads() as u32, trial.schedule.steps());
-    for step in 1..steps {
-        for thread in 0..threads {
-            if trial.is_late() {
+fn single(trial: &mut Trial<'_>) -> Result<Option<Turn>, RunError> {
+    trial.fails(&[])?;
+    let unforced = std::mem::take(&mut trial.last);
+    let threads = unforced.threads() as u32;
+    let mut made = vec![0_u64; threads as usize];
+    let mut left = MOST_SINGLE;
+    for of in unforced.iter() {
+        made[of.index()] += 1;
+        for to in (0..threads).map(ThreadId).filter(|&to| to != of) {
+            if left == 0 || trial.is_late() {
                 return Ok(None);
             }
-            if trial.fails(&[(thread, step)])? {
-                return Ok(Some((thread, step)));
+            left -= 1;
+            let turn = Turn { of, after: made[of.index()], to };
+            if trial.fails(&[turn])? {
+                return Ok(Some(turn));
             }
         }
     }
@@ -206,7 +260,7 @@ fn reduce<T: Clone, E>(
 fn stacks_at(
     record: &StrictRecord,
     library: &Path,
-    switches: &[(u32, u64)],
+    switches: &[Turn],
     step: u64,
     (from, to): (u32, u32),
     names: &mut Symbolizer,

@@ -72,7 +72,9 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
             return Some(failed(Kind::Deadlock, what, None, &places(&run.text)));
         }
         Ending::StepLimit => {
-            let what = format!("no end after {} steps", run.steps);
+            let why = run.text.lines().find_map(|line| line.strip_prefix("livelock: "));
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            let what = format!("no end after {} steps{why}", run.steps);
             return Some(failed(Kind::Livelock, what, None, NO_END));
         }
         Ending::Race => {

@@ -128,10 +128,12 @@ impl Experience {
         self.given_back.values().sum()
     }
 
-    /// A run was restored; `time` is its share of what its batch took.
-    pub fn note_restored(&mut self, time: Duration) {
+    /// A run was restored; `time` is its share of what its batch took, if that says something about the next ones.
+    pub fn note_restored(&mut self, time: Option<Duration>) {
         self.restored += 1;
-        if self.restored > LEARNING {
+        if let Some(time) = time
+            && self.restored > LEARNING
+        {
             self.restored_time += time;
             self.timed += 1;
         }
@@ -203,7 +205,7 @@ mod tests {
     fn after(restored: u32, forked: u32, back: u64) -> Experience {
         let mut known = Experience::default();
         for _ in 0..COMPARED {
-            known.note_restored(Duration::from_micros(u64::from(restored)));
+            known.note_restored(Some(Duration::from_micros(u64::from(restored))));
             known.note_forked(Duration::from_micros(u64::from(forked)));
         }
         for _ in 0..back {
@@ -222,6 +224,16 @@ mod tests {
         let mut known = after(200, 100, 0);
         known.decide(Restart::Snapshot);
         assert_eq!(known.off, None);
+    }
+
+    #[test]
+    fn the_time_it_takes_to_start_is_not_counted() {
+        let mut known = after(20, 200, 0);
+        for _ in 0..COMPARED {
+            known.note_restored(None);
+        }
+        known.decide(Restart::Auto);
+        assert_eq!((known.off, known.restored), (None, 2 * COMPARED));
     }
 
     #[test]

@@ -47,13 +47,15 @@ pub struct Restored {
     sites: Option<Vec<u64>>,
     /// The snapshot was taken.
     begun: bool,
+    /// A snapshot was taken since somebody asked.
+    fresh: bool,
 }
 
 impl Restored {
     /// Starts the program and waits until it is at `main`.
     pub fn start(program: &Program, library: &Path, conditions: &Conditions) -> Result<Restored, RunError> {
         let server = Server::start(program, library, conditions)?;
-        Ok(Restored { server, deaths: 0, sites: None, begun: false })
+        Ok(Restored { server, deaths: 0, sites: None, begun: false, fresh: false })
     }
 
     /// The settings of a run under the given conditions.
@@ -72,13 +74,19 @@ impl Restored {
         Ok(())
     }
 
+    /// Whether the process was started or took its snapshot since the last time this was asked: then the time that runs took
+    /// says little about the next ones.
+    pub fn was_fresh(&mut self) -> bool {
+        std::mem::take(&mut self.fresh)
+    }
+
     /// Makes the ordered runs and tells what came of each, in order.
     pub fn run(
         &mut self,
         orders: &[Order],
         mut tell: impl FnMut(usize, Answer<'_>),
     ) -> Result<(), NoSnapshot> {
-        self.begun = true;
+        self.fresh |= !std::mem::replace(&mut self.begun, true);
         let mut next = 0;
         while next < orders.len() {
             let ended = self.batch(&orders[next..])?;
@@ -160,6 +168,7 @@ impl Restored {
 
     /// Starts the process again.
     fn renew(&mut self) -> Result<(), RunError> {
+        self.fresh = true;
         self.server.end();
         // What a run wrote that did not come to its end.
         let _ = self.server.streams.take();

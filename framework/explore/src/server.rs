@@ -15,7 +15,7 @@ use std::time::Duration;
 use waylay_control_protocol::{
     REGION_VARIABLE, RegionError, RegionMap, SERVER_VARIABLE, ServerError, ServerLink, Settings, Stretch,
 };
-use waylay_schedule::{RunParameters, Said};
+use waylay_schedule::{RunParameters, Said, Turn};
 
 use crate::observed::{Hang, Observed, to_schedule};
 use crate::program::Program;
@@ -36,8 +36,8 @@ pub enum Guide<'a> {
     Strategy(&'a RunParameters),
     /// A schedule, step for step.
     Schedule(&'a [Stretch]),
-    /// Forced switches, thread and step, and no other preemption.
-    Switches(&'a [(u32, u64)]),
+    /// Forced switches, and no other preemption.
+    Switches(&'a [Turn]),
 }
 
 impl Guide<'_> {
@@ -49,7 +49,10 @@ impl Guide<'_> {
                 region.prepare(settings, &text)
             }
             Guide::Schedule(schedule) => region.prepare_replay(settings, schedule),
-            Guide::Switches(switches) => region.prepare_guided(settings, switches),
+            Guide::Switches(turns) => {
+                let turns: Vec<_> = turns.iter().map(|turn| (turn.to.0, turn.of.0, turn.after)).collect();
+                region.prepare_guided(settings, &turns)
+            }
         }
     }
 }

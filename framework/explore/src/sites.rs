@@ -11,8 +11,9 @@ use crate::recording::Conditions;
 
 /// The first runs are all looked at.
 const FIRST: u64 = 16;
-/// Later, one run in so many is: looking makes a run some times slower.
-const LATER: u64 = 16;
+/// Later, one run in so many is, up to a number of runs each: looking makes a run some times slower, by hundreds where runs
+/// are restored and one that is looked at is not. What is new gets rarer, and runs come faster than it does.
+const LATER: [(u64, u64); 3] = [(1 << 10, 16), (1 << 14, 64), (u64::MAX, 256)];
 
 /// What was learned so far.
 #[derive(Clone, Debug)]
@@ -73,7 +74,8 @@ impl Sites {
 
     /// Whether it is looked which accesses of a run are shared.
     pub fn looks_at(&self, run: u64) -> bool {
-        self.learns() && (self.always || run < FIRST || run.is_multiple_of(LATER))
+        let every = LATER.iter().find(|&&(until, _)| run < until).map_or(1, |&(_, every)| every);
+        self.learns() && (self.always || run < FIRST || run.is_multiple_of(every))
     }
 
     /// Takes in what a run showed: the sites in conflict, how many accesses there were, and how many sites had more steps

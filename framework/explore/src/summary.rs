@@ -23,6 +23,9 @@ pub struct Found {
     pub text: String,
     /// One line.
     pub what: String,
+    /// Where: threads, what they wait for, and the program's own code, a line each.
+    #[serde(rename = "where")]
+    pub places: Vec<String>,
     /// How often.
     pub count: u64,
     /// Number of the first run that showed it, from 1.
@@ -36,6 +39,37 @@ pub struct Found {
     /// Both accesses of a race.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub race: Option<RaceText>,
+}
+
+impl Found {
+    /// The failure as a block of lines, from what is known to what can be done.
+    fn block(&self, program: &str, runs: u64) -> String {
+        let mut lines = vec![format!("\n━━ {} in {program} ━━ {}", self.kind, self.signature)];
+        let mut row =
+            |label: &str, value: &str| lines.push(format!("   {label:<7} {value}").trim_end().to_owned());
+        row("what", &self.what);
+        let race = self.race.as_ref().map(RaceText::lines);
+        for (place, line) in race.as_ref().unwrap_or(&self.places).iter().enumerate() {
+            row(if place == 0 { "where" } else { "" }, line);
+        }
+        row(
+            "often",
+            &format!("{} of {} runs, first in run {}", count(self.count), count(runs), count(self.first_run)),
+        );
+        if !self.confirmed {
+            row(
+                "doubt",
+                "not confirmed: a fresh process that followed the schedule did not fail in the same way",
+            );
+        }
+        if let (Some(folder), Some(replay)) = (&self.failure_dir, &self.replay) {
+            row("files", &folder.display().to_string());
+            row("replay", replay);
+            row("reduce", &format!("waylay minimize {}", folder.display()));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
 }
 
 /// What `waylay explore --json` prints.
@@ -198,23 +232,7 @@ impl Summary {
             count(self.steps),
             self.strategy,
         )];
-        for found in &self.found {
-            lines.push(format!(
-                "{}  {} times, first in run {}",
-                found.kind,
-                count(found.count),
-                count(found.first_run)
-            ));
-            lines.push(format!("    {}", found.what));
-            match &found.race {
-                Some(race) => lines.extend(race.lines().into_iter().map(|line| format!("    {line}"))),
-                None => lines.push(format!("    {}", found.text)),
-            }
-            if !found.confirmed {
-                lines.push("    not confirmed: a fresh process did not fail in the same way".to_owned());
-            }
-            lines.extend(found.replay.iter().map(|replay| format!("    {replay}")));
-        }
+        lines.extend(self.found.iter().map(|found| found.block(&self.program, self.runs)));
         if self.found.is_empty() {
             lines.push("no failure".to_owned());
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use waylay_control_protocol::{Ending, Settings, Stretch};
-use waylay_schedule::{RunParameters, Said};
+use waylay_schedule::{Focus, RunParameters, Said};
 
 use crate::explorer::Plan;
 use crate::observed::Observed;
@@ -145,6 +145,7 @@ impl<'a> Worker<'a> {
             });
         });
         let share = begun.elapsed() / answers.len().max(1) as u32;
+        let share = (!restored.was_fresh()).then_some(share);
         let mut count = 0;
         for (index, (answer, run)) in answers.into_iter().zip(runs).enumerate() {
             let made = match answer {
@@ -158,11 +159,7 @@ impl<'a> Worker<'a> {
                 }
                 Ok(made) => {
                     self.known.note_restored(share);
-                    if self.wants_comparison(&made, run.settings.run) {
-                        self.compare(made, run)?
-                    } else {
-                        made
-                    }
+                    if self.wants_comparison(&made, run) { self.compare(made, run)? } else { made }
                 }
             };
             hand_over(index, made);
@@ -174,7 +171,10 @@ impl<'a> Worker<'a> {
         Ok(count)
     }
 
-    fn wants_comparison(&mut self, made: &Made, run: u64) -> bool {
+    fn wants_comparison(&mut self, made: &Made, run: &Wanted<'_>) -> bool {
+        if !repeats_elsewhere(run.parameters) {
+            return false;
+        }
         if let Verdict::Failed(failure) = &made.verdict {
             let seen = self.failing.entry(failure.key.clone()).or_default();
             *seen += 1;
@@ -182,7 +182,7 @@ impl<'a> Worker<'a> {
                 return true;
             }
         }
-        self.known.compares(run)
+        self.known.compares(run.settings.run)
     }
 
     /// Makes a restored run again by a fork. If they differ, the forked one counts.
@@ -233,6 +233,12 @@ fn why_not(plan: &Plan) -> Option<&'static str> {
         return Some("with --real-time, runs do not repeat");
     }
     None
+}
+
+/// Whether equal parameters mean the same in another process. The address of an object of the heap, or on a stack, does
+/// not: libc's own blocks, of threads for instance, lie elsewhere in a process that has its threads in advance.
+fn repeats_elsewhere(parameters: &RunParameters) -> bool {
+    !matches!(parameters.focus, Some(Focus::Object(_)))
 }
 
 fn between(one: &Made, other: &Made) -> Option<&'static str> {

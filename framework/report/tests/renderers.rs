@@ -29,7 +29,7 @@ fn failure(id: &str, state: FailureState, times: u64) -> Failure {
     let occurrence = |number: u64| Occurrence {
         at: at(number as i64),
         scenario: HOSTILE.into(),
-        worker: (number % 2 == 0).then_some(1),
+        worker: number.is_multiple_of(2).then_some(1),
         iteration: number,
         seed: "0x5eed".into(),
         workers: vec![Worker {

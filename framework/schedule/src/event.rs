@@ -233,6 +233,26 @@ impl EventKind {
         matches!(self, EventKind::Yield | EventKind::Sleep | EventKind::Timeout)
     }
 
+    /// Whether doing this changes something by itself. Looking, waiting a while and trying to get something do not, and
+    /// whether an access to memory does is for those to say who see the memory.
+    #[inline]
+    pub const fn is_progress(self) -> bool {
+        !self.is_idle()
+            && !matches!(
+                self,
+                EventKind::MutexTryLock
+                    | EventKind::RwTryReadLock
+                    | EventKind::RwTryWriteLock
+                    | EventKind::SemTryWait
+                    | EventKind::AtomicLoad
+                    | EventKind::AtomicStore
+                    | EventKind::AtomicRmw
+                    | EventKind::Fence
+                    | EventKind::PlainRead
+                    | EventKind::PlainWrite
+            )
+    }
+
     /// The code in stored schedules.
     #[inline]
     pub const fn code(self) -> u8 {

@@ -1,37 +1,48 @@
 //! Guided: a run without preemption but for a list of forced switches.
 //!
 //! What minimisation works with: a failing schedule is turned into its switches, switches are left out, and the run
-//! that results is tried again. A switch to a thread that is not enabled at its step is skipped and counted; the run
-//! goes on in the order of [`Rotation`]. Nothing is random.
+//! that results is tried again. A switch belongs to a step of the thread that it is taken from, not of the run: so it keeps
+//! its meaning when others are left out. A switch to a thread that is not enabled is counted, and goes to the
+//! next one in the order of [`Rotation`]: what matters most is who is stopped where. Nothing is random.
 
 use crate::event::{Event, ThreadId};
 use crate::rotation::Rotation;
 use crate::run::{Run, RunParameters, RunReport};
-use crate::schedule::Switch;
+use crate::schedule::Turn;
 use crate::strategy::Strategy;
 
 /// Follows forced switches.
 #[derive(Clone, Debug)]
 pub struct Guided {
-    /// By step.
-    switches: Vec<Switch>,
-    next: usize,
-    step: u64,
-    skipped: Vec<Switch>,
+    /// By the thread they are taken from and its steps, so at most one can be due.
+    turns: Vec<Turn>,
+    /// Who ran last, and how many steps each thread has made.
+    last: Option<ThreadId>,
+    steps: Vec<u64>,
+    skipped: Vec<Turn>,
     rotation: Rotation,
 }
 
 impl Guided {
-    /// A run with these switches, in any order; of two at one step the last counts.
-    pub fn new(mut switches: Vec<Switch>) -> Guided {
-        switches.sort_by_key(|switch| switch.step);
-        let skipped = Vec::with_capacity(switches.len());
-        Guided { switches, next: 0, step: 0, skipped, rotation: Rotation::default() }
+    /// A run with these switches, in any order; of two at one step of one thread the first counts.
+    pub fn new(mut turns: Vec<Turn>) -> Guided {
+        turns.sort_by_key(|turn| (turn.of, turn.after));
+        turns.dedup_by_key(|turn| (turn.of, turn.after));
+        let skipped = Vec::with_capacity(turns.len());
+        Guided { turns, last: None, steps: Vec::new(), skipped, rotation: Rotation::default() }
     }
 
-    /// Switches that could not be made: their thread was not enabled, or the run was over.
-    pub fn skipped(&self) -> impl Iterator<Item = Switch> + '_ {
-        self.skipped.iter().chain(&self.switches[self.next..]).copied()
+    /// Switches that went elsewhere because their thread was not enabled.
+    pub fn skipped(&self) -> &[Turn] {
+        &self.skipped
+    }
+
+    /// The switch that is due now.
+    fn due(&self) -> Option<Turn> {
+        let of = self.last?;
+        let after = self.steps[of.index()];
+        let place = self.turns.binary_search_by_key(&(of, after), |turn| (turn.of, turn.after));
+        place.ok().map(|place| self.turns[place])
     }
 }
 
@@ -41,8 +52,8 @@ impl Strategy for Guided {
     }
 
     fn begin(&mut self, _run: Run, _parameters: &RunParameters) {
-        self.next = 0;
-        self.step = 0;
+        self.last = None;
+        self.steps.clear();
         self.skipped.clear();
         self.rotation.clear();
     }
@@ -65,17 +76,21 @@ impl Strategy for Guided {
 
     fn pick(&mut self) -> Option<ThreadId> {
         let mut chosen = self.rotation.at(0)?;
-        while let Some(&switch) = self.switches.get(self.next)
-            && switch.step <= self.step
-        {
-            self.next += 1;
-            if self.rotation.contains(switch.thread) {
-                chosen = switch.thread;
+        if let Some(turn) = self.due() {
+            if self.rotation.contains(turn.to) {
+                chosen = turn.to;
             } else {
-                self.skipped.push(switch);
+                self.skipped.push(turn);
+                if chosen == turn.of {
+                    chosen = self.rotation.at(1).unwrap_or(chosen);
+                }
             }
         }
-        self.step += 1;
+        if self.steps.len() <= chosen.index() {
+            self.steps.resize(chosen.index() + 1, 0);
+        }
+        self.steps[chosen.index()] += 1;
+        self.last = Some(chosen);
         self.rotation.turn(chosen);
         Some(chosen)
     }

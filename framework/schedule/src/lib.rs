@@ -55,7 +55,7 @@ pub use guided::Guided;
 pub use random_walk::RandomWalk;
 pub use replay::{Divergence, Replay};
 pub use run::{Focus, Handover, Outcome, Run, RunParameters, RunReport, Seed};
-pub use schedule::{DecodeError, Schedule, Segment, Switch};
+pub use schedule::{DecodeError, Schedule, Segment, Switch, Turn};
 pub use source::{ChaCha, Source};
 pub use spec::Spec;
 pub use spec_text::SpecError;

@@ -38,6 +38,18 @@ pub struct Switch {
     pub thread: ThreadId,
 }
 
+/// A choice of who runs behind a step of a thread: in whatever order the others make theirs, it stays the same moment of
+/// that thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Turn {
+    /// Who ran last.
+    pub of: ThreadId,
+    /// How many steps it has made in the run.
+    pub after: u64,
+    /// Who runs now.
+    pub to: ThreadId,
+}
+
 /// Why bytes are not a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
@@ -153,7 +165,61 @@ impl Schedule {
         Schedule::new(self.segments.iter().chain(&rest.segments).copied())
     }
 
-    /// The switches that make this schedule, the start of the first thread included: what a guided run forces.
+    /// The switches that make this schedule: what a guided run forces.
+    pub fn turns(&self) -> Vec<Turn> {
+        let mut made = vec![0_u64; self.threads()];
+        let pairs = self.segments.iter().zip(self.segments.iter().skip(1));
+        pairs
+            .map(|(segment, next)| {
+                let made = &mut made[segment.thread.index()];
+                *made = made.saturating_add(segment.steps);
+                Turn { of: segment.thread, after: *made, to: next.thread }
+            })
+            .collect()
+    }
+
+    /// What a run that went like `other` has to be told so that it goes on like this one at the first step at which the two
+    /// differ.
+    pub fn correction(&self, other: &Schedule) -> Option<Turn> {
+        let mut made = vec![0_u64; self.threads()];
+        let mut last: Option<ThreadId> = None;
+        let (mut ours, mut theirs) = (self.segments.iter().copied(), other.segments.iter().copied());
+        let (mut our, mut their) = (ours.next(), theirs.next());
+        while let (Some(a), Some(b)) = (our.as_mut(), their.as_mut()) {
+            if a.thread != b.thread {
+                let of = last?;
+                return Some(Turn { of, after: made[of.index()], to: a.thread });
+            }
+            let common = a.steps.min(b.steps);
+            made[a.thread.index()] += common;
+            last = Some(a.thread);
+            (a.steps, b.steps) = (a.steps - common, b.steps - common);
+            if a.steps == 0 {
+                our = ours.next();
+            }
+            if b.steps == 0 {
+                their = theirs.next();
+            }
+        }
+        None
+    }
+
+    /// The step of the run at which a turn is taken, if it comes to it.
+    pub fn step_of(&self, turn: Turn) -> Option<u64> {
+        let (mut made, mut step) = (0_u64, 0_u64);
+        for segment in &self.segments {
+            if segment.thread == turn.of {
+                if made + segment.steps >= turn.after {
+                    return Some(step + (turn.after - made));
+                }
+                made += segment.steps;
+            }
+            step += segment.steps;
+        }
+        None
+    }
+
+    /// The switches of this schedule by steps of the run, the start of the first thread included.
     pub fn switches(&self) -> Vec<Switch> {
         let mut step = 0_u64;
         self.segments

@@ -7,7 +7,8 @@ use model::figures::*;
 use model::{Execution, Program, execute, run_once};
 use waylay_schedule::replay::{Expected, Seen};
 use waylay_schedule::{
-    Divergence, EventKind, Guided, Replay, Run, RunParameters, Schedule, Seed, Spec, Strategy, ThreadId,
+    Divergence, EventKind, Guided, Replay, Run, RunParameters, Schedule, Seed, Segment, Spec, Strategy,
+    ThreadId, Turn,
 };
 
 /// A program with some of everything: spawn, join, locks, flags, branches, politely spinning threads.
@@ -159,14 +160,17 @@ fn the_switches_of_a_schedule_repeat_the_run() {
         for index in 0..10 {
             let (_, execution) =
                 run_once(&program, &mut strategy, Run { seed: Seed(17), index }).expect(text);
-            let mut guided = Guided::new(execution.schedule().switches());
+            let mut guided = Guided::new(execution.schedule().turns());
             let again = follow(&program, &mut guided);
             // A yielding thread that was chosen again needs no switch in the schedule but would give way by itself,
             // so runs are compared only where none of the steps is one.
             if execution.trace.steps.iter().all(|step| !step.event.kind.is_idle()) {
                 assert_eq!(again.trace, execution.trace, "{text}");
             }
-            assert_eq!(guided.skipped().filter(|switch| switch.step < 3).count(), 0);
+            assert_eq!(
+                guided.skipped().iter().filter(|turn| turn.of == ThreadId(0) && turn.after < 3).count(),
+                0
+            );
         }
     }
 }
@@ -182,7 +186,7 @@ fn fewer_switches_still_fail() {
             execution.failed.then(|| execution.schedule())
         })
         .expect("a random walk finds it with probability 2⁻⁵ in each of 10,000 runs");
-    let mut switches = failing.switches();
+    let mut switches = failing.turns();
     let mut place = 0;
     while place < switches.len() {
         let mut fewer = switches.clone();
@@ -194,7 +198,7 @@ fn fewer_switches_still_fail() {
         }
     }
     assert_eq!(switches.len(), 1, "{switches:?}");
-    assert_eq!(switches[0].thread, ThreadId(1));
+    assert_eq!(switches[0].to, ThreadId(1));
 }
 
 #[test]
@@ -241,4 +245,48 @@ fn what_pct_learns_reaches_its_parameters() {
     }
     let parameters = confident.plan(run(10)).unwrap();
     assert_eq!((parameters.depth, parameters.profiling), (2, false), "{parameters:?}");
+}
+
+#[test]
+fn a_switch_keeps_its_meaning_when_others_are_left_out() {
+    // Three threads that each lock two of three locks: all have to be stopped between the two.
+    let pair = |first: u8, second: u8| vec![Lock(first), Lock(second), Unlock(second), Unlock(first)];
+    let program = Program::flat(vec![pair(0, 1), pair(1, 2), pair(2, 0)]);
+    let mut strategy = "random".parse::<Spec>().unwrap().build();
+    let schedules = (0..2_000).filter_map(|index| {
+        let (_, execution) = run_once(&program, &mut strategy, Run { seed: Seed(5), index }).unwrap();
+        execution.deadlocked.then(|| execution.schedule())
+    });
+    let mut failing = 0;
+    for schedule in schedules {
+        failing += 1;
+        let mut turns = schedule.turns();
+        let mut place = 0;
+        while place < turns.len() {
+            let mut fewer = turns.clone();
+            fewer.remove(place);
+            if follow(&program, &mut Guided::new(fewer.clone())).deadlocked {
+                turns = fewer;
+            } else {
+                place += 1;
+            }
+        }
+        assert!(turns.len() <= 3, "{turns:?} of {schedule:?}");
+    }
+    assert!(failing > 0);
+}
+
+#[test]
+fn a_run_that_went_another_way_is_told_where_to_turn() {
+    let at = |thread, steps| Segment { thread: ThreadId(thread), first: EventKind::Fence, steps };
+    let wanted = Schedule::new([at(0, 3), at(1, 2), at(0, 4)]);
+    assert_eq!(wanted.correction(&wanted), None);
+    let turn = |of, after, to| Turn { of: ThreadId(of), after, to: ThreadId(to) };
+    let other = Schedule::new([at(0, 3), at(1, 5)]);
+    assert_eq!(wanted.correction(&other), Some(turn(1, 2, 0)));
+    // To go on is a choice too: a thread that yields would give way by itself.
+    assert_eq!(wanted.correction(&Schedule::new([at(0, 1), at(2, 9)])), Some(turn(0, 1, 0)));
+    assert_eq!(wanted.turns(), [turn(0, 3, 1), turn(1, 2, 0)]);
+    assert_eq!([wanted.step_of(turn(0, 3, 1)), wanted.step_of(turn(0, 5, 1))], [Some(3), Some(7)]);
+    assert_eq!(wanted.step_of(turn(1, 3, 0)), None);
 }

@@ -29,11 +29,24 @@ pub(crate) fn minimize(options: &MinimizeOptions, json: bool) -> Result<u8, Fail
         count(minimized.runs),
         if minimized.minimal { "" } else { "; the time was over, there may be fewer" }
     );
-    for switch in &minimized.switches {
-        eprintln!("\nat step {} from thread {} to thread {}", count(switch.step), switch.from, switch.to);
-        for (thread, stack) in [(switch.from, &switch.from_stack), (switch.to, &switch.to_stack)] {
-            let stack = stack.as_deref().unwrap_or("       (no stack)");
-            eprintln!("  thread {thread}\n{stack}");
+    if minimized.switches.is_empty() {
+        eprintln!(
+            "It fails without one: each thread runs until it has to wait, in the order in which they are created."
+        );
+    }
+    for (place, switch) in minimized.switches.iter().enumerate() {
+        let heading = if switch.from == switch.to {
+            format!("thread {} goes on, although it sleeps or yields", switch.from)
+        } else {
+            format!("thread {} is stopped, thread {} runs", switch.from, switch.to)
+        };
+        eprintln!("\n{}. at step {}: {heading}", place + 1, count(switch.step));
+        let none = "       (no stack)".to_owned();
+        eprintln!("   thread {} was about to go on here:", switch.from);
+        eprintln!("{}", switch.from_stack.as_ref().unwrap_or(&none));
+        if switch.from != switch.to {
+            eprintln!("   thread {} goes on here:", switch.to);
+            eprintln!("{}", switch.to_stack.as_ref().unwrap_or(&none));
         }
     }
     if json {

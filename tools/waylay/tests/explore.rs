@@ -429,8 +429,9 @@ fn restored_runs_find_what_forked_ones_find() {
                 (restored["restart"].as_str(), restored["restored"].as_u64()),
                 (Some("snapshot"), Some(700))
             );
-            // The first hundred, every 256th of the rest, and some failing ones.
-            assert!(restored["compared"].as_u64() >= Some(102), "{restored:#}");
+            // The first hundred, every 256th of the rest, and some failing ones, but for those that single out an object: up
+            // to two of the five strategies' runs.
+            assert!(restored["compared"].as_u64() >= Some(60), "{restored:#}");
         }
     }
 }
@@ -471,4 +472,111 @@ int main(void) {
     let options = ["--runs", "300", "--jobs", "2", "--restart", "snapshot", "--patch", "none"];
     let summary = json(&explore(&place, &options, &program));
     assert_eq!((&summary["restored"], &summary["fell_back"]), (&300.into(), &0.into()), "{summary:#}");
+}
+
+/// Objects on the heap lie elsewhere in a process that has its threads in advance: a strategy that singles one out by its
+/// address decides otherwise there, which is no fault of restoring.
+#[test]
+fn objects_of_the_heap_do_not_make_restored_runs_differ() {
+    const OBJECT: &str = r"
+#include <pthread.h>
+#include <stdlib.h>
+struct object { pthread_mutex_t m; int n; };
+static pthread_mutex_t g = PTHREAD_MUTEX_INITIALIZER;
+static void *idle(void *x) { pthread_mutex_lock(&g); pthread_mutex_unlock(&g); return x; }
+static void *use(void *x) {
+    struct object *o = x;
+    for (int i = 0; i < 3; i++) { pthread_mutex_lock(&o->m); o->n++; pthread_mutex_unlock(&o->m); }
+    return x;
+}
+int main(void) {
+    pthread_t t[3];
+    pthread_create(&t[0], 0, idle, 0);
+    struct object *o = malloc(sizeof *o);
+    pthread_mutex_init(&o->m, 0);
+    o->n = 0;
+    for (int i = 1; i < 3; i++) pthread_create(&t[i], 0, use, o);
+    for (int i = 0; i < 3; i++) pthread_join(t[i], 0);
+    return o->n != 6;
+}";
+    let place = Workplace::new();
+    let program = build(&place, OBJECT, &[]);
+    let options = ["--runs", "300", "--strategy", "surw", "--restart", "snapshot", "--patch", "none"];
+    let summary = json(&explore(&place, &options, &program));
+    assert_eq!(
+        (&summary["restored"], &summary["notes"].to_string().contains("FAULT")),
+        (&300.into(), &false),
+        "{summary:#}"
+    );
+    assert!(summary["compared"].as_u64() > Some(0), "{summary:#}");
+}
+
+/// The heap is as large as it is without the library, under patched code too: nothing lies behind it.
+#[test]
+fn the_heap_of_a_patched_program_can_grow() {
+    const GROWS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int shared;
+static void *touch(void *x) { shared++; return x; }
+int main(void) {
+    pthread_t t, u;
+    pthread_create(&t, 0, touch, 0);
+    pthread_create(&u, 0, touch, 0);
+    pthread_join(t, 0);
+    pthread_join(u, 0);
+    char *before = sbrk(0);
+    for (int i = 0; i < 400; i++) if (!malloc(60000)) return 1;
+    return (char *)sbrk(0) - before < 20 << 20;
+}"#;
+    let place = Workplace::new();
+    let program = build(&place, GROWS, &[]);
+    for way in ["fork", "snapshot"] {
+        let summary = json(&explore(&place, &["--runs", "60", "--restart", way], &program));
+        assert_eq!(
+            (&summary["failures"], &summary["fell_back"]),
+            (&0.into(), &0.into()),
+            "{way}: {summary:#}"
+        );
+    }
+}
+
+/// Which line lost the update is said, although the thread was stopped in code that stands in for it.
+#[test]
+fn a_thread_stopped_at_an_access_is_shown_there() {
+    let place = Workplace::new();
+    let plain = counter("return n != 2;")
+        .replace("pthread_mutex_lock(&m);", "")
+        .replace("pthread_mutex_unlock(&m);", "");
+    let program = build(&place, &plain, &["-O0"]);
+    let ran = explore(&place, &["--runs", "400", "--stop-on-first"], &program);
+    let path = folder(&json(&ran)).to_str().expect("a plain path").to_owned();
+    let minimized = json(&place.waylay(&["minimize", "--json", &path]));
+    assert_eq!(minimized["after"], 1, "{minimized:#}");
+    let stopped = minimized["switches"][0]["from_stack"].as_str().expect("a stack");
+    assert!(stopped.contains("  add  at ") && stopped.contains("program.c:"), "{stopped}");
+}
+
+/// What is printed says where each thread is and what it waits for.
+#[test]
+fn a_deadlock_is_told_in_one_block() {
+    let place = Workplace::new();
+    let program = build(&place, LOCKS, &[]);
+    let ran = explore(&place, &["--runs", "400", "--stop-on-first"], &program);
+    let summary = json(&ran);
+    let places = summary["found"][0]["where"].as_array().expect("lines");
+    let lines: Vec<&str> = places.iter().filter_map(Value::as_str).collect();
+    assert_eq!(lines.iter().filter(|line| line.contains("waits in mutex-lock")).count(), 2, "{lines:#?}");
+    for part in [
+        "━━ deadlock in ",
+        "held by thread",
+        "first  ",
+        "second  ",
+        "program.c:",
+        "   replay  waylay replay ",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
 }

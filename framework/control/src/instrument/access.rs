@@ -191,6 +191,12 @@ unsafe fn announce(me: *mut Logical, access: Access, waits: bool) {
         if waits {
             step(me, Event::local(EventKind::Yield));
         }
+        if !matches!(access.kind, EventKind::PlainRead | EventKind::AtomicLoad | EventKind::Fence) {
+            let value = || read_word(access.address, access.bytes);
+            if (*watch()).found.is_news(access.code, access.address, value) {
+                (*runtime()).progress = (*runtime()).sched.steps;
+            }
+        }
         let extent = access.bytes.min(u32::MAX as usize) as u32;
         step(me, Event::access(access.kind, access.address as u64, extent));
     }

@@ -8,7 +8,7 @@
 //! - [`sharing`], [`suspects`]: which accesses are worth a step, learned from runs; pure
 //! - [`order`]: what comes before what in a run; pure
 //! - [`races`]: accesses that nothing orders; pure. [`verdict`]: one of them ends the run
-//! - [`spin`]: a loop that waits for another thread; pure
+//! - [`spin`]: a loop that waits for another thread; [`progress`]: accesses that change nothing; pure
 //!
 //! Nothing here decides who runs. Executions are sequentially consistent whatever memory orders the program names.
 
@@ -16,6 +16,7 @@ mod access;
 mod modules;
 mod order;
 pub(crate) mod patch;
+mod progress;
 mod races;
 mod sharing;
 mod spin;

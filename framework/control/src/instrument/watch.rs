@@ -15,6 +15,7 @@ use super::access::Access;
 use super::modules::Modules;
 use super::order::{Locks, Order, Way};
 use super::patch::{self, Attention};
+use super::progress::Found;
 use super::races::{Block, Deed, Race, Races, Seen};
 use super::sharing::Sharing;
 use super::spin::Looks;
@@ -32,6 +33,7 @@ const PRICE_OF_TRAP: u64 = 16;
 #[derive(Default)]
 pub(super) struct Watch {
     pub(super) looks: Looks,
+    pub(super) found: Found,
     sharing: Sharing,
     suspects: Suspects,
     order: Order,
@@ -93,10 +95,11 @@ pub(crate) unsafe fn begin_run() {
     unsafe {
         let watch = &mut *watch();
         let region = &(*runtime()).region;
-        watch.level = region.instrumentation().level();
+        watch.level = region.level();
         watch.choose(region);
         watch.chosen.iter_mut().flat_map(ByAddress::values_mut).for_each(|steps| *steps = 0);
         watch.looks = Looks::default();
+        watch.found = Found::default();
         watch.sharing.clear();
         watch.suspects.clear();
         watch.learning = watch.level.sees_accesses() && region.settings().profile != 0;
@@ -116,7 +119,7 @@ pub(crate) unsafe fn begin_run() {
 
 impl Watch {
     fn choose(&mut self, region: &RegionMap) {
-        if !region.instrumentation().level().sees_accesses() {
+        if !region.level().sees_accesses() {
             return;
         }
         match region.chosen() {

@@ -18,6 +18,7 @@ mod identity;
 mod join;
 pub(crate) mod keys;
 mod loader;
+mod mapping;
 mod mutex;
 mod once;
 pub(crate) mod processors;

@@ -4,24 +4,30 @@
 //! on the right kernel thread, at a point that the schedule decides, and never beside the thread that has the token.
 //! Masks belong to the kernel thread, so a thread that changes its mask moves home first.
 
+use core::ffi::c_void;
+
 use libc::{c_int, pid_t, pthread_t, sigset_t};
 use waylay_schedule::{Event, EventKind};
 
-use super::interpose;
+use super::{fail, interpose};
 use crate::me::as_program;
-use crate::runtime::{Logical, demote_me, interrupt, lookup, raise_pending, runtime, step, timers};
+use crate::runtime::{Logical, call_off, demote_me, interrupt, lookup, raise_pending, runtime, step, timers};
 use crate::sched::State;
-use crate::sys;
+use crate::{snapshot, sys};
 
 /// Where a cancelled thread ends.
 ///
 /// # Safety
 /// `me` executes the call and holds the token.
 pub(crate) unsafe fn cancellation_point(me: *mut Logical) {
-    // SAFETY: by the caller's promise; libc unwinds the thread on its own kernel thread.
+    // SAFETY: by the caller's promise; libc unwinds the thread on its own kernel thread, or up to where that is put back.
     unsafe {
         if (*me).cancelled {
-            demote_me(me);
+            if snapshot::is_on() {
+                (*me).result = CANCELLED;
+            } else {
+                demote_me(me);
+            }
             as_program(me, || real::pthread_testcancel());
         }
     }
@@ -36,6 +42,37 @@ pub(super) unsafe fn may_come() {
     unsafe { (*runtime()).sched.signals_may_come = true };
 }
 
+/// Changes the mask of a thread whose kernel thread has none of its own: in a run that will be undone no signal comes from
+/// outside, so that it matters only for those that threads send each other.
+///
+/// # Safety
+/// `me` executes the call and holds the token; the pointers are null or valid.
+unsafe fn change_mask(me: *mut Logical, how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+    const UNBLOCKABLE: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1) | 0b11 << 31;
+    // SAFETY: by the caller's promise; the kernel's part of a set is its first word.
+    unsafe {
+        let before = (*me).mask;
+        let given = if new.is_null() { 0 } else { new.cast::<u64>().read_unaligned() };
+        let after = match how {
+            _ if new.is_null() => before,
+            libc::SIG_BLOCK => before | given,
+            libc::SIG_UNBLOCK => before & !given,
+            libc::SIG_SETMASK => given,
+            _ => return libc::EINVAL,
+        };
+        if !old.is_null() {
+            old.write_bytes(0, 1);
+            old.cast::<u64>().write_unaligned(before);
+        }
+        (*me).mask = after & !UNBLOCKABLE;
+        timers::take_held(me, (*me).mask);
+        if (*me).pending_signals & !(*me).mask != 0 {
+            raise_pending(me);
+        }
+    }
+    0
+}
+
 /// Notes the mask of the calling kernel thread, and takes what it lets through.
 unsafe fn mask_changed(me: *mut Logical) {
     // SAFETY: called by the running thread, at home.
@@ -45,6 +82,8 @@ unsafe fn mask_changed(me: *mut Logical) {
     }
 }
 
+/// What a thread that was cancelled returns: `PTHREAD_CANCELED`.
+const CANCELLED: *mut c_void = core::ptr::without_provenance_mut(usize::MAX);
 const SYNCHRONOUS: c_int = 0;
 const ASYNCHRONOUS: c_int = 1;
 
@@ -87,9 +126,12 @@ interpose! {
         }
         (*thread).cancelled = true;
         if thread == me {
-            demote_me(me);
+            if !snapshot::is_on() {
+                demote_me(me);
+            }
         } else {
-            interrupt(thread);
+            // It may be between a look whether it is to end and the wait that would notice.
+            call_off(thread);
         }
         let result = real::pthread_cancel(handle);
         step(me, Event::on_thread(EventKind::SignalSend, (*thread).id));
@@ -126,6 +168,9 @@ interpose! {
     }
 
     fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int, |me| {
+        if snapshot::is_on() {
+            return change_mask(me, how, new, old);
+        }
         demote_me(me);
         let result = as_program(me, || real::pthread_sigmask(how, new, old));
         mask_changed(me);
@@ -133,6 +178,12 @@ interpose! {
     }
 
     fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int, |me| {
+        if snapshot::is_on() {
+            return match change_mask(me, how, new, old) {
+                0 => 0,
+                error => fail(error),
+            };
+        }
         demote_me(me);
         let result = as_program(me, || real::sigprocmask(how, new, old));
         mask_changed(me);

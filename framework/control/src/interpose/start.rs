@@ -10,7 +10,7 @@ use super::stand_aside::stand_aside;
 use super::{exit, processors, real_thread};
 use crate::me::Unmanaged;
 use crate::message::say;
-use crate::{binding, fork_server, instrument, runtime, sys};
+use crate::{binding, fork_server, instrument, runtime, snapshot, sys};
 
 type Main = extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
@@ -124,7 +124,11 @@ extern "C-unwind" fn controlled_main(
 
 /// Runs the program under control.
 fn run_main(main: Main, argc: c_int, argv: *mut *mut c_char, environment: *mut *mut c_char) -> c_int {
-    let status = main(argc, argv, environment);
+    let status = if snapshot::is_on() {
+        run_main_restored(Call { main, argc, argv, environment })
+    } else {
+        main(argc, argv, environment)
+    };
     let me = crate::me::me();
     if !me.is_null() {
         let _inside = Unmanaged::enter();
@@ -132,6 +136,31 @@ fn run_main(main: Main, argc: c_int, argv: *mut *mut c_char, environment: *mut *
         unsafe { exit::last_step(me) };
     }
     status
+}
+
+/// A call of `main`.
+struct Call {
+    main: Main,
+    argc: c_int,
+    argv: *mut *mut c_char,
+    environment: *mut *mut c_char,
+}
+
+/// The same for a run that will be undone: the main thread may end from within, and its kernel thread stays.
+fn run_main_restored(mut call: Call) -> c_int {
+    extern "C-unwind" fn make(call: *mut c_void) -> *mut c_void {
+        // SAFETY: the caller passes a call that outlives this.
+        let Call { main, argc, argv, environment } = unsafe { call.cast::<Call>().read() };
+        core::ptr::without_provenance_mut(main(argc, argv, environment) as usize)
+    }
+    // SAFETY: the main thread makes the call, with the token.
+    unsafe {
+        let ended = runtime::call_until_exit(make, (&raw mut call).cast());
+        if ended.from_within != 0 {
+            runtime::main_left();
+        }
+        ended.result.addr() as c_int
+    }
 }
 
 /// The region, for a host that begins its first run.

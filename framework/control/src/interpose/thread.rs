@@ -54,7 +54,7 @@ interpose! {
     }
 
     fn pthread_exit(result: *mut c_void) -> (), |me| {
-        exit_point(me);
+        exit_point(me, result);
         as_program(me, || real::pthread_exit(result))
     }
 }

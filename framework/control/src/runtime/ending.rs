@@ -89,7 +89,14 @@ pub(crate) fn stop_at_step_limit() -> ! {
     // SAFETY: called by the holder of the token, before a choice.
     unsafe {
         closing::leave_the_rest();
-        say(format_args!("stopped after {} steps", (*runtime()).sched.steps));
+        let steps = (*runtime()).sched.steps;
+        let quiet = steps.saturating_sub((*runtime()).progress);
+        if quiet < steps && quiet >= (*runtime()).quiet_limit {
+            say(format_args!("stopped after {steps} steps, {quiet} of which changed nothing"));
+            inspect::line(format_args!("livelock: threads only wait for each other, nothing changed in {quiet} steps"));
+        } else {
+            say(format_args!("stopped after {steps} steps"));
+        }
         in_process::conclude(Ending::StepLimit);
         finalise(Ending::StepLimit);
     }

@@ -368,6 +368,9 @@ pub(crate) unsafe fn raise_pending(me: *mut Logical) {
     // SAFETY: by the caller's promise; the handler runs before the system call returns, on the thread's own kernel
     // thread, or later if the thread blocks the signal.
     unsafe {
+        if snapshot::is_on() && (*me).pending_signals & !(*me).mask == 0 {
+            return;
+        }
         demote_me(me);
         let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
         for signal in 1..=64usize {

@@ -58,6 +58,7 @@ pub(crate) unsafe fn begin(index: u64) -> Begun {
         };
         count_beginning(&*runtime, &parameters);
         (*runtime).sched.clear();
+        (*runtime).progress = 0;
         (*runtime).sched.strategy().begin(run, &parameters);
         (*runtime).series.planned = parameters;
         (*runtime).series.index = index;

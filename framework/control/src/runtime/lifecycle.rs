@@ -11,7 +11,7 @@ use waylay_control_protocol::Switching;
 use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::logical::{Logical, Place, Routine};
-use super::{SHARED, carrier, handover, in_process, point, pool, runtime};
+use super::{SHARED, carrier, ending, handover, in_process, leaving, point, pool, robust, runtime};
 use crate::instrument;
 use crate::interpose::real_thread;
 use crate::me::{Unmanaged, me, set_me};
@@ -43,6 +43,7 @@ pub(crate) unsafe fn create(
             (*thread).routine = Some(routine);
             (*thread).argument = argument;
             (*thread).detached = real_thread::is_detached(attributes);
+            (*thread).mask = (*me).mask;
             *handle = (*thread).handle as libc::pthread_t;
             register(thread);
             instrument::edge::spawned(me, thread);
@@ -88,6 +89,7 @@ pub(crate) unsafe fn fill_pool(stack_size: usize, count: u32) -> i32 {
         if stack_size != 0 {
             libc::pthread_attr_setstacksize(&raw mut attributes, stack_size);
         }
+        let first = (*runtime()).pool.len();
         for _ in 0..count {
             let thread = Box::into_raw(Logical::new(None, core::ptr::null_mut()));
             (*thread).id = ThreadId(u32::MAX);
@@ -103,7 +105,9 @@ pub(crate) unsafe fn fill_pool(stack_size: usize, count: u32) -> i32 {
             while SHARED.started.load(Ordering::Acquire) == 0 {
                 sys::futex_wait(&SHARED.started, 0);
             }
-            (*runtime()).pool.push(thread);
+            // The first comes out first: a thread that is created later lies lower, as it does in a process that creates
+            // them when it needs them. (Rust keeps its threads in a tree by address.)
+            (*runtime()).pool.insert(first, thread);
         }
         libc::pthread_attr_destroy(&raw mut attributes);
         0
@@ -165,6 +169,10 @@ extern "C-unwind" fn enter(thread: *mut c_void) -> *mut c_void {
             handover::resumed(thread);
             set_me(thread);
             let Some(routine) = (*thread).routine else { return core::ptr::null_mut() };
+            if snapshot::is_on() {
+                run_restored(thread, routine);
+                continue;
+            }
             (*thread).result = routine((*thread).argument);
             if !(*thread).recyclable {
                 break;
@@ -180,6 +188,59 @@ extern "C-unwind" fn enter(thread: *mut c_void) -> *mut c_void {
         handover::demote_me(thread);
         set_me(thread);
         result
+    }
+}
+
+/// Runs a routine in a run that will be undone, to its end; returns when the thread is given another.
+unsafe fn run_restored(thread: *mut Logical, routine: Routine) {
+    // SAFETY: called by the thread itself, which has the token and runs program code.
+    unsafe {
+        let ended = leaving::call_until_exit(routine, (*thread).argument);
+        let mut anew = true;
+        if ended.from_within == 0 {
+            (*thread).result = ended.result;
+        } else {
+            set_me(thread);
+            anew = leaving::forget_end();
+        }
+        pool::renew(thread);
+        set_me(core::ptr::null_mut());
+        (*thread).spent = !anew;
+        end_restored(thread);
+    }
+}
+
+/// The main thread ended from within, in a run that will be undone: the others go on without it.
+///
+/// # Safety
+/// The main thread makes the call, with the token; no more code of the program is to run on it but destructors.
+pub(crate) unsafe fn main_left() -> ! {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let main = (*runtime()).main;
+        set_me(main);
+        pool::run_destructors();
+        set_me(core::ptr::null_mut());
+        // Whoever joins it finds nothing that is left to libc.
+        (*main).recyclable = true;
+        (*main).spent = true;
+        end_restored(main);
+    }
+    unreachable!("the main thread is given no other routine")
+}
+
+/// The running thread takes no more part in a run that will be undone, until it is given another routine.
+unsafe fn end_restored(thread: *mut Logical) {
+    // SAFETY: called by the thread itself, which has the token.
+    unsafe {
+        let choice = leave(thread);
+        if choice == Choice::Finished {
+            ending::all_finished();
+        }
+        if (*thread).detached {
+            to_pool(thread);
+        }
+        handover::follow(thread, choice);
     }
 }
 
@@ -217,6 +278,7 @@ unsafe fn finish(thread: *mut Logical) {
     unsafe {
         (*thread).park_stack = None;
         (*thread).recyclable = false;
+        robust::pass_on(thread);
         let choice = leave(thread);
         handover::dispatch(thread, choice);
     }
@@ -252,14 +314,24 @@ pub(crate) unsafe fn complete_join(thread: *mut Logical, result: *mut *mut c_voi
             if !result.is_null() {
                 *result = (*thread).result;
             }
-            (*thread).pooled = true;
-            (*runtime).pool.push(thread);
+            to_pool(thread);
             return 0;
         }
         let unmanaged = Unmanaged::enter();
         let error = real_thread::pthread_join((*thread).handle as libc::pthread_t, result);
         drop(unmanaged);
         error
+    }
+}
+
+/// The thread may be used again: nobody asks for its result any more.
+unsafe fn to_pool(thread: *mut Logical) {
+    // SAFETY: called with the token.
+    unsafe {
+        if !(*thread).spent {
+            (*thread).pooled = true;
+            (*runtime()).pool.push(thread);
+        }
     }
 }
 
@@ -300,13 +372,17 @@ pub(crate) unsafe fn join_point(
     }
 }
 
-/// The running thread is about to end by itself.
+/// The running thread is about to end by itself, with this result.
 ///
 /// # Safety
 /// `me` executes the call and holds the token.
-pub(crate) unsafe fn exit_point(me: *mut Logical) {
+pub(crate) unsafe fn exit_point(me: *mut Logical, result: *mut c_void) {
     // SAFETY: by the caller's promise.
     unsafe {
+        (*me).result = result;
+        if snapshot::is_on() {
+            return;
+        }
         (*me).recyclable = false;
         if (*me).place == Place::Carrier {
             handover::demote_me(me);

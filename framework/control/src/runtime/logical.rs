@@ -59,11 +59,13 @@ pub(crate) struct Logical {
     pub(crate) recyclable: bool,
     /// It is in the pool.
     pub(crate) pooled: bool,
+    /// It ended in a way after which it cannot be used again.
+    pub(crate) spent: bool,
     /// Stack size asked for; 0 is the default.
     pub(crate) stack_size: usize,
     pub(crate) blocks: Blocks,
-    /// libc's list of robust mutexes that the thread holds, if it was made in advance.
-    pub(crate) robust_list: *const usize,
+    /// libc's list of robust mutexes that the thread holds, once somebody asked for it.
+    pub(crate) robust_list: *mut c_void,
     /// Next in the list of arrivals.
     pub(crate) next_arrival: *mut Logical,
 }
@@ -94,9 +96,10 @@ impl Logical {
             result: core::ptr::null_mut(),
             recyclable: false,
             pooled: false,
+            spent: false,
             stack_size: 0,
             blocks: Blocks::default(),
-            robust_list: core::ptr::null(),
+            robust_list: core::ptr::null_mut(),
             next_arrival: core::ptr::null_mut(),
         })
     }

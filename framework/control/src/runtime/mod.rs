@@ -8,7 +8,8 @@
 //! - [`logical`]: a logical thread and its seat
 //! - [`handover`]: passing the token, also when nobody can run for the moment
 //! - [`carrier`]: the kernel thread that executes fibers, and the homes that wait meanwhile
-//! - [`lifecycle`]: beginning and ending logical threads
+//! - [`lifecycle`]: beginning and ending logical threads; [`leaving`]: threads that end from within;
+//!   [`robust`]: what they leave locked
 //! - [`point`], [`descriptors`], [`calls`]: what the interposed functions call
 //! - [`session`]: beginning a run; [`ending`]: the report
 //! - [`timers`]: timers of the program, whose time is virtual
@@ -27,12 +28,14 @@ mod ending;
 mod handover;
 mod in_process;
 mod inspect;
+mod leaving;
 mod lifecycle;
 mod logical;
 pub(crate) mod outside;
 mod point;
 mod pool;
 mod preempt;
+mod robust;
 mod session;
 pub(crate) mod timers;
 mod watcher;
@@ -49,11 +52,12 @@ pub(crate) use descriptors::{descriptors_changed, unknown_event, wait_for_descri
 pub(crate) use ending::{end_at_race, finalise};
 pub(crate) use handover::{demote_me, raise_pending};
 pub(crate) use in_process::{begin as begin_in_process, end as end_in_process, stop as stop_in_process};
-pub(crate) use lifecycle::{complete_join, create, exit_point, join_point, last_words, lookup};
+pub(crate) use leaving::call_until_exit;
+pub(crate) use lifecycle::{complete_join, create, exit_point, join_point, last_words, lookup, main_left};
 pub(crate) use logical::{Logical, Place, Routine};
 pub(crate) use outside::kernel_threads;
 pub(crate) use point::{
-    Waited, acquire, away, event_at, freed, interrupt, sleep, step, taken, wait, waiting_on, wake,
+    Waited, acquire, away, call_off, event_at, freed, interrupt, sleep, step, taken, wait, waiting_on, wake,
     wake_or_move,
 };
 pub(crate) use preempt::note_modules;
@@ -69,6 +73,9 @@ pub(crate) struct Runtime {
     pub(crate) settings: Settings,
     /// The run is ended after this many steps.
     pub(crate) step_limit: u64,
+    /// The step behind which something changed last, as far as that is seen; and how many may follow in which nothing does.
+    pub(crate) progress: u64,
+    pub(crate) quiet_limit: u64,
     pub(crate) switching: Switching,
     /// By [`ThreadId`](waylay_schedule::ThreadId).
     pub(crate) logicals: Vec<*mut Logical>,

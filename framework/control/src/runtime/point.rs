@@ -42,6 +42,9 @@ pub(crate) unsafe fn step(me: *mut Logical, event: Event) {
             return;
         }
         before_choice();
+        if event.kind.is_progress() {
+            (*runtime()).progress = (*runtime()).sched.steps;
+        }
         let next = (*runtime()).sched.step(event);
         if next != (*me).id {
             follow(me, Choice::Run(next));
@@ -67,6 +70,7 @@ pub(crate) unsafe fn acquire<R>(
     // SAFETY: by the caller's promise.
     unsafe {
         before_choice();
+        (*runtime()).progress = (*runtime()).sched.steps;
         let mut may = free();
         if may
             && (*me).unpreemptible > 0
@@ -114,6 +118,7 @@ pub(crate) unsafe fn wait(
         // No letters here: the caller has looked at the object already, and a wake-up posted since then is for `me`.
         // Taken now, it would find nobody waiting; it is taken with the next choice.
         count_look();
+        (*runtime()).progress = (*runtime()).sched.steps;
         let choice = (*runtime()).sched.wait(event, key, shares, deadline, then);
         follow(me, choice);
         waited(me)
@@ -193,6 +198,15 @@ pub(crate) unsafe fn interrupt(thread: *mut Logical) {
     unsafe { (*runtime()).sched.interrupt((*thread).id) };
 }
 
+/// Ends the wait of a thread, or the next one that it begins: it is to end there.
+///
+/// # Safety
+/// The caller holds the token; `thread` has not finished.
+pub(crate) unsafe fn call_off(thread: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).sched.call_off((*thread).id) };
+}
+
 /// Runs `work`, which may block in the kernel, while others go on.
 ///
 /// # Safety
@@ -201,6 +215,7 @@ pub(crate) unsafe fn away<R>(me: *mut Logical, event: Event, work: impl FnOnce()
     // SAFETY: by the caller's promise.
     unsafe {
         before_choice();
+        (*runtime()).progress = (*runtime()).sched.steps;
         (*runtime()).region.report().excursions.fetch_add(1, Ordering::Relaxed);
         excursion(me, event, work)
     }
@@ -223,7 +238,8 @@ unsafe fn count_look() {
     unsafe {
         let runtime = runtime();
         (*runtime).looks = 0;
-        if (*runtime).sched.steps >= (*runtime).step_limit {
+        let steps = (*runtime).sched.steps;
+        if steps >= (*runtime).step_limit || steps.saturating_sub((*runtime).progress) >= (*runtime).quiet_limit {
             ending::stop_at_step_limit();
         }
     }

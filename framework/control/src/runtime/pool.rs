@@ -9,6 +9,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::logical::Logical;
+use super::robust;
 use crate::interpose::keys;
 use crate::real::Real;
 use crate::{snapshot, sys};
@@ -60,14 +61,8 @@ pub(super) unsafe fn warm(me: *mut Logical) {
         let (mut head, mut length) = (0usize, 0usize);
         let args = [0, &raw mut head as usize, &raw mut length as usize, 0, 0, 0];
         sys::call(libc::SYS_get_robust_list, args);
-        (*me).robust_list = head as *const usize;
+        (*me).robust_list = head as *mut c_void;
     }
-}
-
-/// Whether the calling thread holds a robust mutex. Then its kernel thread has to end, so that the kernel passes that on.
-unsafe fn holds_robust_mutex(me: *mut Logical) -> bool {
-    // SAFETY: the list, in libc's record of the thread, is circular: an empty one begins with its own address.
-    unsafe { !(*me).robust_list.is_null() && *(*me).robust_list != (*me).robust_list as usize }
 }
 
 unsafe fn note_blocks(me: *mut Logical) {
@@ -88,11 +83,10 @@ unsafe fn note_blocks(me: *mut Logical) {
 pub(super) unsafe fn renew(me: *mut Logical) {
     // SAFETY: by the caller's promise; destructors are program code and run under control.
     unsafe {
-        call_thread_local_destructors();
-        keys::run_destructors();
+        run_destructors();
         if snapshot::is_on() {
-            if holds_robust_mutex(me) {
-                snapshot::cannot_undo("ends a thread that holds a robust mutex");
+            if !robust::pass_on(me) {
+                snapshot::cannot_undo("ends a thread that holds a robust mutex that inherits priorities");
             }
             // A run of a program may load modules at any time.
             notice_modules();
@@ -103,6 +97,18 @@ pub(super) unsafe fn renew(me: *mut Logical) {
             block.at.add(block.image_len).write_bytes(0, block.len - block.image_len);
         }
         *libc::__errno_location() = 0;
+    }
+}
+
+/// Runs the destructors of the calling thread, as libc would at its end.
+///
+/// # Safety
+/// The calling thread has no more use for its variables.
+pub(super) unsafe fn run_destructors() {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        call_thread_local_destructors();
+        keys::run_destructors();
     }
 }
 

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use waylay_control_protocol::{Ending, NoteWriter, RegionMap, Settings, Stretch, Switching, Timeouts};
 use waylay_schedule::{
     AnyStrategy, ChaCha, EventKind, Guided, Listener, Overheard, Replay, Run, RunParameters, Said, Schedule,
-    Seed, Segment, Source, Spec, Strategy, Switch, ThreadId,
+    Seed, Segment, Source, Spec, Strategy, ThreadId, Turn,
 };
 
 use super::logical::Logical;
@@ -107,6 +107,7 @@ pub(crate) unsafe fn begin_restored() {
         (&raw mut (*runtime()).sched).write(scheduler);
         (*runtime()).settings = settings;
         (*runtime()).step_limit = settings.max_steps;
+        (*runtime()).quiet_limit = quiet_limit(&settings);
         (*runtime()).switching = switching;
         start(settings);
     }
@@ -117,6 +118,7 @@ unsafe fn start(settings: Settings) {
     // SAFETY: called once per run, by its main thread, which is the only one so far.
     unsafe {
         let main = (*runtime()).main;
+        (*runtime()).progress = 0;
         (*runtime()).random.begin(Run { seed: Seed(!settings.seed), index: settings.run });
         lifecycle::register(main);
         lifecycle::arm_end(main);
@@ -188,6 +190,13 @@ fn usable_settings(region: &RegionMap) -> (Settings, Switching) {
     (settings, switching)
 }
 
+/// Steps in which nothing changes, after which nothing is expected to: far more than loops look that give up some time.
+fn quiet_limit(settings: &Settings) -> u64 {
+    const PART: u64 = 10;
+    const LEAST: u64 = 100_000;
+    (settings.max_steps / PART).max(LEAST)
+}
+
 fn scheduler(region: &RegionMap, settings: &Settings, strategy: AnyStrategy) -> Scheduler {
     let policy = match Timeouts::from_code(settings.timeouts) {
         Some(Timeouts::Idle) => TimeoutPolicy::Idle,
@@ -215,6 +224,8 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
             region,
             settings,
             step_limit: settings.max_steps,
+            progress: 0,
+            quiet_limit: quiet_limit(&settings),
             switching,
             logicals: Vec::new(),
             handles: ByAddress::default(),
@@ -257,8 +268,8 @@ fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> 
 
 fn unheard(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
     if let Some(switches) = region.guidance() {
-        let switches = switches.map(|(thread, step)| Switch { step, thread: ThreadId(thread) }).collect();
-        return Ok((Guided::new(switches).into(), RunParameters::of("guided")));
+        let turn = |(to, of, after)| Turn { of: ThreadId(of), after, to: ThreadId(to) };
+        return Ok((Guided::new(switches.map(turn).collect()).into(), RunParameters::of("guided")));
     }
     if let Some(stretches) = region.replay() {
         return Ok((Replay::new(schedule(stretches)?).into(), RunParameters::of("replay")));

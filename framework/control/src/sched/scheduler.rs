@@ -196,6 +196,9 @@ impl Scheduler {
     ) -> Choice {
         let me = self.current;
         let thread = &mut self.threads[me.index()];
+        if thread.called_off {
+            return self.do_not_wait(event);
+        }
         (thread.pending, thread.shares, thread.deadline, thread.then) = (event, shares, deadline, then);
         thread.outcome = Outcome::Woken;
         self.lines.join(&mut self.threads, me, key);
@@ -207,6 +210,9 @@ impl Scheduler {
     pub(crate) fn sleep(&mut self, deadline: Moment) -> Choice {
         let me = self.current;
         let thread = &mut self.threads[me.index()];
+        if thread.called_off {
+            return self.do_not_wait(Event::local(EventKind::Sleep));
+        }
         (thread.pending, thread.deadline) = (Event::local(EventKind::Sleep), Some(deadline));
         thread.outcome = Outcome::Woken;
         self.block(me);
@@ -286,6 +292,21 @@ impl Scheduler {
         if self.threads[thread.index()].state == State::Blocked {
             self.end_wait(thread, Outcome::Interrupted);
         }
+    }
+
+    /// Ends the wait of one thread, or the next one that it begins.
+    pub(crate) fn call_off(&mut self, thread: ThreadId) {
+        self.threads[thread.index()].called_off = self.threads[thread.index()].state != State::Blocked;
+        self.interrupt(thread);
+    }
+
+    /// The running thread goes on, or would, where it was about to wait.
+    fn do_not_wait(&mut self, event: Event) -> Choice {
+        let me = self.current;
+        let thread = &mut self.threads[me.index()];
+        (thread.called_off, thread.pending, thread.outcome) = (false, event, Outcome::Interrupted);
+        self.strategy.ready(me, event);
+        self.choose()
     }
 
     /// How many threads wait for `key`.

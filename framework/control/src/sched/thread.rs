@@ -70,6 +70,8 @@ pub(crate) struct Thread {
     pub(crate) deadline: Option<Moment>,
     pub(crate) then: Option<Acquire>,
     pub(crate) outcome: Outcome,
+    /// Its next wait is over before it begins.
+    pub(super) called_off: bool,
     /// It is away, or on its way, in a call that only a signal ends.
     pub(super) patient: bool,
     pub(crate) steps: u64,
@@ -93,6 +95,7 @@ impl Thread {
             deadline: None,
             then: None,
             outcome: Outcome::Woken,
+            called_off: false,
             patient: false,
             steps: 0,
             next: None,

@@ -27,6 +27,8 @@ pub(super) struct Journal {
     first_break: usize,
     current_break: usize,
     last_break: usize,
+    /// Something is in the way behind that, so that the kernel would not let the heap grow further.
+    walled: bool,
     name: [u8; NAME],
     named: bool,
 }
@@ -41,9 +43,16 @@ impl Journal {
         unsafe {
             let end = sys::call(libc::SYS_brk, [0; 6]) as usize;
             (self.first_break, self.current_break, self.last_break) = (end, end, end);
-            let mut growth = GROWTH;
-            while growth > PAGE && sys::call(libc::SYS_brk, [end + growth, 0, 0, 0, 0, 0]) as usize != end + growth {
-                growth /= 2;
+            let grows = |by: usize| sys::call(libc::SYS_brk, [end + by, 0, 0, 0, 0, 0]) as usize == end + by;
+            if !grows(GROWTH) {
+                self.walled = true;
+                let start = end.next_multiple_of(PAGE) - end;
+                let (mut most, mut too_much) = (0, GROWTH / PAGE);
+                while too_much - most > 1 {
+                    let middle = (most + too_much) / 2;
+                    if grows(start + middle * PAGE) { most = middle } else { too_much = middle }
+                }
+                grows(start + most * PAGE);
             }
             self.last_break = sys::call(libc::SYS_brk, [0; 6]) as usize;
             let name = self.name.as_mut_ptr() as usize;
@@ -62,6 +71,16 @@ impl Journal {
     pub(super) fn mapped(&mut self, low: usize, length: usize) -> Result<(), Refusal> {
         let note = (low, length.next_multiple_of(PAGE));
         if self.mapped.push(note) { Ok(()) } else { Err("makes too many mappings") }
+    }
+
+    /// The run gives back what it mapped, as it is; false if it is anything else.
+    pub(super) fn unmapped(&mut self, low: usize, length: usize) -> bool {
+        let note = (low, length.next_multiple_of(PAGE));
+        match self.mapped.as_slice().iter().rposition(|&mapped| mapped == note) {
+            Some(place) => self.mapped.remove(place),
+            None => return false,
+        }
+        true
     }
 
     /// The run is about to do something to a range. Says whether it may, and notes it: what is the run's own is free; what
@@ -95,6 +114,9 @@ impl Journal {
             return Err("gives back memory of the heap that it had before main");
         }
         if end > self.last_break {
+            if self.walled {
+                return Ok(self.current_break);
+            }
             return Err("needs a heap that is larger than the one of the snapshot can grow");
         }
         if end < self.current_break {

@@ -12,7 +12,7 @@ use waylay_control_protocol::{Reply, Request};
 use super::image::{Image, moved};
 use super::journal::Journal;
 use super::signals::Signals;
-use super::{End, KEEPER, filter, here, keeper, trap};
+use super::{End, KEEPER, filter, keeper, trap};
 use crate::runtime::runtime;
 use crate::switch::{Context, fs_base, switch};
 use crate::{fork_server, sys};
@@ -39,7 +39,6 @@ pub(crate) struct Keeper {
     base: Context,
     end: End,
     running: bool,
-    carrier: i32,
     socket: i32,
     /// Standard output and error output, under numbers that the program does not use.
     outputs: [i32; 2],
@@ -77,7 +76,6 @@ pub(crate) unsafe fn serve(socket: i32) {
         (&raw mut (*keeper).start).write(Context::empty());
         (&raw mut (*keeper).base).write(Context::empty());
         (&raw mut (*keeper).end).write(End::Status(0));
-        (*keeper).carrier = here();
         (*keeper).socket = socket;
         (*keeper).start.set_fs_base(fs_base());
         (*keeper).base.set_fs_base((*runtime()).carrier_identity());
@@ -123,9 +121,9 @@ fn region<'a>() -> &'a waylay_control_protocol::RegionMap {
 }
 
 impl Keeper {
-    /// Whether a run goes on and the caller is the kernel thread that executes it.
-    pub(super) fn is_running_here(&self) -> bool {
-        self.running && here() == self.carrier
+    /// Whether a run goes on. Then the caller executes it: all other kernel threads wait until it is over.
+    pub(super) fn is_running(&self) -> bool {
+        self.running
     }
 
     /// Ends the run that goes on.

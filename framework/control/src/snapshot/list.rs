@@ -19,6 +19,13 @@ impl<T: Copy, const N: usize> List<T, N> {
         true
     }
 
+    /// Takes a value out; the last one takes its place.
+    pub(super) fn remove(&mut self, place: usize) {
+        assert!(place < self.len);
+        self.len -= 1;
+        self.items[place] = self.items[self.len];
+    }
+
     /// Forgets all values.
     pub(super) fn clear(&mut self) {
         self.len = 0;
@@ -40,6 +47,8 @@ mod tests {
         let mut list: List<u32, 2> = List { len: 0, items: [MaybeUninit::uninit(); 2] };
         assert!(list.push(1) && list.push(2) && !list.push(3));
         assert_eq!(list.as_slice(), [1, 2]);
+        list.remove(0);
+        assert_eq!(list.as_slice(), [2]);
         list.clear();
         assert!(list.as_slice().is_empty());
     }

@@ -31,8 +31,8 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use keeper::Keeper;
 pub(crate) use keeper::{serve, why_not};
+pub(crate) use signals::Action;
 
-use crate::sys;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +67,20 @@ unsafe fn finish(end: End) -> ! {
     unsafe { (*keeper()).finish(end) }
 }
 
+/// Makes a system call of the program's in a restored run, noted so that it is undone: what the filter would lead to. Does
+/// not return if it cannot be undone; nothing is done outside of such runs.
+///
+/// # Safety
+/// As for the call.
+#[inline]
+pub(crate) unsafe fn carry_out(number: i64, args: [usize; 6]) -> Option<isize> {
+    if !is_on() {
+        return None;
+    }
+    // SAFETY: the keeper exists; by the caller's promise.
+    unsafe { (*keeper()).is_running().then(|| trap::directly(&mut *keeper(), number, args)) }
+}
+
 /// The running thread is about to do what cannot be undone. Does not return if the run is a restored one.
 #[inline]
 pub(crate) fn cannot_undo(why: &'static str) {
@@ -96,7 +110,7 @@ pub(crate) fn exits(status: i32) {
 fn end_here(end: End) {
     // SAFETY: the keeper exists; only the carrier executes program code in a restored run.
     unsafe {
-        if (*keeper()).is_running_here() {
+        if (*keeper()).is_running() {
             finish(end);
         }
     }
@@ -114,7 +128,7 @@ pub(crate) fn mapped(at: *mut u8, length: usize) {
 fn note_mapped(at: usize, length: usize) {
     // SAFETY: as for `end_here`.
     unsafe {
-        if (*keeper()).is_running_here()
+        if (*keeper()).is_running()
             && let Err(why) = (*keeper()).journal.mapped(at, length)
         {
             finish(End::Refused(why));
@@ -135,15 +149,10 @@ fn note_change(at: usize, length: usize) {
     // SAFETY: as for `end_here`.
     unsafe {
         let keeper = keeper();
-        if (*keeper).is_running_here()
+        if (*keeper).is_running()
             && let Err(why) = (*keeper).journal.will_change(&(*keeper).image, at, length)
         {
             finish(End::Refused(why));
         }
     }
-}
-
-/// Gives the number of the carrier's kernel thread.
-fn here() -> i32 {
-    sys::thread_id()
 }

@@ -22,11 +22,35 @@ const SIGNALS: usize = 65;
 /// An action as the kernel takes it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Action {
+pub(crate) struct Action {
     handler: usize,
     flags: u64,
     restorer: usize,
     mask: u64,
+}
+
+/// The handler returns to `restorer`, which on x86-64 every action has to name.
+const RESTORER: u64 = 0x0400_0000;
+
+impl Action {
+    /// What libc would tell the kernel.
+    pub(crate) fn of_libc(action: &libc::sigaction) -> Action {
+        // SAFETY: a set begins with the kernel's word.
+        let mask = unsafe { (&raw const action.sa_mask).cast::<u64>().read_unaligned() };
+        let restorer = waylay_control_return_from_signal as *const () as usize;
+        Action { handler: action.sa_sigaction, flags: action.sa_flags as u64 | RESTORER, restorer, mask }
+    }
+
+    /// What libc would tell the program.
+    pub(crate) fn to_libc(self, action: &mut libc::sigaction) {
+        // SAFETY: all zeroes are a valid action, and a set begins with the kernel's word.
+        unsafe {
+            *action = core::mem::zeroed();
+            (&raw mut action.sa_mask).cast::<u64>().write_unaligned(self.mask);
+        }
+        action.sa_sigaction = self.handler;
+        action.sa_flags = (self.flags & !RESTORER) as c_int;
+    }
 }
 
 /// The actions. All zero bytes are a process that handles nothing.
@@ -96,7 +120,6 @@ impl Signals {
 
 /// A handler of ours: on the stack for signals, with the signals of the mask blocked.
 fn made(handler: usize, mask: u64) -> Action {
-    const RESTORER: u64 = 0x0400_0000;
     let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | RESTORER;
     Action { handler, flags, restorer: waylay_control_return_from_signal as *const () as usize, mask }
 }
@@ -127,7 +150,7 @@ fn exchange(signal: c_int, action: Option<&Action>) -> Action {
 unsafe extern "C" fn on_fatal(signal: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the signal was raised by the thread that it came to.
     unsafe {
-        if (*keeper()).is_running_here() {
+        if (*keeper()).is_running() {
             finish(End::Status(signal));
         }
         // A fault of ours: the process dies of it, and the run is made elsewhere.

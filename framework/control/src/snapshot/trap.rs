@@ -11,6 +11,9 @@ use crate::sys;
 const ARGUMENTS: [c_int; 6] =
     [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9];
 
+/// The signal that libc keeps for cancellation.
+const CANCEL: c_int = 32;
+
 /// Handles SIGSYS.
 pub(super) unsafe extern "C" fn on_system_call(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a whole context. The library was interrupted at a system call of the program's or of
@@ -19,7 +22,7 @@ pub(super) unsafe extern "C" fn on_system_call(_: c_int, _: *mut libc::siginfo_t
         let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
         let keeper = keeper();
         let number = registers[libc::REG_RAX as usize];
-        if !(*keeper).is_running_here() {
+        if !(*keeper).is_running() {
             let at = registers[libc::REG_RIP as usize];
             say(format_args!("system call {number} at {at:#x} outside of a restored run"));
             sys::exit_now(3);
@@ -31,6 +34,15 @@ pub(super) unsafe extern "C" fn on_system_call(_: c_int, _: *mut libc::siginfo_t
             Err(end) => finish(end),
         }
     }
+}
+
+/// Carries a system call out that did not come by the filter, because the library made it for the program.
+///
+/// # Safety
+/// The arguments are those of a call that the program makes; no signal mask is among what it changes.
+pub(super) unsafe fn directly(keeper: &mut Keeper, number: i64, args: [usize; 6]) -> isize {
+    // SAFETY: by the caller's promise.
+    unsafe { carry_out(keeper, number, args, &mut 0).unwrap_or_else(|end| finish(end)) }
 }
 
 /// # Safety
@@ -87,6 +99,7 @@ unsafe fn carry_out(
                 }
                 Ok(at)
             }
+            Verdict::Unmaps if journal.unmapped(args[0], args[1]) => Ok(make()),
             Verdict::Unmaps | Verdict::Protects => {
                 journal.will_change(image, args[0], args[1]).map_err(no)?;
                 Ok(make())
@@ -135,6 +148,8 @@ unsafe fn carry_out(
             }
             Verdict::Ends(status) => Err(End::Status((status & 0xff) << 8)),
             Verdict::Raises(signal) if signals.ends(signal) => Err(End::Status(signal)),
+            // libc's way to wake a thread that is to end: threads look for that at every step by themselves.
+            Verdict::Raises(signal) if signal == CANCEL => Ok(0),
             Verdict::Raises(_) => Err(no("sends a signal")),
             Verdict::Refused(why) => Err(no(why)),
         }

@@ -8,7 +8,7 @@ use std::process::Child;
 use std::sync::atomic::Ordering;
 
 use waylay_control_protocol::{
-    Fate, RegionMap, Reply, SERVER_VARIABLE, ServerLink, Settings, Stretch, Switching, Told,
+    Fate, Instrumentation, RegionMap, Reply, SERVER_VARIABLE, ServerLink, Settings, Stretch, Switching, Told,
 };
 
 use super::{PATIENCE, Program, parameters};
@@ -56,7 +56,15 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(program: &Program) -> Process {
-        let region = RegionMap::create().expect("a region");
+        Process::start_with(program, None)
+    }
+
+    /// The same, with instructions of the program as steps.
+    pub(crate) fn start_with(program: &Program, wanted: Option<Instrumentation>) -> Process {
+        let mut region = RegionMap::create().expect("a region");
+        if let Some(wanted) = wanted {
+            region.set_instrumentation(wanted);
+        }
         let outputs = [c"stdout", c"stderr"].map(|name| {
             // SAFETY: the name is NUL-terminated; the descriptor is owned right away.
             unsafe {
@@ -212,7 +220,12 @@ pub(crate) fn order(run: u64) -> (Settings, String) {
 
 /// Makes runs both ways and compares them one by one.
 pub(crate) fn compare(program: &Program, runs: u64) -> Comparison {
-    let (mut forks, mut snapshots) = (Process::start(program), Process::start(program));
+    compare_with(program, runs, None)
+}
+
+/// The same, with instructions of the program as steps.
+pub(crate) fn compare_with(program: &Program, runs: u64, wanted: Option<Instrumentation>) -> Comparison {
+    let [mut forks, mut snapshots] = [(); 2].map(|()| Process::start_with(program, wanted));
     let mut found = Comparison::default();
     let orders: Vec<_> = (0..runs).map(order).collect();
     for some in orders.chunks(200) {

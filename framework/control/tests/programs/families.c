@@ -83,6 +83,17 @@ static void *dies_with_lock(void *unused) {
     return unused;
 }
 
+static int inherited;
+static void *takes_or_inherits(void *unused) {
+    int result = pthread_mutex_lock(&robust);
+    CHECK(result == 0 || result == EOWNERDEAD);
+    if (result == 0) return unused;
+    inherited++;
+    CHECK(pthread_mutex_consistent(&robust) == 0);
+    // The next one inherits it as well.
+    return unused;
+}
+
 static void robust_mutex(void) {
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
@@ -92,6 +103,9 @@ static void robust_mutex(void) {
     CHECK(pthread_mutex_lock(&robust) == EOWNERDEAD);
     CHECK(pthread_mutex_consistent(&robust) == 0);
     CHECK(pthread_mutex_unlock(&robust) == 0);
+    run(4, takes_or_inherits);
+    CHECK(inherited == 3);
+    CHECK(pthread_mutex_lock(&robust) == EOWNERDEAD);
 }
 
 static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;

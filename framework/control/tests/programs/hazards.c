@@ -317,6 +317,99 @@ static void cancellation(void) {
     CHECK(pthread_mutex_trylock(&guard) == 0);
 }
 
+static sem_t no_post;
+static void *waits_for_a_post(void *unused) {
+    pthread_cleanup_push(cleans, 0);
+    for (;;) sem_wait(&no_post);
+    pthread_cleanup_pop(0);
+    return unused;
+}
+// The request may come anywhere, also between the look for it at the beginning of a call and the wait.
+static void cancelled_before_waiting(void) {
+    void *(*routines[])(void *) = {waits_until_cancelled, sleeps_until_cancelled, waits_for_a_post};
+    sem_init(&no_post, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        void *result;
+        CHECK(pthread_create(&thread, 0, routines[i], 0) == 0);
+        CHECK(pthread_cancel(thread) == 0);
+        CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+    }
+    CHECK(pthread_mutex_trylock(&guard) == 0);
+}
+
+// --- ending from within ---
+
+static pthread_key_t leaves_last;
+static atomic_int left, destroyed;
+static void is_destroyed(void *value) {
+    CHECK(value == &left);
+    some_steps(1);
+    destroyed++;
+}
+static void leaves(long number) {
+    int here = 0;
+    pthread_cleanup_push(cleans, 0);
+    if (number > 0) leaves(number - 1);
+    pthread_setspecific(leaves_last, &left);
+    left++;
+    pthread_exit(&left);
+    pthread_cleanup_pop(0);
+    CHECK(here == 1);
+}
+static void *leaves_from_within(void *number) {
+    some_steps(1);
+    leaves((long)number);
+    return 0;
+}
+static void *returns_as_usual(void *number) {
+    some_steps(1);
+    CHECK(pthread_getspecific(leaves_last) == 0);
+    pthread_testcancel();
+    return number;
+}
+static void leaving_from_within(void) {
+    CHECK(pthread_key_create(&leaves_last, is_destroyed) == 0);
+    for (long round = 1; round <= 6; round++) {
+        pthread_t threads[2];
+        void *results[2];
+        pthread_create(&threads[0], 0, leaves_from_within, (void *)2);
+        pthread_create(&threads[1], 0, round % 2 ? leaves_from_within : returns_as_usual, (void *)2);
+        for (int i = 0; i < 2; i++) CHECK(pthread_join(threads[i], &results[i]) == 0);
+        CHECK(results[0] == &left && results[1] == (round % 2 ? (void *)&left : (void *)2));
+    }
+    CHECK(left == 9 && destroyed == 9 && cleaned == 27);
+    pthread_exit(0);
+}
+
+static void *is_detached(void *unused) {
+    pthread_detach(pthread_self());
+    left++;
+    pthread_exit(0);
+    return unused;
+}
+static void leaving_unnoticed(void) {
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, 0, is_detached, 0) == 0);
+        while (left <= i) sched_yield();
+    }
+}
+
+static pthread_t main_thread;
+static void *joins_main(void *unused) {
+    void *result;
+    CHECK(pthread_join(main_thread, &result) == 0 && result == &left);
+    puts("main is joined");
+    return unused;
+}
+static void main_is_joined(void) {
+    main_thread = pthread_self();
+    pthread_t thread;
+    pthread_create(&thread, 0, joins_main, 0);
+    pthread_exit(&left);
+}
+
 // --- processes ---
 
 static void *forks(void *unused) {
@@ -472,6 +565,8 @@ int main(int argc, char **argv) {
         {"processor_clocks", processor_clocks}, {"clock_loop", clock_loop}, {"processors", processors},
         {"randomness", randomness}, {"spinning", spinning}, {"exit_from_thread", exit_from_thread},
         {"main_returns", main_returns}, {"main_leaves", main_leaves},
+        {"cancelled_before_waiting", cancelled_before_waiting}, {"leaving_from_within", leaving_from_within},
+        {"leaving_unnoticed", leaving_unnoticed}, {"main_is_joined", main_is_joined},
     };
     setvbuf(stdout, 0, _IONBF, 0);
     for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++)

@@ -66,6 +66,11 @@ pub(super) fn telling_frames(stack: &ThreadStack) -> Vec<&Frame> {
     if telling.is_empty() { stack.frames.iter().collect() } else { telling }
 }
 
+/// The first of them, a line each.
+pub fn own_frames(stack: &ThreadStack, most: usize) -> Vec<String> {
+    telling_frames(stack).into_iter().take(most).map(frame_line).collect()
+}
+
 fn stack_lines(stack: &ThreadStack) -> Vec<String> {
     let chosen = telling_frames(stack);
     let mut lines = vec![format!(

@@ -7,7 +7,7 @@ mod running;
 mod summary;
 mod suspensions;
 
-pub use block::failure_block;
+pub use block::{failure_block, own_frames};
 pub use live::{Live, Silent, Terminal, Tick};
 pub use running::{RunningNow, WorkerNow, running_text};
 pub use summary::{FailureLine, Summary, summary_text};

@@ -58,6 +58,7 @@ fn runs_of(source: &Path) -> &'static str {
     match source.file_stem().and_then(|stem| stem.to_str()) {
         // Each run takes long by itself.
         Some("fifteen_hundred_threads" | "spins_for_ever") => "2",
+        Some("waits_for_each_other") => "8",
         Some("waits_for_a_plain_variable" | "cancelled_anywhere" | "much_output") => "20",
         _ => "200",
     }

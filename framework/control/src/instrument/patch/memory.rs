@@ -19,14 +19,17 @@ impl Memory {
     pub(super) fn near(module: &Loaded, len: usize, kept: usize) -> Option<Memory> {
         const STEP: usize = 1 << 20;
         const REACH: usize = 1 << 30;
+        // Behind the program is its heap, which grows: nothing may be in its way.
+        const HEAP: usize = 512 << 20;
         let len = (len + kept).next_multiple_of(PAGE);
         let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE) as usize;
         let start = module.code.iter().map(|code| code.0).min()?;
-        for far in (STEP..REACH).step_by(STEP) {
-            let after = module.end.next_multiple_of(PAGE) + far;
-            let before = (start & !(PAGE - 1)).checked_sub(far + len);
-            for place in [Some(after), before].into_iter().flatten() {
+        let behind = (HEAP..REACH).chain(STEP..HEAP);
+        for (ahead, behind) in (STEP..REACH).step_by(STEP).zip(behind.step_by(STEP)) {
+            let after = module.end.next_multiple_of(PAGE) + behind;
+            let before = (start & !(PAGE - 1)).checked_sub(ahead + len);
+            for place in [before, Some(after)].into_iter().flatten() {
                 // SAFETY: takes free addresses only.
                 let at = unsafe { sys::call(libc::SYS_mmap, [place, len, prot, flags, usize::MAX, 0]) };
                 if at == place as isize {

@@ -4,18 +4,20 @@
 //! Two ways. The short one keeps the general registers, the flags of arithmetic and 16 vectors of 128 bits: all there is in
 //! a module that uses no wider vectors, masks, old floating-point unit or backward copies anywhere. The long one keeps
 //! everything, by the processor's own instruction for it.
+//!
+//! For whoever walks the stack, the caller of both is the program, at the site: the code in between belongs to no module.
 
 use core::arch::naked_asm;
 
 use super::table::at_site;
 
-/// Words that the stub pushes before it calls.
-const PUSHED: usize = 10;
+/// Words that the stub pushes before it calls. The last is filled in by what is called: where the program is.
+const PUSHED: usize = 11;
 /// Where the trampoline left the site's number and the address, seen from there: above our words and a return address.
 const SITE: usize = (PUSHED + 1) * 8;
 const ADDRESS: usize = SITE + 8;
-/// The program's stack pointer, seen from there: above both, RAX, and what a function may use without saying so.
-const PROGRAM: usize = ADDRESS + 16 + 128;
+/// Where the program's own stack begins: above the three words of the trampoline and what functions use without saying so.
+const PROGRAM: usize = SITE + 3 * 8 + 128;
 
 /// Set in what is passed on where the kernel saved registers, for a breakpoint.
 pub(super) const FROM_KERNEL: usize = 1;
@@ -40,8 +42,9 @@ pub(in crate::instrument) unsafe fn program_registers(saved: usize) -> [usize; 7
         .map(|place| unsafe { registers.add(place as usize).read() as usize });
     }
     // SAFETY: by the caller's promise, the words that the stub pushed.
-    let word = |below: usize| unsafe { ((saved - below) as *const usize).read() };
-    [saved + PROGRAM, word(0), word(8), word(16), word(24), word(32), word(40)]
+    let word = |place: usize| unsafe { (place as *const usize).read() };
+    let below = |words: usize| word(saved - words * 8);
+    [saved + PROGRAM, word(saved + 8), below(1), below(2), below(3), below(4), below(5)]
 }
 
 /// The parts of the processor's state that are saved: old floating point, vectors of all widths, masks. Not protection
@@ -57,6 +60,7 @@ const AREA: usize = 4096;
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn short() {
     naked_asm!(
+        ".cfi_startproc",
         "lahf",
         "seto al",
         "push rax",
@@ -77,11 +81,15 @@ pub(super) unsafe extern "C" fn short() {
         "push r10",
         "push r11",
         "push rbp",
+        "push 0",
         "mov rdx, rcx",
         "mov rcx, rsi",
         "mov edi, dword ptr [rsp + {site}]",
         "mov rsi, qword ptr [rsp + {address}]",
         "mov rbp, rsp",
+        ".cfi_def_cfa rbp, {program}",
+        ".cfi_offset rip, -{program}",
+        ".cfi_offset rbp, 8 - {program}",
         "push rbx",
         "push r12",
         "push r13",
@@ -123,7 +131,7 @@ pub(super) unsafe extern "C" fn short() {
         "movaps xmm13, [rsp + 208]",
         "movaps xmm14, [rsp + 224]",
         "movaps xmm15, [rsp + 240]",
-        "mov rsp, rbp",
+        "lea rsp, [rbp + 8]",
         "pop rbp",
         "pop r11",
         "pop r10",
@@ -137,8 +145,10 @@ pub(super) unsafe extern "C" fn short() {
         "add al, 0x7f",
         "sahf",
         "ret",
+        ".cfi_endproc",
         site = const SITE,
         address = const ADDRESS,
+        program = const PROGRAM,
         at_site = sym at_site,
     )
 }
@@ -150,6 +160,7 @@ pub(super) unsafe extern "C" fn short() {
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn long() {
     naked_asm!(
+        ".cfi_startproc",
         "pushfq",
         "mov rax, qword ptr [rip + waylay_control_me@GOTTPOFF]",
         "cmp qword ptr fs:[rax], 0",
@@ -167,11 +178,15 @@ pub(super) unsafe extern "C" fn long() {
         "push r10",
         "push r11",
         "push rbp",
+        "push 0",
         "mov rdx, rcx",
         "mov rcx, rsi",
         "mov edi, dword ptr [rsp + {site}]",
         "mov rsi, qword ptr [rsp + {address}]",
         "mov rbp, rsp",
+        ".cfi_def_cfa rbp, {program}",
+        ".cfi_offset rip, -{program}",
+        ".cfi_offset rbp, 8 - {program}",
         "push rbx",
         "push r12",
         "push r13",
@@ -203,7 +218,7 @@ pub(super) unsafe extern "C" fn long() {
         "mov eax, {state}",
         "xor edx, edx",
         "xrstor64 [rsp]",
-        "mov rsp, rbp",
+        "lea rsp, [rbp + 8]",
         "pop rbp",
         "pop r11",
         "pop r10",
@@ -215,8 +230,10 @@ pub(super) unsafe extern "C" fn long() {
         "pop rcx",
         "popfq",
         "ret",
+        ".cfi_endproc",
         site = const SITE,
         address = const ADDRESS,
+        program = const PROGRAM,
         area = const AREA,
         state = const STATE,
         at_site = sym at_site,

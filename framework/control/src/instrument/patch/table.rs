@@ -5,6 +5,7 @@ use core::cell::UnsafeCell;
 use waylay_patch::What;
 use waylay_schedule::EventKind;
 
+use super::stub::FROM_KERNEL;
 use crate::instrument::access::{Access, atomic, pause, plain, read_write};
 
 /// A window that can be taken away.
@@ -107,9 +108,15 @@ pub(super) fn moved() -> (usize, usize) {
 }
 
 /// The running thread is at a site. Called by the stubs, with every register saved. `count` and `source` are what RCX and
-/// RSI hold: how often a string instruction is done, and where a copy reads. `saved` is where the stub saved registers, or 0.
+/// RSI hold: how often a string instruction is done, and where a copy reads. `saved` is where a stub saved registers, or where the
+/// kernel did ([`FROM_KERNEL`]). In its first word a stub wants the address of the site, for those who look at the stack: one byte
+/// further, as if the site had made a call.
 pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source: usize, saved: usize) {
     let Some(&entry) = tables().entries.get(site as usize) else { return };
+    if saved & FROM_KERNEL == 0 {
+        // SAFETY: a stub passes on the address of a word of its own that nothing else uses.
+        unsafe { (saved as *mut usize).write(entry.code + 1) };
+    }
     let address = if entry.thread_local { address.wrapping_add(thread_pointer()) } else { address };
     let mut bytes = usize::from(entry.bytes);
     if entry.repeats {

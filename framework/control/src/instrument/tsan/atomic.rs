@@ -139,14 +139,15 @@ mod pair {
             _: Ordering,
         ) -> Result<u128, u128> {
             let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
-            // SAFETY: the pair is aligned by its type; rbx, which the compiler keeps for itself, is put back.
+            // SAFETY: the pair is aligned by its type; rbx, which the compiler keeps for itself, is put back. It may give rbx to
+            // an operand all the same, so that each has a register by name.
             unsafe {
                 asm!(
-                    "xchg {new}, rbx",
-                    "lock cmpxchg16b xmmword ptr [{at}]",
-                    "mov rbx, {new}",
-                    at = in(reg) self.0.get(),
-                    new = inout(reg) new as u64 => _,
+                    "xchg rsi, rbx",
+                    "lock cmpxchg16b xmmword ptr [rdi]",
+                    "mov rbx, rsi",
+                    in("rdi") self.0.get(),
+                    inout("rsi") new as u64 => _,
                     in("rcx") (new >> 64) as u64,
                     inout("rax") low,
                     inout("rdx") high,

@@ -1,0 +1,122 @@
+//! Mapping memory and handling signals in runs that will be undone: what the filter of system calls would stop, and note,
+//! is noted without being stopped first, which costs more than the call. Languages make some of these calls for every
+//! thread. Elsewhere libc's functions are called.
+
+use core::ffi::c_void;
+
+use libc::{c_int, off_t};
+
+use super::fail;
+use crate::snapshot;
+
+mod real {
+    use super::*;
+    crate::real::real! {
+        mmap(at: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
+        munmap(at: *mut c_void, len: usize) -> c_int;
+        mprotect(at: *mut c_void, len: usize, prot: c_int) -> c_int;
+        sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
+    }
+}
+
+/// What libc makes of the kernel's answer.
+unsafe fn answered(result: isize) -> isize {
+    if (-4095..0).contains(&result) {
+        // SAFETY: the caller is a thread of libc's.
+        return unsafe { fail(-result as i32) } as isize;
+    }
+    result
+}
+
+/// # Safety
+/// As for libc's function of this name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn mmap(
+    at: *mut c_void,
+    len: usize,
+    prot: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    let args = [at as usize, len, prot as usize, flags as usize, fd as usize, offset as usize];
+    // SAFETY: the caller's promise to us is the one it would have made to libc.
+    unsafe {
+        match snapshot::carry_out(libc::SYS_mmap, args) {
+            Some(result) => answered(result) as *mut c_void,
+            None => real::mmap(at, len, prot, flags, fd, offset),
+        }
+    }
+}
+
+/// # Safety
+/// As for libc's function of this name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn mmap64(
+    at: *mut c_void,
+    len: usize,
+    prot: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    // SAFETY: passed on; offsets have 64 bits anyway.
+    unsafe { mmap(at, len, prot, flags, fd, offset) }
+}
+
+/// # Safety
+/// As for libc's function of this name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn munmap(at: *mut c_void, len: usize) -> c_int {
+    // SAFETY: the caller's promise to us is the one it would have made to libc.
+    unsafe {
+        match snapshot::carry_out(libc::SYS_munmap, [at as usize, len, 0, 0, 0, 0]) {
+            Some(result) => answered(result) as c_int,
+            None => real::munmap(at, len),
+        }
+    }
+}
+
+/// # Safety
+/// As for libc's function of this name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn mprotect(at: *mut c_void, len: usize, prot: c_int) -> c_int {
+    // SAFETY: the caller's promise to us is the one it would have made to libc.
+    unsafe {
+        match snapshot::carry_out(libc::SYS_mprotect, [at as usize, len, prot as usize, 0, 0, 0]) {
+            Some(result) => answered(result) as c_int,
+            None => real::mprotect(at, len, prot),
+        }
+    }
+}
+
+/// # Safety
+/// As for libc's function of this name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    // SAFETY: the caller's promise to us is the one it would have made to libc.
+    unsafe {
+        // libc does not let programs touch what it needs itself.
+        if !snapshot::is_on() || (32..=33).contains(&signal) {
+            return real::sigaction(signal, new, old);
+        }
+        let kernels = new.as_ref().map(snapshot::Action::of_libc);
+        let mut before = snapshot::Action::default();
+        let given = kernels.as_ref().map_or(0, |action| core::ptr::from_ref(action) as usize);
+        let args = [signal as usize, given, &raw mut before as usize, size_of::<u64>(), 0, 0];
+        match snapshot::carry_out(libc::SYS_rt_sigaction, args) {
+            Some(0) => {
+                if let Some(old) = old.as_mut() {
+                    before.to_libc(old);
+                }
+                0
+            }
+            Some(result) => answered(result) as c_int,
+            None => real::sigaction(signal, new, old),
+        }
+    }
+}

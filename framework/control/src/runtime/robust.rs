@@ -1,0 +1,83 @@
+//! Robust mutexes that a thread holds when it ends: they are marked, and those who wait may go on.
+//!
+//! The kernel marks them when a kernel thread exits, which is after the thread took part in the run for the last time, and
+//! at a moment that no schedule knows; whoever waits would never be told. So it is done here, in the kernel's way, and the
+//! kernel finds nothing left. What inherits priorities is the kernel's own business and stays that.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::logical::Logical;
+use super::runtime;
+use crate::sched::{Key, Shares};
+use crate::sys;
+
+/// The list that libc keeps and the kernel reads.
+#[repr(C)]
+struct Head {
+    /// The first entry, or the head itself.
+    first: usize,
+    /// From an entry to the lock word of its mutex.
+    to_lock: isize,
+    pending: usize,
+}
+
+const OWNER: u32 = 0x3fff_ffff;
+const OWNER_DIED: u32 = 1 << 30;
+const WAITERS: u32 = 1 << 31;
+/// An entry whose lowest bit is set is a mutex that inherits priorities.
+const INHERITS: usize = 1;
+/// Longer lists are broken.
+const LONGEST: usize = 1 << 20;
+
+/// Marks what the calling thread holds. False if something is left to the kernel.
+///
+/// # Safety
+/// `me` executes the call and holds the token; its program code has ended.
+pub(super) unsafe fn pass_on(me: *mut Logical) -> bool {
+    // SAFETY: the list, in libc's record of the thread, is circular and holds mutexes that exist.
+    unsafe {
+        let head = list_of(me);
+        if head.is_null() {
+            return true;
+        }
+        let mut entry = (*head).first;
+        for _ in 0..LONGEST {
+            if entry == head as usize {
+                break;
+            }
+            if entry & INHERITS != 0 {
+                return false;
+            }
+            let lock = entry.wrapping_add_signed((*head).to_lock);
+            mark(me, &*(lock as *const AtomicU32));
+            entry = *(entry as *const usize);
+            (*head).first = entry;
+        }
+        true
+    }
+}
+
+unsafe fn mark(me: *mut Logical, lock: &AtomicU32) {
+    let value = lock.load(Ordering::Relaxed);
+    // SAFETY: called with the token.
+    unsafe {
+        if value & OWNER == (*me).kernel_id as u32 {
+            lock.store(value & WAITERS | OWNER_DIED, Ordering::Release);
+            (*runtime()).sched.freed(Key(core::ptr::from_ref(lock) as usize), Shares::ALL);
+        }
+    }
+}
+
+/// As libc told the kernel. On the carrier the calling kernel thread is another one, so it is asked for by its number.
+unsafe fn list_of(me: *mut Logical) -> *mut Head {
+    let (mut head, mut length) = (0usize, 0usize);
+    // SAFETY: a thread of this process; the kernel writes to the locals.
+    unsafe {
+        if (*me).robust_list.is_null() {
+            let args = [(*me).kernel_id as usize, &raw mut head as usize, &raw mut length as usize, 0, 0, 0];
+            sys::call(libc::SYS_get_robust_list, args);
+            (*me).robust_list = head as *mut core::ffi::c_void;
+        }
+        (*me).robust_list.cast()
+    }
+}
