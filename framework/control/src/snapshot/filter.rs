@@ -80,17 +80,24 @@ pub(super) fn filter(text: (usize, usize), before: &Descriptors, reserved: u32) 
             }
         }
     }
-    // The library's code lies within one stretch of four gigabytes, or it is not let through.
+    // Addresses are compared in halves, and the library's code may lie on both sides of a multiple of four gigabytes.
     let (low, high) = (text.0 as u64, text.1 as u64);
+    add(LOAD, POINTER + 4, 0, 0);
     if low >> 32 == (high - 1) >> 32 {
-        add(LOAD, POINTER + 4, 0, 0);
         add(IF_EQUAL, (low >> 32) as u32, 0, 4);
         add(LOAD, POINTER, 0, 0);
         add(IF_AT_LEAST, low as u32, 0, 2);
         add(IF_AT_LEAST, high as u32, 1, 0);
         add(RETURN, ALLOW, 0, 0);
     } else {
-        return None;
+        add(IF_EQUAL, (low >> 32) as u32, 0, 3);
+        add(LOAD, POINTER, 0, 0);
+        add(IF_AT_LEAST, low as u32, 0, 5);
+        add(RETURN, ALLOW, 0, 0);
+        add(IF_EQUAL, (high >> 32) as u32, 0, 3);
+        add(LOAD, POINTER, 0, 0);
+        add(IF_AT_LEAST, high as u32, 1, 0);
+        add(RETURN, ALLOW, 0, 0);
     }
     add(RETURN, TRAP, 0, 0);
     (made.len() <= MOST).then_some(made)
@@ -131,10 +138,15 @@ mod tests {
         }
         let filter = filter(TEXT, &before, 900).unwrap();
         let elsewhere = 0x5555_5555_0000;
-        let from = |number, args: [u64; 2]| passes(&filter, number, elsewhere, [args[0], args[1], 0, 0, 0, 0]);
+        let from =
+            |number, args: [u64; 2]| passes(&filter, number, elsewhere, [args[0], args[1], 0, 0, 0, 0]);
         assert!(from(libc::SYS_getpid, [0, 0]));
-        assert!(from(libc::SYS_write, [1, 0]) && from(libc::SYS_write, [2, 0]) && from(libc::SYS_write, [3, 0]));
-        assert!(from(libc::SYS_read, [3, 0]) && from(libc::SYS_read, [5, 0]) && from(libc::SYS_read, [899, 0]));
+        assert!(
+            from(libc::SYS_write, [1, 0]) && from(libc::SYS_write, [2, 0]) && from(libc::SYS_write, [3, 0])
+        );
+        assert!(
+            from(libc::SYS_read, [3, 0]) && from(libc::SYS_read, [5, 0]) && from(libc::SYS_read, [899, 0])
+        );
         for fd in [0, 1, 2, 4, 900, 950, 1u64 << 31] {
             assert!(!from(libc::SYS_read, [fd, 0]), "{fd}");
         }
@@ -144,9 +156,30 @@ mod tests {
         for number in [libc::SYS_fork, libc::SYS_mmap, libc::SYS_exit_group, libc::SYS_kill, 1 << 30] {
             assert!(!from(number, [0, 0]), "{number}");
         }
-        for (at, inside) in
-            [(TEXT.0 - 1, false), (TEXT.0, true), (TEXT.1 - 1, true), (TEXT.1, false), (TEXT.0 + (1 << 32), false)]
-        {
+        for (at, inside) in [
+            (TEXT.0 - 1, false),
+            (TEXT.0, true),
+            (TEXT.1 - 1, true),
+            (TEXT.1, false),
+            (TEXT.0 + (1 << 32), false),
+        ] {
+            assert_eq!(passes(&filter, libc::SYS_fork, at, [0; 6]), inside, "{at:x}");
+        }
+    }
+
+    #[test]
+    fn the_library_may_lie_across_a_multiple_of_four_gigabytes() {
+        let text = (0x7fff_ffff_0000, 0x8000_0001_0000);
+        let filter = filter(text, &Descriptors::default(), 900).unwrap();
+        for (at, inside) in [
+            (text.0 - 1, false),
+            (text.0, true),
+            (0x7fff_ffff_ffff, true),
+            (0x8000_0000_0000, true),
+            (text.1 - 1, true),
+            (text.1, false),
+            (text.0 + (1 << 33), false),
+        ] {
             assert_eq!(passes(&filter, libc::SYS_fork, at, [0; 6]), inside, "{at:x}");
         }
     }
