@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::{BOTH, Program};
-use waylay_control_protocol::{ClockSource, Settings, Switching};
+use waylay_control_protocol::{ClockSource, Ending, Settings, Switching};
 
 /// Clean and under full control; equal schedules under both ways to switch if the kernel has no say.
 fn runs(case: &str, exact: bool) {
@@ -47,6 +47,21 @@ fn a_timer_descriptor_is_read_and_polled_in_virtual_time() {
 #[test]
 fn a_signal_that_everybody_blocks_goes_to_the_one_who_waits() {
     runs("waited", false);
+}
+
+#[test]
+fn a_watchdog_never_ends_a_program_that_ends_by_itself() {
+    runs("watchdog", true);
+    runs("handled_late", false);
+}
+
+#[test]
+fn waiting_for_a_watchdog_is_a_deadlock() {
+    let program = Program::build("timers.c").with(&["bitten"]);
+    for switching in BOTH {
+        let outcome = program.run(switching, 5, 0);
+        assert_eq!(outcome.ending, Ending::Deadlock, "{outcome:#?}");
+    }
 }
 
 /// With real clocks a timer is the kernel's, and the run says that something outside the schedule takes part.

@@ -7,6 +7,8 @@ use core::ffi::c_void;
 use libc::{c_int, off_t};
 
 use super::fail;
+use crate::me::me;
+use crate::runtime::timers;
 use crate::snapshot;
 
 mod real {
@@ -98,7 +100,20 @@ unsafe extern "C-unwind" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    // SAFETY: the caller's promise to us is the one it would have made to libc.
+    // SAFETY: the caller's promise to us is the one it would have made to libc; a thread of the run that runs has the token.
+    unsafe {
+        let result = set_action(signal, new, old);
+        if !new.is_null() && !me().is_null() {
+            timers::actions_changed();
+        }
+        result
+    }
+}
+
+/// # Safety
+/// As for libc's function.
+unsafe fn set_action(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
+    // SAFETY: by the caller's promise.
     unsafe {
         // libc does not let programs touch what it needs itself.
         if !snapshot::is_on() || (32..=33).contains(&signal) {

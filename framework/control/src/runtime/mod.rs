@@ -89,6 +89,8 @@ pub(crate) struct Runtime {
     pub(crate) watches: Vec<descriptors::Watch>,
     /// Signals of timers that every thread blocks: bit n-1 is signal n.
     pub(crate) held: u64,
+    /// Signals of timers that would end the process.
+    pub(crate) overdue: u64,
     /// Values that go with signals on their way.
     pub(crate) values: Vec<(i32, usize)>,
     /// The main thread.

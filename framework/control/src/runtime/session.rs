@@ -235,6 +235,7 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
             looks: 0,
             watches: Vec::new(),
             held: 0,
+            overdue: 0,
             values: Vec::new(),
             main,
             pooling,

@@ -4,6 +4,10 @@
 //! strategy decides when that is, as for every other timeout; then it does what the timer is for, and sleeps again if the
 //! timer has an interval. Setting a timer anew, or stopping it, wakes the sleeper, which finds that it is not wanted any
 //! more and ends.
+//!
+//! A timer whose signal would end the process is a watchdog: an hour that a strategy lets pass in no time is not the hour
+//! that the program feared. Its signal waits until the program handles it, and a program that waits for nothing else is
+//! deadlocked.
 
 use core::ffi::c_void;
 
@@ -157,7 +161,6 @@ unsafe fn send(signal: i32, to: Option<i32>, value: Option<usize>) {
     // SAFETY: called with the token; threads that have not finished exist.
     unsafe {
         let runtime = runtime();
-        (*runtime).sched.signals_may_come = true;
         let is_sleeper = |thread: *mut Logical| {
             (*thread).routine.is_some_and(|routine| routine as *const () == sleeper as *const ())
         };
@@ -170,6 +173,11 @@ unsafe fn send(signal: i32, to: Option<i32>, value: Option<usize>) {
         };
         let mut alive = (*runtime).logicals.iter().copied().filter(|&thread| !(*runtime).has_finished(thread));
         let target = alive.find(|&thread| takes(thread));
+        if target.is_some_and(|target| (*target).mask & bit == 0) && would_end_process(signal) {
+            (*runtime).overdue |= bit;
+            return;
+        }
+        (*runtime).sched.signals_may_come = true;
         let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
         match target {
             // It sits in the kernel on its own kernel thread, where the signal belongs.
@@ -191,6 +199,41 @@ unsafe fn send(signal: i32, to: Option<i32>, value: Option<usize>) {
     }
 }
 
+/// Whether the process has no action of its own for a signal whose default is its end.
+fn would_end_process(signal: i32) -> bool {
+    const HARMLESS: [i32; 8] = [
+        libc::SIGCHLD,
+        libc::SIGCONT,
+        libc::SIGURG,
+        libc::SIGWINCH,
+        libc::SIGSTOP,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+    ];
+    // As the kernel has it: handler, flags, restorer, mask.
+    let mut action = [0usize; 4];
+    // SAFETY: the kernel writes no more than that, and changes nothing without a new action.
+    let error = unsafe {
+        sys::call(libc::SYS_rt_sigaction, [signal as usize, 0, &raw mut action as usize, size_of::<u64>(), 0, 0])
+    };
+    error == 0 && action[0] == libc::SIG_DFL && !HARMLESS.contains(&signal)
+}
+
+/// The program may handle signals now that it did not handle before: those that timers were to bring are on their way.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn actions_changed() {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let overdue = core::mem::take(&mut (*runtime()).overdue);
+        for signal in (1..=64).filter(|signal| overdue & 1 << (signal - 1) != 0) {
+            send(signal, None, None);
+        }
+    }
+}
+
 /// Gives signals that nobody wanted to the calling thread, which does not block them any more or is about to wait for some.
 ///
 /// # Safety
@@ -198,6 +241,7 @@ unsafe fn send(signal: i32, to: Option<i32>, value: Option<usize>) {
 pub(crate) unsafe fn take_held(me: *mut Logical, blocked: u64) {
     // SAFETY: by the caller's promise.
     unsafe {
+        actions_changed();
         let held = (*runtime()).held & !blocked;
         if held != 0 {
             (*runtime()).held &= !held;

@@ -161,6 +161,26 @@ static void stopped(void) {
     alarm(0);
 }
 
+// A watchdog never bites a program that ends by itself.
+static void watchdog(void) {
+    alarm(HOUR);
+    for (int i = 0; i < 20; i++) sched_yield();
+}
+
+// The handler comes after the alarm is set, whenever that ends.
+static void handled_late(void) {
+    alarm(HOUR);
+    sched_yield();
+    handle(SIGALRM);
+    wait_for_ends(1);
+}
+
+// Nothing but the watchdog is left: a deadlock.
+static void bitten(void) {
+    alarm(HOUR);
+    pause();
+}
+
 int main(int argc, char **argv) {
     pthread_t thread_;
     pthread_create(&thread_, 0, other, 0);
@@ -168,6 +188,7 @@ int main(int argc, char **argv) {
     struct { const char *name; void (*run)(void); } cases[] = {
         {"alarmed", alarmed}, {"interval", interval}, {"posix", posix},
         {"thread", thread}, {"descriptor", descriptor}, {"waited", waited}, {"stopped", stopped},
+        {"watchdog", watchdog}, {"handled_late", handled_late}, {"bitten", bitten},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(argv[1], cases[i].name)) cases[i].run();
