@@ -27,7 +27,7 @@ pub use batch::{Batch, Fate, Record, Told, Wish};
 pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun};
 pub use instrumentation::{Instrumentation, Level, Site};
 pub use region::{Note, NoteWriter, Region, RegionError, RegionMap, Stretch};
-pub use report::{Ending, Report, Tally};
+pub use report::{Ending, HeldAt, Report, Tally};
 #[cfg(target_os = "linux")]
 pub use server::{Reply, Request, ServerError, ServerLink};
 pub use settings::{ClockSource, RandomSource, Settings, Switching, Timeouts};

@@ -12,7 +12,7 @@ use crate::sys::{self, Memory};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
@@ -212,6 +212,7 @@ impl RegionMap {
             &report.ending,
             &report.threads,
             &report.limited,
+            &report.held,
             &report.cut,
             &report.partly_controlled,
             &report.switching,
