@@ -62,6 +62,9 @@ unsafe extern "system" fn waylay_control_enter() {
     let Some(region) = take_region() else { return };
     let settings = region.settings();
     interpose::patch_modules();
+    // SAFETY: the region is kept for good, and its memory does not move.
+    let report = (settings.hold != 0).then(|| unsafe { &*core::ptr::from_ref(region.report()) });
+    interpose::watch_for_faults(report);
     if settings.in_process != 0 {
         *REGION.lock().unwrap_or_else(PoisonError::into_inner) = Some(region);
         return;
@@ -72,10 +75,6 @@ unsafe extern "system" fn waylay_control_enter() {
     let planned = plan(&region);
     // SAFETY: threads that libraries started may run; they stay unmanaged. No run has begun in this process.
     unsafe { runtime::begin(region, planned) };
-    // SAFETY: the runtime is never taken down, and its region with it.
-    let report =
-        (settings.hold != 0).then(|| unsafe { &*core::ptr::from_ref((*runtime::runtime()).region.report()) });
-    interpose::watch_for_faults(report);
 }
 
 /// Begins a run on the calling thread.

@@ -21,6 +21,7 @@ use crate::oracle::{Expected, Failure, NO_END, Verdict, judge};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::server::{Guide, RunError};
+use crate::sys::HOLD_THEMSELVES;
 
 /// What a fresh process showed.
 #[derive(Debug)]
@@ -87,6 +88,7 @@ pub fn rerun(
     let mut settings = conditions.settings_in(&mut region, seed, run);
     settings.switching = waylay_control_protocol::Switching::Baton as u32;
     settings.listen = 1;
+    settings.hold = u32::from(HOLD_THEMSELVES);
     Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
     let held = hold(program, library, &region, conditions.patience())?;
     let late = matches!(held.stop, Stop::Late)

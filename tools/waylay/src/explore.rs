@@ -73,6 +73,7 @@ pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed
 
 fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
     let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
+    waylay_explore::check_level(options.level).map_err(|error| usage(&error))?;
     let mut program =
         Program::new(&options.command, options.cwd.as_deref()).map_err(|error| usage(&error))?;
     program.environment = options.environment.clone();

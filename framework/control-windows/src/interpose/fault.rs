@@ -5,9 +5,7 @@ use std::sync::OnceLock;
 
 use waylay_control_protocol::report::HeldAt;
 use windows_sys::Win32::System::Diagnostics::Debug as real;
-use windows_sys::Win32::System::Diagnostics::Debug::{
-    EXCEPTION_POINTERS, LPTOP_LEVEL_EXCEPTION_FILTER, SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX,
-};
+use windows_sys::Win32::System::Diagnostics::Debug::{EXCEPTION_POINTERS, LPTOP_LEVEL_EXCEPTION_FILTER};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::interpose;
@@ -19,19 +17,14 @@ const HANDLED_AND_GO_ON: i32 = -1;
 
 /// What the program set, and where to say that the process is held.
 static PROGRAMS: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
-static REPORT: OnceLock<&'static waylay_control_protocol::Report> = OnceLock::new();
+static REPORT: OnceLock<Option<&'static waylay_control_protocol::Report>> = OnceLock::new();
 
-/// Makes unhandled exceptions end the process at once, without a window, or hold it when `report` is given.
+/// Makes unhandled exceptions end the process at once, with the exception as its status and without a window that nobody
+/// closes; or hold it, and say so in `report`.
 pub(crate) fn watch_for_faults(report: Option<&'static waylay_control_protocol::Report>) {
-    // SAFETY: process-wide settings; the filter is a static function.
-    unsafe {
-        real::SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX);
-        if let Some(report) = report
-            && REPORT.set(report).is_ok()
-        {
-            let before = real::SetUnhandledExceptionFilter(Some(on_exception));
-            remember(before);
-        }
+    if REPORT.set(report).is_ok() {
+        // SAFETY: the filter is a static function.
+        remember(unsafe { real::SetUnhandledExceptionFilter(Some(on_exception)) });
     }
 }
 
@@ -48,14 +41,15 @@ unsafe extern "system" fn on_exception(pointers: *const EXCEPTION_POINTERS) -> i
             return verdict;
         }
     }
-    if let Some(report) = REPORT.get() {
+    if let Some(Some(report)) = REPORT.get() {
         // SAFETY: plain call.
         report.held_thread.store(unsafe { GetCurrentThreadId() }, Ordering::Relaxed);
         report.held_value.store(pointers as u64, Ordering::Relaxed);
         report.held.store(HeldAt::Exception as u32, Ordering::Release);
         sys::hold();
     }
-    0
+    // SAFETY: the system hands us a valid record.
+    sys::exit_now(unsafe { (*(*pointers).ExceptionRecord).ExceptionCode })
 }
 
 unsafe fn set_filter(filter: LPTOP_LEVEL_EXCEPTION_FILTER) -> LPTOP_LEVEL_EXCEPTION_FILTER {

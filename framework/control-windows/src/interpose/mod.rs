@@ -17,7 +17,6 @@ mod imports;
 mod loader;
 mod once;
 mod posix;
-mod posix_sync;
 mod section;
 mod sleep;
 mod slim;
@@ -53,7 +52,7 @@ pub(crate) struct Hook {
 unsafe impl Sync for Hook {}
 
 /// All of them.
-static FAMILIES: [&[Hook]; 15] = [
+static FAMILIES: [&[Hook]; 14] = [
     address::HOOKS,
     clock::HOOKS,
     condition::HOOKS,
@@ -63,7 +62,6 @@ static FAMILIES: [&[Hook]; 15] = [
     loader::HOOKS,
     once::HOOKS,
     posix::HOOKS,
-    posix_sync::HOOKS,
     section::HOOKS,
     sleep::HOOKS,
     slim::HOOKS,

@@ -52,19 +52,19 @@ interpose_foreign! {
 
     fn exit(status: c_int) -> () = real::exit(status), |me| {
         step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN));
-        exit::hold(me, status as u32);
+        exit::hold(status as u32);
         as_program(me, || real::exit(status))
     }
 
     fn _exit(status: c_int) -> () = real::_exit(status), |me| {
         step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN));
-        exit::hold(me, status as u32);
+        exit::hold(status as u32);
         finalise(Ending::Exited);
         real::_exit(status)
     }
 
     fn abort() -> () = real::abort(), |me| {
-        exit::hold(me, exit::ABORTED);
+        exit::hold(exit::ABORTED);
         as_program(me, || real::abort())
     }
 }

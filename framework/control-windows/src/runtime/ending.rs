@@ -60,20 +60,11 @@ pub(super) unsafe fn deadlock(me: *mut Logical) -> ! {
 /// Ends the process, or lets it stay as it is for somebody to look at.
 fn leave(status: i32) -> ! {
     // SAFETY: called by the holder of the token, which nobody gets back.
-    unsafe { hold_if_wanted() };
-    sys::exit_now(status)
-}
-
-/// Stays for ever if the driver wants to look at processes that end.
-///
-/// # Safety
-/// The caller holds the token, and has finalised the run.
-pub(crate) unsafe fn hold_if_wanted() {
-    // SAFETY: by the caller's promise.
     if unsafe { (*runtime()).settings.hold != 0 } {
         outside::set_running(false);
         sys::hold();
     }
+    sys::exit_now(status)
 }
 
 /// The step limit is reached: ends the process.

@@ -84,7 +84,9 @@ unsafe fn describe(me: *mut Logical) {
         let mut frames = [core::ptr::null_mut::<c_void>(); FRAMES];
         let count = RtlCaptureStackBackTrace(0, FRAMES as u32, frames.as_mut_ptr(), core::ptr::null_mut());
         for &frame in &frames[..usize::from(count)] {
-            tell_frame(frame as usize);
+            if !tell_frame(frame as usize) {
+                break;
+            }
         }
     }
 }
@@ -105,18 +107,20 @@ unsafe fn holder(pending: Event) -> Option<ThreadId> {
     }
 }
 
-unsafe fn tell_frame(address: usize) {
+/// Tells one frame. False where there is no module: behind such code, which nothing says how to unwind, comes nothing that
+/// could be trusted. The first instructions of an explored program are some.
+unsafe fn tell_frame(address: usize) -> bool {
     let from = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
     let mut module = core::ptr::null_mut();
     let mut name = [0u16; 512];
     if address == 0 {
-        return;
+        return false;
     }
     // SAFETY: the address is only looked up; the name is written into the local. Called with the token.
     unsafe {
         // One byte back: a return address may lie behind the last instruction of the calling function.
         if GetModuleHandleExW(from, (address - 1) as *const u16, &mut module) == 0 {
-            return line(format_args!("    {address:#x}"));
+            return false;
         }
         let length = GetModuleFileNameW(module, name.as_mut_ptr(), name.len() as u32) as usize;
         let path = String::from_utf16_lossy(&name[..length.min(name.len())]);
@@ -124,4 +128,5 @@ unsafe fn tell_frame(address: usize) {
             line(format_args!("    {path}+{:#x}", address - module as usize));
         }
     }
+    true
 }

@@ -30,7 +30,7 @@ use waylay_schedule::ThreadId;
 use waylay_scheduler::{ByAddress, Scheduler, State};
 use windows_sys::Win32::Foundation::HANDLE;
 
-pub(crate) use ending::{finalise, hold_if_wanted};
+pub(crate) use ending::finalise;
 pub(crate) use in_process::{begin as begin_in_process, end as end_in_process, stop as stop_in_process};
 pub(crate) use lifecycle::{create, exit_point, join_event, join_point, key_of, resume};
 pub(crate) use logical::{Logical, Routine};

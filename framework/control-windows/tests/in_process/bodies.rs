@@ -36,6 +36,7 @@ pub(crate) fn find(name: &str) -> Body {
         "lost-update-slim" => || lost_update(Lock::Slim),
         "lost-update-mutex" => || lost_update(Lock::Mutex),
         "two-sections" => two_sections,
+        "null" => null_pointer,
         "sections" => sections,
         "events" => events,
         "semaphores" => semaphores,
@@ -153,6 +154,27 @@ fn two_sections() -> bool {
         InitializeCriticalSection(section(1));
     }
     join([spawn(take_both, 0), spawn(take_both, 1)]);
+    true
+}
+
+static POINTER: Shared<*mut u32> = Shared::new(null_mut());
+
+unsafe extern "system" fn write_through(_: *mut c_void) -> u32 {
+    // SAFETY: none: under some schedules nothing is there yet, which is the bug.
+    unsafe { with_lock(|| POINTER.at().read_volatile().write_volatile(1)) };
+    0
+}
+
+/// A thread that uses what the main thread may not have made yet.
+fn null_pointer() -> bool {
+    // SAFETY: the lock is made before the thread is.
+    unsafe {
+        *LOCK.at() = Lock::Slim;
+        *POINTER.at() = null_mut();
+        let thread = spawn(write_through, 0);
+        with_lock(|| POINTER.at().write_volatile(COUNT.at()));
+        join([thread]);
+    }
     true
 }
 

@@ -56,10 +56,10 @@ mod cases {
     /// Two threads that each read, give the lock back, take it again and write. Under a random walk an update is lost
     /// with a probability that depends on nothing but the steps, which are the same with every kind of lock that has one
     /// step to take and one to give back: POSIX mutexes on Linux lose 0.546 (10,924 of 20,000, the same strategy). With p =
-    /// 0.546, 4,000 runs lie within five and a half standard deviations but for 4e-8.
+    /// 0.546, the difference of the two shares lies within five and a half standard deviations but for 4e-8.
     fn lost_updates() {
         for body in ["lost-update-section", "lost-update-slim", "lost-update-mutex"] {
-            let runs = if body.ends_with("mutex") { 1500 } else { 4000 };
+            let runs = if body.ends_with("mutex") { 400 } else { 1200 };
             let ran = run(&Wanted { body, runs, ..Wanted::default() });
             let share = ran.failures as f64 / ran.runs as f64;
             let width = 5.5 * (ON_LINUX * (1.0 - ON_LINUX) * (1.0 / runs as f64 + 1.0 / 20_000.0)).sqrt();

@@ -109,7 +109,7 @@ pub fn run(
     let mut failures = FailureStore::create(&folder, options.retention, options.seed, environment)?;
     let log = HostLog::create(&folder.join("host.log"), options.log_limit)?;
     let command = installation.host_command();
-    if command.control.is_none() && options.heap_sampling.is_some() {
+    if !(sys::ACCOUNTS_HEAP && command.control.is_some()) && options.heap_sampling.is_some() {
         live.note(sys::NO_HEAP_ACCOUNTING);
         // Where there can be none, nothing is missing.
         if sys::ACCOUNTS_HEAP {

@@ -168,7 +168,7 @@ impl HostCommand {
     ) -> Result<HostProcess, StartError> {
         let start = || -> io::Result<HostProcess> {
             let page = Page::create(clock)?;
-            let region = match (&self.control, heap) {
+            let region = match (&self.control, heap.filter(|_| sys::ACCOUNTS_HEAP)) {
                 (Some(control), Some(period)) => {
                     Some((SharedRegion::create().map_err(io::Error::other)?, control, period))
                 }

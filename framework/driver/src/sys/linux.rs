@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// The library of strict mode.
+pub(crate) const CONTROL_LIBRARY: &str = "waylay_control";
 /// Whether hosts can account for memory by allocating stack.
 pub(crate) const ACCOUNTS_HEAP: bool = true;
 /// Said when they do not.

@@ -3,17 +3,12 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-mod linux_strict;
-#[cfg(target_os = "linux")]
 pub(crate) use linux::*;
-#[cfg(target_os = "linux")]
-pub(crate) use linux_strict::*;
 
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-mod windows_strict;
-#[cfg(windows)]
 pub(crate) use windows::*;
-#[cfg(windows)]
-pub(crate) use windows_strict::*;
+
+mod strict;
+pub(crate) use strict::*;

@@ -44,6 +44,8 @@ const LAST_WORDS: Duration = Duration::from_secs(4);
 /// Distance of looks into a pipe that is empty.
 const LOOK_INTO_PIPE: Duration = Duration::from_millis(5);
 
+/// The library of strict mode.
+pub(crate) const CONTROL_LIBRARY: &str = "waylay_control_windows";
 /// Whether hosts can account for memory by allocating stack.
 pub(crate) const ACCOUNTS_HEAP: bool = false;
 /// Said when they do not.
