@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// Bytes for the orders of a batch, and for its records.
 const ORDERS: usize = 1 << 22;
 /// See [`ORDERS`].
-const RECORDS: usize = 1 << 26;
+const RECORDS: usize = crate::sys::RECORDS;
 /// Stack sizes for which threads are made in advance.
 const SIZES: usize = 16;
 /// Everything in the two areas is aligned to this.

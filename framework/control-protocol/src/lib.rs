@@ -7,13 +7,11 @@
 //!   [`report`], the schedule and a text while it runs, so that they survive the death of the process.
 //! - [`race`]: two accesses that nothing orders, as the library tells of them.
 //! - [`instrumentation`]: which instructions are steps, for the whole life of a process.
-//! - [`server`]: the messages of the fork server, over a socket; [`batch`]: runs that are ordered many at a time.
+//! - `server` (Linux): the messages of the fork server, over a socket; [`batch`]: runs that are ordered many at a time.
 //! - [`in_process`]: the functions by which a host repeats runs inside its own process.
 //!
 //! The library finds both through the environment, the only channel there is before `main`: see [`REGION_VARIABLE`]
 //! and [`SERVER_VARIABLE`]. Without the first, the library does nothing at all.
-
-#![cfg(target_os = "linux")]
 
 pub mod batch;
 mod coded;
@@ -22,19 +20,22 @@ pub mod instrumentation;
 pub mod race;
 pub mod region;
 pub mod report;
+#[cfg(target_os = "linux")]
 pub mod server;
 pub mod settings;
+mod sys;
 
 pub use batch::{Batch, Fate, Record, Told, Wish};
 pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun};
 pub use instrumentation::{Instrumentation, Level, Site};
 pub use race::{AccessReport, Pair, RaceReport};
 pub use region::{Note, NoteWriter, Region, RegionError, RegionMap, Stretch};
-pub use report::{Ending, Report, Tally};
+pub use report::{Ending, HeldAt, Report, Tally};
+#[cfg(target_os = "linux")]
 pub use server::{Reply, Request, ServerError, ServerLink};
 pub use settings::{ClockSource, RandomSource, Settings, Switching, Timeouts};
 
-/// Environment variable with the number of the descriptor of the [`Region`].
+/// Environment variable with the number of the descriptor (on Windows, of the handle) of the [`Region`].
 pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";
 /// Environment variable with the number of the descriptor of the fork server's socket; absent: no fork server.
 pub const SERVER_VARIABLE: &str = "WAYLAY_CONTROL_SERVER";

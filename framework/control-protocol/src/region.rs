@@ -1,8 +1,7 @@
-//! The shared region: one memory file, mapped by driver and program.
+//! The shared region: one piece of memory, mapped by driver and program.
 //!
 //! The layout is `repr(C)` and versioned; large parts are sparse, so only what a run writes takes memory.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
 use crate::batch::{Batch, Told};
@@ -10,18 +9,19 @@ use crate::instrumentation::{Instrumentation, SITES, Site};
 use crate::race::{Pair, RACES};
 use crate::report::{Ending, Report};
 use crate::settings::Settings;
+use crate::sys::{self, Memory};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
 pub const TEXT: usize = 1 << 18;
 /// Entries of a schedule, recorded or to be followed.
-pub const STRETCHES: usize = 1 << 24;
+pub const STRETCHES: usize = sys::STRETCHES;
 /// Sentences of the conversation with the strategy that are kept.
-pub const NOTES: usize = 1 << 21;
+pub const NOTES: usize = sys::NOTES;
 
 /// Why a region could not be made or opened.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum RegionError {
     #[error(
         "descriptor {0} holds no control region of version {VERSION}: driver and library must be of one build"
     )]
-    Foreign(RawFd),
+    Foreign(i32),
     /// The parameters do not fit.
     #[error("run parameters of {0} bytes are too long: at most {PARAMETERS}")]
     TooLong(usize),
@@ -91,7 +91,7 @@ pub struct Region {
 #[derive(Debug)]
 pub struct RegionMap {
     at: *mut Region,
-    descriptor: Option<OwnedFd>,
+    memory: Memory,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread; shared access goes through atomics or is ordered by
@@ -99,20 +99,10 @@ pub struct RegionMap {
 unsafe impl Send for RegionMap {}
 
 impl RegionMap {
-    /// A new region. The descriptor stays open across `exec`.
+    /// A new region. Its descriptor is inherited by processes that are started.
     pub fn create() -> Result<RegionMap, RegionError> {
-        // SAFETY: the name is NUL-terminated.
-        let fd = unsafe { libc::memfd_create(c"waylay-control".as_ptr(), 0) };
-        if fd < 0 {
-            return Err(system("create"));
-        }
-        // SAFETY: a fresh descriptor that nobody else owns.
-        let descriptor = unsafe { OwnedFd::from_raw_fd(fd) };
-        // SAFETY: plain call on our descriptor.
-        if unsafe { libc::ftruncate(fd, size_of::<Region>() as libc::off_t) } != 0 {
-            return Err(system("size"));
-        }
-        let at = map(fd)?;
+        let memory = Memory::create(size_of::<Region>()).map_err(system("create"))?;
+        let at = memory.at().cast::<Region>();
         // SAFETY: the mapping is writable, and a region of zeroes is valid.
         unsafe {
             (*at).magic = MAGIC;
@@ -120,32 +110,25 @@ impl RegionMap {
             (*at).size = size_of::<Region>() as u32;
             (*at).instrumentation = Instrumentation::default();
         }
-        Ok(RegionMap { at, descriptor: Some(descriptor) })
+        Ok(RegionMap { at, memory })
     }
 
     /// The region behind a descriptor that was inherited.
-    pub fn open(fd: RawFd) -> Result<RegionMap, RegionError> {
-        // SAFETY: an all-zero stat is a valid value.
-        let mut stat: libc::stat = unsafe { core::mem::zeroed() };
-        // SAFETY: writes into the local.
-        if unsafe { libc::fstat(fd, &raw mut stat) } != 0 {
-            return Err(system("open"));
-        }
-        if stat.st_size != size_of::<Region>() as libc::off_t {
-            return Err(RegionError::Foreign(fd));
-        }
-        let at = map(fd)?;
+    pub fn open(descriptor: i32) -> Result<RegionMap, RegionError> {
+        let memory = Memory::open(descriptor, size_of::<Region>()).map_err(system("open"))?;
+        let memory = memory.ok_or(RegionError::Foreign(descriptor))?;
+        let at = memory.at().cast::<Region>();
         // SAFETY: the mapping is as large as a region, and the first words are plain integers.
         let (magic, version) = unsafe { ((*at).magic, (*at).version) };
         if magic != MAGIC || version != VERSION {
-            return Err(RegionError::Foreign(fd));
+            return Err(RegionError::Foreign(descriptor));
         }
-        Ok(RegionMap { at, descriptor: None })
+        Ok(RegionMap { at, memory })
     }
 
     /// The descriptor to pass on, on the side that created the region.
-    pub fn descriptor(&self) -> Option<RawFd> {
-        self.descriptor.as_ref().map(AsRawFd::as_raw_fd)
+    pub fn descriptor(&self) -> Option<i32> {
+        self.memory.descriptor()
     }
 
     /// The level of what is asked of instrumentation, without the rest, which is long.
@@ -266,6 +249,7 @@ impl RegionMap {
             &report.ending,
             &report.threads,
             &report.limited,
+            &report.held,
             &report.cut,
             &report.partly_controlled,
             &report.switching,
@@ -492,22 +476,8 @@ impl NoteWriter {
     }
 }
 
-impl Drop for RegionMap {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and goes with us.
-        unsafe { libc::munmap(self.at.cast(), size_of::<Region>()) };
-    }
-}
-
-fn map(fd: RawFd) -> Result<*mut Region, RegionError> {
-    let prot = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping disturbs nothing.
-    let at = unsafe { libc::mmap(core::ptr::null_mut(), size_of::<Region>(), prot, libc::MAP_SHARED, fd, 0) };
-    if at == libc::MAP_FAILED { Err(system("map")) } else { Ok(at.cast()) }
-}
-
-fn system(what: &'static str) -> RegionError {
-    RegionError::System { what, source: std::io::Error::last_os_error() }
+fn system(what: &'static str) -> impl Fn(std::io::Error) -> RegionError {
+    move |source| RegionError::System { what, source }
 }
 
 #[cfg(test)]
@@ -577,9 +547,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        // SAFETY: the name is NUL-terminated; the descriptor is owned right away.
-        let other = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"other".as_ptr(), 0)) };
-        assert!(matches!(RegionMap::open(other.as_raw_fd()), Err(RegionError::Foreign(_))));
+        let other = Memory::create(1 << 16).unwrap();
+        assert!(matches!(RegionMap::open(other.descriptor().unwrap()), Err(RegionError::Foreign(_))));
         let mut driver = RegionMap::create().unwrap();
         let long = "x".repeat(PARAMETERS + 1);
         let refused = driver.prepare(Settings::new(Switching::Free, 0, 0), &long);

@@ -26,6 +26,16 @@ coded! {
     }
 }
 
+coded! {
+    /// Where a process that was to be held is held, as far as the library has to say it. (On Linux a tracer sees it.)
+    HeldAt {
+        /// At the end that it was about to come to; the value is its exit status.
+        Exit = 1,
+        /// At an exception that nobody handles; the value is the address of its `EXCEPTION_POINTERS`.
+        Exception = 2,
+    }
+}
+
 /// What became of a run. Written by the library as the run goes on.
 #[repr(C)]
 #[derive(Debug)]
@@ -75,6 +85,12 @@ pub struct Report {
     pub limited: AtomicU32,
     /// The race that ended the run, if one did.
     pub race: RaceReport,
+    /// A code of [`HeldAt`], 0 while the process is not held; set last.
+    pub held: AtomicU32,
+    /// The system's number of the thread that came to that point.
+    pub held_thread: AtomicU32,
+    /// See [`HeldAt`].
+    pub held_value: AtomicU64,
     /// Of all runs in the process.
     pub tally: Tally,
 }

@@ -7,7 +7,7 @@
 //!
 //! - `sys`, `arena`, `message`, `me`, `real`: system calls, memory and identity of the library's own
 //! - `switch`: the context switch and the signal between kernel threads
-//! - `sched`: threads, waiting, virtual time, recording; pure
+//! - `sched` (the crate `waylay-scheduler`): threads, waiting, virtual time, recording; pure
 //! - `runtime`: carries choices out, on the carrier or by baton
 //! - `interpose`: the functions of libc that become steps, one file per family
 //! - `instrument`: accesses and atomic operations that become steps
@@ -44,11 +44,11 @@ strict! {
     mod message;
     mod real;
     mod runtime;
-    mod sched;
     mod snapshot;
     mod switch;
     mod sys;
 
+    use waylay_scheduler as sched;
 
     #[global_allocator]
     static ARENA: arena::Arena = arena::Arena::new();

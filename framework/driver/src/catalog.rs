@@ -11,6 +11,7 @@ pub use waylay_host::description::{KindDescription, ParamDescription, PluginDesc
 use crate::config::suggestion;
 use crate::host::HostCommand;
 use crate::randomizer::RandomizerCommand;
+use crate::sys;
 
 /// How long a plugin may take to load before it counts as hung.
 const LOAD_LIMIT: Duration = Duration::from_secs(20);
@@ -64,9 +65,9 @@ impl Installation {
         Installation { executable: executable.to_owned(), folders }
     }
 
-    /// The library that hosts load first, if it is there.
+    /// The library of strict mode, if it is there.
     pub fn control_library(&self) -> Option<PathBuf> {
-        self.find_file("waylay_control", &[]).ok()
+        self.find_file(sys::CONTROL_LIBRARY, &[]).ok()
     }
 
     pub(crate) fn host_command(&self) -> HostCommand {

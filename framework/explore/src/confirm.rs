@@ -24,6 +24,7 @@ use crate::program::Program;
 use crate::race::{self, Race, RaceText};
 use crate::recording::Conditions;
 use crate::server::{Guide, RunError};
+use crate::sys::HOLD_THEMSELVES;
 use crate::variable;
 
 /// What a fresh process showed.
@@ -121,6 +122,7 @@ fn rerun_until(
     settings.switching = waylay_control_protocol::Switching::Baton as u32;
     settings.listen = 1;
     settings.stop_at = stop_at;
+    settings.hold = u32::from(HOLD_THEMSELVES);
     Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
     let held = hold(program, library, &region, conditions.patience())?;
     let late = matches!(held.stop, Stop::Late)

@@ -21,6 +21,7 @@ use crate::held::hold;
 use crate::oracle::{Verdict, judge};
 use crate::recording::{self, RecordError, StrictRecord};
 use crate::server::{Guide, RunError, Server};
+use crate::sys::HOLD_THEMSELVES;
 
 const SCHEDULE: &str = "minimized.bin";
 /// Choices to go on where a thread would give way by itself (it yields or sleeps), which a schedule does not show.
@@ -270,6 +271,7 @@ fn stacks_at(
         let mut settings = record.conditions.settings_in(&mut region, record.seed, record.run);
         settings.switching = Switching::Baton as u32;
         settings.max_steps = step;
+        settings.hold = u32::from(HOLD_THEMSELVES);
         Guide::Switches(switches).prepare(&mut region, settings).ok()?;
         let held = hold(&record.program, library, &region, record.conditions.patience()).ok()?;
         Some((stacks_of(&held, names).ok()?, held.threads.clone()))

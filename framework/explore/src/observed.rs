@@ -1,6 +1,5 @@
 //! What became of one run, as far as it can be seen from outside and in the region.
 
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,6 +7,8 @@ use std::time::Duration;
 use crate::race::Race;
 use waylay_control_protocol::{Ending, Stretch, Told};
 use waylay_schedule::{EventKind, Schedule, Segment, ThreadId};
+
+use crate::sys::exit_status;
 
 /// One run, when it is over.
 #[derive(Clone, Debug)]
@@ -78,7 +79,7 @@ impl Observed {
             switches = schedule.len().saturating_sub(1) as u64;
         }
         Observed {
-            status: ExitStatus::from_raw(status),
+            status: exit_status(status),
             ending,
             text: String::from_utf8_lossy(told.text).into_owned(),
             steps,

@@ -9,6 +9,7 @@ use waylay_driver::failure::Kind;
 use waylay_evidence::signature::normal_message;
 
 use crate::observed::Observed;
+use crate::sys::{SILENT, death};
 
 /// What a good run looks like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +65,6 @@ pub fn judge(run: &Observed, expected: &Expected) -> Verdict {
 }
 
 fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
-    use std::os::unix::process::ExitStatusExt;
     match run.ending {
         Ending::Deadlock => {
             let what =
@@ -96,10 +96,10 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
         return Some(failed(kind, what, None, NO_END));
     }
     let stderr = run.stderr_text();
-    if let Some(signal) = run.status.signal() {
+    if let Some(death) = death(run.status) {
         let assertion = assertion(&stderr);
-        let name = signal_name(signal);
-        let kind = if signal == libc::SIGABRT && assertion.is_some() { Kind::Assert } else { Kind::Crash };
+        let name = death.name;
+        let kind = if death.is_abort && assertion.is_some() { Kind::Assert } else { Kind::Crash };
         let message = assertion.or_else(|| heap_complaint(&stderr));
         let what = message
             .clone()
@@ -137,7 +137,6 @@ fn failed(kind: Kind, what: String, message: Option<String>, cause: &str) -> Fai
 /// The code places in the library's report of a deadlock, in an order that does not depend on the threads'.
 fn places(text: &str) -> String {
     // The C library and the host of plugin tests are on every stack, and change with every build of theirs.
-    const SILENT: [&str; 3] = ["/libc.so.6+", "/ld-linux-x86-64.so.2+", "/waylay+"];
     let mut places: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("    "))
@@ -226,25 +225,7 @@ fn difference(output: &[u8], reference: &[u8]) -> String {
     "output differs in its line ends".to_owned()
 }
 
-/// `SIGSEGV` and so on.
-pub fn signal_name(signal: i32) -> String {
-    let known = [
-        (libc::SIGILL, "SIGILL"),
-        (libc::SIGTRAP, "SIGTRAP"),
-        (libc::SIGABRT, "SIGABRT"),
-        (libc::SIGBUS, "SIGBUS"),
-        (libc::SIGFPE, "SIGFPE"),
-        (libc::SIGKILL, "SIGKILL"),
-        (libc::SIGSEGV, "SIGSEGV"),
-        (libc::SIGPIPE, "SIGPIPE"),
-        (libc::SIGTERM, "SIGTERM"),
-        (libc::SIGSYS, "SIGSYS"),
-    ];
-    let name = known.iter().find(|(number, _)| *number == signal);
-    name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;

@@ -1,14 +1,16 @@
 //! What to run, and whether strict mode can work for it.
 //!
-//! The control library is loaded by the dynamic loader of glibc on x86-64. A program that this loader does not start, or
-//! for which it ignores preloaded libraries, would run uncontrolled and look clean: it is refused with the reason.
+//! The control library is loaded by the dynamic loader of glibc on x86-64, or by the first instructions of a 64-bit program
+//! of Windows. A program into which it cannot be loaded would run uncontrolled and look clean: it is refused with the
+//! reason.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::sys::{check, find};
 
 /// A program, its arguments and its surroundings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +54,7 @@ pub enum ProgramError {
         .file.display()
     )]
     Script { file: PathBuf, interpreter: String },
-    #[error("{} is no ELF program", .0.display())]
+    #[error("{} is no {} program", .0.display(), crate::sys::PROGRAMS)]
     NotElf(PathBuf),
     #[error("{} is built for another processor: strict mode knows x86-64 only", .0.display())]
     OtherArchitecture(PathBuf),
@@ -117,87 +119,7 @@ impl Program {
     }
 }
 
-/// The file behind a name: as the shell finds it.
-fn find(name: &str) -> Result<PathBuf, ProgramError> {
-    let unreadable = |source| ProgramError::Unreadable { file: name.into(), source };
-    if name.contains('/') {
-        return fs::canonicalize(name).map_err(unreadable);
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let executable =
-        |file: &PathBuf| fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
-    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(executable);
-    fs::canonicalize(found.ok_or_else(|| ProgramError::NotInPath(name.to_owned()))?).map_err(unreadable)
-}
-
-fn check(file: &Path) -> Result<(), ProgramError> {
-    let unreadable = |source| ProgramError::Unreadable { file: file.to_owned(), source };
-    let meta = fs::metadata(file).map_err(unreadable)?;
-    if !meta.is_file() || meta.mode() & 0o111 == 0 {
-        return Err(ProgramError::NotExecutable(file.to_owned()));
-    }
-    if meta.mode() & 0o6000 != 0 || has_capabilities(file) {
-        return Err(ProgramError::Privileged(file.to_owned()));
-    }
-    let mut open = File::open(file).map_err(unreadable)?;
-    let mut head = Vec::new();
-    open.by_ref().take(256).read_to_end(&mut head).map_err(unreadable)?;
-    if let Some(line) = head.strip_prefix(b"#!") {
-        let line =
-            String::from_utf8_lossy(line.split(|&byte| byte == b'\n').next().unwrap_or(line)).into_owned();
-        return Err(ProgramError::Script { file: file.to_owned(), interpreter: line.trim().to_owned() });
-    }
-    match loader(&open, &head).map_err(unreadable)? {
-        Loader::NotElf => Err(ProgramError::NotElf(file.to_owned())),
-        Loader::OtherArchitecture => Err(ProgramError::OtherArchitecture(file.to_owned())),
-        Loader::None => Err(ProgramError::Static(file.to_owned())),
-        Loader::Path(path) if path.contains("ld-musl") => Err(ProgramError::Musl(file.to_owned())),
-        Loader::Path(_) => Ok(()),
-    }
-}
-
-fn has_capabilities(file: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let Ok(path) = std::ffi::CString::new(file.as_os_str().as_bytes()) else { return false };
-    // SAFETY: both names are NUL-terminated; a length of zero asks for the size only.
-    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
-}
-
-/// Who starts an ELF file.
-enum Loader {
-    NotElf,
-    OtherArchitecture,
-    None,
-    Path(String),
-}
-
-/// Reads the program headers of a 64-bit ELF file; offsets are those of the System V ABI.
-fn loader(file: &File, head: &[u8]) -> io::Result<Loader> {
-    const CLASS_64: u8 = 2;
-    const X86_64: u16 = 62;
-    const INTERPRETER: u32 = 3;
-    let half = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-    let long = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
-    if head.len() < 64 || !head.starts_with(b"\x7fELF") {
-        return Ok(Loader::NotElf);
-    }
-    if head[4] != CLASS_64 || half(head, 18) != X86_64 {
-        return Ok(Loader::OtherArchitecture);
-    }
-    let (offset, size, count) = (long(head, 32), half(head, 54), half(head, 56));
-    for index in 0..u64::from(count) {
-        let mut header = [0; 56];
-        file.read_exact_at(&mut header, offset + index * u64::from(size))?;
-        if u32::from_le_bytes([header[0], header[1], header[2], header[3]]) == INTERPRETER {
-            let mut path = vec![0; long(&header, 32).min(4096) as usize];
-            file.read_exact_at(&mut path, long(&header, 8))?;
-            return Ok(Loader::Path(String::from_utf8_lossy(&path).trim_end_matches('\0').to_owned()));
-        }
-    }
-    Ok(Loader::None)
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

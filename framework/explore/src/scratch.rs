@@ -61,7 +61,7 @@ fn copy_content(from: &Path, to: &Path) -> io::Result<()> {
             fs::create_dir(&target)?;
             copy_content(&entry.path(), &target)?;
         } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
+            crate::sys::copy_link(&entry.path(), &target)?;
         } else if kind.is_file() {
             fs::copy(entry.path(), target)?;
         }
@@ -69,7 +69,7 @@ fn copy_content(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 

@@ -13,10 +13,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use waylay_control_protocol::{
-    REGION_VARIABLE, RegionError, RegionMap, SERVER_VARIABLE, ServerError, ServerLink, Settings, Stretch,
+    REGION_VARIABLE, RegionMap, SERVER_VARIABLE, ServerError, ServerLink, Settings,
 };
-use waylay_schedule::{RunParameters, Said, Turn};
+use waylay_schedule::Said;
 
+pub(crate) use crate::guide::doing;
+pub use crate::guide::{Guide, RunError};
 use crate::observed::{Hang, Observed, to_schedule};
 use crate::program::Program;
 use crate::recording::{Conditions, cache_folder};
@@ -28,78 +30,6 @@ use crate::streams::Streams;
 const START: Duration = Duration::from_secs(20);
 /// How long the kernel may take to end a killed process.
 const DEATH: Duration = Duration::from_secs(20);
-
-/// What decides who runs.
-#[derive(Clone, Copy, Debug)]
-pub enum Guide<'a> {
-    /// A strategy.
-    Strategy(&'a RunParameters),
-    /// A schedule, step for step.
-    Schedule(&'a [Stretch]),
-    /// Forced switches, and no other preemption.
-    Switches(&'a [Turn]),
-}
-
-impl Guide<'_> {
-    /// Writes settings and guide into the region.
-    pub fn prepare(self, region: &mut RegionMap, settings: Settings) -> Result<(), RegionError> {
-        match self {
-            Guide::Strategy(parameters) => {
-                let text = serde_json::to_string(parameters).unwrap_or_default();
-                region.prepare(settings, &text)
-            }
-            Guide::Schedule(schedule) => region.prepare_replay(settings, schedule),
-            Guide::Switches(turns) => {
-                let turns: Vec<_> = turns.iter().map(|turn| (turn.to.0, turn.of.0, turn.after)).collect();
-                region.prepare_guided(settings, &turns)
-            }
-        }
-    }
-}
-
-/// Why no run could be made.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The kernel refused something.
-    #[error("cannot {what}: {source}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The program did not reach `main`.
-    #[error("{} did not reach main: {why}{}", .program.display(), said(.stderr))]
-    NoMain {
-        /// The program.
-        program: PathBuf,
-        /// How it ended instead.
-        why: String,
-        /// What it said.
-        stderr: String,
-    },
-    /// The fork server failed again and again.
-    #[error(transparent)]
-    Server(#[from] ServerError),
-    /// The region could not be used.
-    #[error(transparent)]
-    Region(#[from] RegionError),
-    /// The library could not do what it was asked.
-    #[error("the control library refused the run: {0}")]
-    Refused(String),
-}
-
-fn said(stderr: &str) -> String {
-    match stderr.trim() {
-        "" => String::new(),
-        text => format!("; it said: {text}"),
-    }
-}
-
-/// Gives an I/O result the action that it is about.
-pub(crate) fn doing<T>(what: &'static str, result: io::Result<T>) -> Result<T, RunError> {
-    result.map_err(|source| RunError::System { what, source })
-}
 
 /// Makes Rust programs print the stack of a panic.
 const BACKTRACE_VARIABLE: &str = "RUST_BACKTRACE";

@@ -8,9 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use waylay_dist::Seed;
 use waylay_driver::config::suggestion;
-#[cfg(target_os = "linux")]
 use waylay_explore::Level;
-#[cfg(target_os = "linux")]
 use waylay_explore::restart::Restart;
 
 use crate::output::Failed;
@@ -87,7 +85,6 @@ pub(crate) fn spelled_out(
 pub(crate) enum Command {
     /// Run a mix of tests, watch them, keep evidence of every failure.
     Run(RunOptions),
-    #[cfg(target_os = "linux")]
     /// Run any program in strict mode, schedule after schedule, and keep what fails.
     Explore(Box<ExploreOptions>),
     /// Try strategies on tests, many times each: how often and how soon each finds what.
@@ -107,7 +104,6 @@ pub(crate) enum Command {
     Doctor(DoctorOptions),
     /// Run a failure again and count how often it comes back.
     Replay(ReplayOptions),
-    #[cfg(target_os = "linux")]
     /// Find the fewest forced switches with which a failure of strict mode still happens.
     Minimize(MinimizeOptions),
     #[cfg(target_os = "linux")]
@@ -193,7 +189,6 @@ pub(crate) struct RunOptions {
     pub(crate) quiet: bool,
 }
 
-#[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 pub(crate) struct ExploreOptions {
     /// The program and its arguments, after `--`.
@@ -265,7 +260,7 @@ pub(crate) struct ExploreOptions {
     pub(crate) real_random: bool,
     /// What is a step: sync (library calls), atomics (and atomic instructions), auto (and those accesses of the program and
     /// its own libraries that conflict in an order that nothing settles), memory (and accesses that threads share).
-    #[arg(long, default_value = "auto", value_parser = level)]
+    #[arg(long, default_value = waylay_explore::DEFAULT_LEVEL, value_parser = level)]
     pub(crate) level: Level,
     /// What of unmodified code is patched: `none`; or `memory=LIBRARY`, every access of a library too, from auto on.
     #[arg(long, value_name = "WHAT", value_parser = patch)]
@@ -299,7 +294,6 @@ pub(crate) struct FlagOptions {
     pub(crate) compiler: Option<PathBuf>,
 }
 
-#[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 pub(crate) struct MinimizeOptions {
     /// Folder of the failure.
@@ -499,7 +493,6 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// What `--patch` asks for.
-#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Patch {
     /// Nothing.
@@ -508,7 +501,6 @@ pub(crate) enum Patch {
     Memory(String),
 }
 
-#[cfg(target_os = "linux")]
 fn patch(text: &str) -> Result<Patch, String> {
     match text.split_once('=') {
         Some(("memory", module)) if !module.is_empty() => Ok(Patch::Memory(module.to_owned())),
@@ -517,12 +509,10 @@ fn patch(text: &str) -> Result<Patch, String> {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn level(text: &str) -> Result<Level, String> {
     text.parse()
 }
 
-#[cfg(target_os = "linux")]
 fn variable(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=VALUE"))?;
     Ok((name.to_owned(), value.to_owned()))

@@ -1,6 +1,7 @@
 //! The waylay command: arguments in, exit code out. All work is done by the crates under `framework/`.
 //!
-//! The commands of strict mode are there where strict mode is: on Linux.
+//! What compilers are told so that accesses are steps, and which instructions can be, is there where accesses can be steps:
+//! on Linux.
 
 #[macro_use]
 mod output;
@@ -10,18 +11,15 @@ mod bound;
 mod check;
 mod compare;
 mod doctor;
-#[cfg(target_os = "linux")]
 mod explore;
 mod export;
 #[cfg(target_os = "linux")]
 mod flags;
 mod list;
 mod manual;
-#[cfg(target_os = "linux")]
 mod minimize;
 mod new;
 mod replay;
-#[cfg(target_os = "linux")]
 mod replay_strict;
 mod report;
 mod run;
@@ -31,7 +29,6 @@ mod show;
 mod sites;
 mod tui;
 mod verify;
-#[cfg(target_os = "linux")]
 mod verify_program;
 
 use std::process::ExitCode;
@@ -58,7 +55,6 @@ fn main() -> ExitCode {
     };
     let result = match command {
         Command::Run(options) => run::run(&options, json),
-        #[cfg(target_os = "linux")]
         Command::Explore(options) => explore::explore(&options, json),
         Command::Compare(options) => compare::compare(&options, json),
         Command::Serve(options) => serve::serve(&options, json),
@@ -68,7 +64,6 @@ fn main() -> ExitCode {
         Command::New(options) => new::command(&options, json),
         Command::Doctor(options) => doctor::doctor(&options, json),
         Command::Replay(options) => replay::replay(&options, json),
-        #[cfg(target_os = "linux")]
         Command::Minimize(options) => minimize::minimize(&options, json),
         #[cfg(target_os = "linux")]
         Command::Cflags(options) => flags::compile(&options, json),

@@ -30,11 +30,8 @@ struct Outcome {
 }
 
 pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed> {
-    #[cfg(target_os = "linux")]
-    {
-        if waylay_explore::recording::is_strict(&arguments.failure) {
-            return crate::replay_strict::replay(arguments, json);
-        }
+    if waylay_explore::recording::is_strict(&arguments.failure) {
+        return crate::replay_strict::replay(arguments, json);
     }
     if arguments.debugger.is_some() || arguments.minimized {
         let only = "only a failure of strict mode has a schedule that --debugger or --minimized could follow";

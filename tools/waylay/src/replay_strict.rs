@@ -1,5 +1,6 @@
 //! `waylay replay` of a failure of strict mode: the same schedule, exactly.
 
+use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -8,8 +9,9 @@ use waylay_driver::store::load_failure;
 use waylay_explore::minimize::load_minimized;
 use waylay_explore::plugin_test::is_host;
 use waylay_explore::recording::StrictRecord;
-use waylay_explore::replay::{Replayed, replay as run_again, under_gdb};
+use waylay_explore::replay::{Replayed, replay as run_again};
 use waylay_explore::{interrupt, recording};
+use waylay_schedule::Schedule;
 
 use crate::args::ReplayOptions;
 use crate::explore::library;
@@ -47,13 +49,7 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     }
     let library = library()?;
     if arguments.debugger.is_some() {
-        let (mut command, region) = under_gdb(&record, &schedule, &library).map_err(|error| own(&error))?;
-        eprintln!(
-            "waylay: type `run`; the program follows the recorded schedule, one kernel thread per thread"
-        );
-        let status = command.status().map_err(|error| Failed::Usage(format!("cannot start gdb: {error}")))?;
-        drop(region);
-        return Ok(if status.success() { CLEAN } else { WAYLAY_FAILED });
+        return debug(&record, &schedule, &library);
     }
     interrupt::watch();
     let begun = Instant::now();
@@ -90,4 +86,22 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         print_json(&outcome)?;
     }
     Ok(if replayed.reproduced > 0 { FAILURES } else { CLEAN })
+}
+
+/// Follows the schedule under gdb.
+#[cfg(target_os = "linux")]
+fn debug(record: &StrictRecord, schedule: &Schedule, library: &Path) -> Result<u8, Failed> {
+    use waylay_explore::debugger::under_gdb;
+    let (mut command, region) =
+        under_gdb(record, schedule, library).map_err(|error| Failed::Own(error.to_string()))?;
+    eprintln!("waylay: type `run`; the program follows the recorded schedule, one kernel thread per thread");
+    let status = command.status().map_err(|error| Failed::Usage(format!("cannot start gdb: {error}")))?;
+    drop(region);
+    Ok(if status.success() { CLEAN } else { WAYLAY_FAILED })
+}
+
+/// There is no debugger here that follows a schedule.
+#[cfg(windows)]
+fn debug(_: &StrictRecord, _: &Schedule, _: &Path) -> Result<u8, Failed> {
+    Err(Failed::Usage("--debugger is for gdb on Linux".to_owned()))
 }

@@ -10,7 +10,6 @@ use waylay_driver::config::{self, Loaded, Overrides, Pattern, Source};
 use waylay_driver::interrupt;
 use waylay_driver::report::{Live, Silent, Terminal, count, plural, summary_text};
 use waylay_driver::store::{Campaign, Retention};
-#[cfg(target_os = "linux")]
 use waylay_explore::plugin_test::Confirmer;
 use waylay_history::feed::Recorded;
 use waylay_history::write::Context;
@@ -86,14 +85,7 @@ fn leak_settings(leaks: &config::Leaks) -> LeakSettings {
     }
 }
 
-/// Who runs failing schedules again: nobody where strict mode is not.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn examiner(_installation: &Installation) -> Option<Box<dyn Examiner>> {
-    None
-}
-
 /// Who runs failing schedules again.
-#[cfg(target_os = "linux")]
 pub(crate) fn examiner(installation: &Installation) -> Option<Box<dyn Examiner>> {
     let library = installation.control_library()?;
     let executable = std::env::current_exe().ok()?;

@@ -113,17 +113,11 @@ fn subject(arguments: &VerifyOptions) -> Result<Subject, Failed> {
     Ok(Subject { found, failure, seen, needed })
 }
 
-#[cfg(target_os = "linux")]
 fn run(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome, Failed> {
     match crate::verify_program::program_of(&subject.found.folder)? {
         Some(record) => crate::verify_program::run(subject, record, arguments),
         None => run_scenario(subject, arguments),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn run(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome, Failed> {
-    run_scenario(subject, arguments)
 }
 
 /// Runs the scenario that it was found in, with all that ran beside it.

@@ -38,17 +38,10 @@ pub(crate) unsafe fn finalise(ending: Ending) {
 
 /// A run that was to follow a schedule says where it left it.
 fn note_divergence(runtime: &mut Runtime) {
-    let Some(replay) = runtime.sched.strategy().as_replay() else { return };
-    let unfinished = replay.unfinished();
-    let (step, text) = match replay.divergence() {
-        Some(divergence) => (divergence.step, divergence.to_string()),
-        None if unfinished > 0 => {
-            (runtime.sched.steps, format!("the run ended {unfinished} steps before the end of the schedule"))
-        }
-        None => return,
-    };
-    runtime.region.report().diverged.store(step + 1, Ordering::Relaxed);
-    runtime.region.append_text(&text);
+    if let Some((step, text)) = runtime.sched.divergence() {
+        runtime.region.report().diverged.store(step + 1, Ordering::Relaxed);
+        runtime.region.append_text(&text);
+    }
 }
 
 /// Nobody can run, ever: reports every thread and ends the process.

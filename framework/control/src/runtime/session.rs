@@ -2,11 +2,8 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use waylay_control_protocol::{Ending, NoteWriter, RegionMap, Settings, Stretch, Switching, Timeouts};
-use waylay_schedule::{
-    AnyStrategy, ChaCha, EventKind, Guided, Listener, Overheard, Replay, Run, RunParameters, Said, Schedule,
-    Seed, Segment, Source, Spec, Strategy, ThreadId, Turn,
-};
+use waylay_control_protocol::{Ending, RegionMap, Settings, Switching};
+use waylay_schedule::{AnyStrategy, ChaCha, Run, RunParameters, Seed, Source, Spec};
 
 use super::logical::Logical;
 use super::{
@@ -17,25 +14,14 @@ use crate::instrument;
 use crate::interpose::processors;
 use crate::me::set_me;
 use crate::message::say;
-use crate::sched::{ByAddress, Recording, Scheduler, TimeoutPolicy};
+pub(crate) use crate::sched::{Planned, plan};
+use crate::sched::{ByAddress, Scheduler, strategy};
 use crate::{snapshot, sys};
 
 /// The settings that the driver left, and how threads are to be switched.
 pub(crate) fn settings_of(region: &RegionMap) -> (Settings, Switching) {
     let settings = region.settings();
     (settings, Switching::from_code(settings.switching).unwrap_or(Switching::Free))
-}
-
-/// The strategy of a run, which is about to be asked for its first choice; or why there is none.
-pub(crate) type Planned = Result<AnyStrategy, String>;
-
-/// Makes the strategy that the region asks for. A fork server does this for its children, which would have to touch all
-/// the code that reads parameters.
-pub(crate) fn plan(region: &RegionMap) -> Planned {
-    let (mut strategy, parameters) = strategy(region)?;
-    let settings = region.settings();
-    strategy.begin(Run { seed: Seed(settings.seed), index: settings.run }, &parameters);
-    Ok(strategy)
 }
 
 /// Puts the calling thread under control as the main thread of the process's only run.
@@ -102,7 +88,7 @@ pub(crate) unsafe fn begin_restored() {
             Err(error) => refuse(region, &error),
         };
         let (settings, switching) = usable_settings(region);
-        let scheduler = scheduler(region, &settings, strategy);
+        let scheduler = Scheduler::recording_into(region, &settings, strategy);
         // What was there is not dropped: it comes back with the next run.
         (&raw mut (*runtime()).sched).write(scheduler);
         (*runtime()).settings = settings;
@@ -197,17 +183,6 @@ fn quiet_limit(settings: &Settings) -> u64 {
     (settings.max_steps / PART).max(LEAST)
 }
 
-fn scheduler(region: &RegionMap, settings: &Settings, strategy: AnyStrategy) -> Scheduler {
-    let policy = match Timeouts::from_code(settings.timeouts) {
-        Some(Timeouts::Idle) => TimeoutPolicy::Idle,
-        _ => TimeoutPolicy::Choice,
-    };
-    let (stretches, capacity) = region.schedule_memory();
-    // SAFETY: the region stays mapped as long as the runtime, which is for good.
-    let recording = unsafe { Recording::into(stretches, capacity, &raw const region.report().stretches) };
-    Scheduler::new(strategy, policy, recording)
-}
-
 unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *mut Logical {
     let (settings, switching) = usable_settings(&region);
     // Hand-overs between kernel threads on two processors take thirty times as long; under carrier that concerns the
@@ -220,7 +195,7 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
         (*main).handle = libc::pthread_self() as usize;
         preempt::held_by((*main).kernel_id);
         install(Runtime {
-            sched: scheduler(&region, &settings, strategy),
+            sched: Scheduler::recording_into(&region, &settings, strategy),
             region,
             settings,
             step_limit: settings.max_steps,
@@ -254,54 +229,4 @@ fn refuse(region: &RegionMap, why: &str) -> ! {
     region.report().ending.store(Ending::Refused as u32, Ordering::Release);
     snapshot::exits(3);
     sys::exit_now(3)
-}
-
-/// The strategy, with somebody who listens if the conversation is wanted.
-fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
-    let (strategy, parameters) = unheard(region)?;
-    if region.settings().listen == 0 {
-        return Ok((strategy, parameters));
-    }
-    // SAFETY: the region stays mapped for as long as a strategy is asked, which is for good; this is the only writer.
-    let notes = unsafe { region.note_writer() };
-    Ok((Overheard::new(strategy, Box::new(Notes(notes))).into(), parameters))
-}
-
-fn unheard(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
-    if let Some(switches) = region.guidance() {
-        let turn = |(to, of, after)| Turn { of: ThreadId(of), after, to: ThreadId(to) };
-        return Ok((Guided::new(switches.map(turn).collect()).into(), RunParameters::of("guided")));
-    }
-    if let Some(stretches) = region.replay() {
-        return Ok((Replay::new(schedule(stretches)?).into(), RunParameters::of("replay")));
-    }
-    let parameters: RunParameters = match region.parameters() {
-        "" => RunParameters::of("random"),
-        text => {
-            serde_json::from_str(text).map_err(|error| format!("run parameters are not readable: {error}"))?
-        }
-    };
-    let spec: Spec = parameters.strategy.parse().map_err(|error| format!("strategy of the run: {error}"))?;
-    Ok((spec.build(), parameters))
-}
-
-/// Keeps the conversation for the driver.
-#[derive(Debug)]
-struct Notes(NoteWriter);
-
-impl Listener for Notes {
-    fn hear(&mut self, said: Said) {
-        self.0.write(said.to_words());
-    }
-}
-
-fn schedule(stretches: &[Stretch]) -> Result<Schedule, String> {
-    let mut schedule = Schedule::default();
-    schedule.reserve(stretches.len());
-    for stretch in stretches {
-        let first = u8::try_from(stretch.first).ok().and_then(EventKind::from_code);
-        let first = first.ok_or_else(|| format!("unknown event code {} in the schedule", stretch.first))?;
-        schedule.extend_by(Segment { thread: ThreadId(stretch.thread), first, steps: stretch.steps });
-    }
-    Ok(schedule)
 }

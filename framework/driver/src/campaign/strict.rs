@@ -22,7 +22,6 @@ use crate::store::StrictNumbers;
 use crate::sys::ControlRegion;
 
 /// What the library found out about a schedule by itself.
-#[cfg_attr(windows, allow(dead_code, reason = "there is no library that reaches a verdict"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// No thread could ever run again.

@@ -35,7 +35,8 @@ impl Mode {
             Self::Strict if cfg!(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")) => {
                 Ok(())
             }
-            Self::Strict => Err("strict mode knows Linux with glibc on x86-64 only"),
+            Self::Strict if cfg!(all(windows, target_arch = "x86_64")) => Ok(()),
+            Self::Strict => Err("strict mode knows Linux with glibc, and Windows, on x86-64 only"),
         }
     }
 }

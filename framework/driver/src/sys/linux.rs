@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// The library of strict mode.
+pub(crate) const CONTROL_LIBRARY: &str = "waylay_control";
 /// Whether hosts account for memory only with a library that is loaded before them.
 pub(crate) const HEAP_NEEDS_LIBRARY: bool = true;
 

@@ -3,25 +3,20 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-mod linux_strict;
-#[cfg(target_os = "linux")]
 mod linux_terminal;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
-#[cfg(target_os = "linux")]
-pub(crate) use linux_strict::*;
 #[cfg(target_os = "linux")]
 pub(crate) use linux_terminal::*;
 
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-mod windows_strict;
-#[cfg(windows)]
 mod windows_terminal;
 #[cfg(windows)]
 pub(crate) use windows::*;
 #[cfg(windows)]
-pub(crate) use windows_strict::*;
-#[cfg(windows)]
 pub(crate) use windows_terminal::*;
+
+mod strict;
+pub(crate) use strict::*;

@@ -44,6 +44,8 @@ const LAST_WORDS: Duration = Duration::from_secs(4);
 /// Distance of looks into a pipe that is empty.
 const LOOK_INTO_PIPE: Duration = Duration::from_millis(5);
 
+/// The library of strict mode.
+pub(crate) const CONTROL_LIBRARY: &str = "waylay_control_windows";
 /// Whether hosts account for memory only with a library that is loaded before them.
 pub(crate) const HEAP_NEEDS_LIBRARY: bool = false;
 

@@ -1,53 +1,103 @@
-//! Windows: no control library yet, so no runs are made; threads of the system all the same.
+//! Windows: runs under the control library, and the threads of a schedule.
 
 use std::ffi::c_void;
 use std::io;
+use std::os::windows::ffi::OsStrExt;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
+use std::path::Path;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
+pub(crate) use waylay_control_protocol::Begun;
+use waylay_control_protocol::{
+    BEGIN_RUN, BeginRun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun, TEST_FAILED_STATUS,
+};
+use windows_sys::Win32::Foundation::HMODULE;
+use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress, LoadLibraryW};
 use windows_sys::Win32::System::Threading::{CreateThread, INFINITE, WaitForSingleObject};
 
-/// Exit code of a process without a driver in which a test failed.
-const TEST_FAILED: u32 = 1;
+/// The file of the control library.
+const LIBRARY: &str = "waylay_control_windows.dll";
+/// Where it is, from the folder of the executable: where Cargo leaves it, with the plugins, or beside the executable.
+const FOLDERS: [&str; 3] = ["deps", "plugins", "."];
 
-/// Whether a run began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "the twin makes them")]
-pub(crate) enum Begun {
-    /// It did.
-    Yes,
-    /// There is no further schedule.
-    Exhausted,
-    /// It cannot.
-    Refused,
+/// The functions of the control library by which runs are made.
+pub(crate) struct RunControl {
+    begin: BeginRun,
+    end: EndRun,
 }
 
-/// What makes runs: nothing, here. There is no value of this type.
-pub(crate) enum RunControl {}
+/// Found before it is needed: an exception filter cannot look it up.
+static STOP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 impl RunControl {
-    /// None: no library is loaded before us.
+    /// The functions, if the library is in the process already or can be loaded.
     pub(crate) fn find() -> Option<RunControl> {
-        None
+        let library = library()?;
+        STOP.store(look_up(library, STOP_RUN)?, Ordering::Release);
+        // SAFETY: the control library exports these names with these types.
+        unsafe {
+            Some(RunControl {
+                begin: std::mem::transmute::<*mut c_void, BeginRun>(look_up(library, BEGIN_RUN)?),
+                end: std::mem::transmute::<*mut c_void, EndRun>(look_up(library, END_RUN)?),
+            })
+        }
     }
 
     /// Begins a run on the calling thread.
-    pub(crate) fn begin(&self, _run: u64) -> Begun {
-        match *self {}
+    pub(crate) fn begin(&self, run: u64) -> Begun {
+        // SAFETY: only one thread of the host makes runs, and none goes on.
+        match unsafe { (self.begin)(run) } {
+            code if code == Begun::Yes as u32 => Begun::Yes,
+            code if code == Begun::Exhausted as u32 => Begun::Exhausted,
+            _ => Begun::Refused,
+        }
     }
 
     /// Ends the run, which may have failed; returns how many threads it left behind.
-    pub(crate) fn end(&self, _failed: bool) -> u32 {
-        match *self {}
+    pub(crate) fn end(&self, failed: bool) -> u32 {
+        let mut summary = RunSummary::default();
+        // SAFETY: the calling thread began the run; the summary is writable.
+        unsafe { (self.end)(u32::from(failed), &raw mut summary) };
+        summary.left
     }
 }
 
-/// No run goes on.
-pub(crate) fn stop_run() {}
+fn library() -> Option<HMODULE> {
+    let wide = |path: &Path| path.as_os_str().encode_wide().chain([0]).collect::<Vec<u16>>();
+    // SAFETY: the name ends with a zero.
+    let loaded = unsafe { GetModuleHandleW(wide(Path::new(LIBRARY)).as_ptr()) };
+    if !loaded.is_null() {
+        return Some(loaded);
+    }
+    let executable = std::env::current_exe().ok()?;
+    let folder = executable.parent()?;
+    let candidates = FOLDERS.iter().map(|place| folder.join(place).join(LIBRARY));
+    // SAFETY: the path ends with a zero; the library's constructors only reserve a slot.
+    let mut loaded =
+        candidates.filter(|path| path.is_file()).map(|path| unsafe { LoadLibraryW(wide(&path).as_ptr()) });
+    loaded.find(|library| !library.is_null())
+}
+
+fn look_up(library: HMODULE, name: &str) -> Option<*mut c_void> {
+    let name = std::ffi::CString::new(name).ok()?;
+    // SAFETY: the library is loaded for good, and the name ends with a zero.
+    unsafe { GetProcAddress(library, name.as_ptr().cast()) }.map(|found| found as *mut c_void)
+}
+
+/// Stops the run that goes on: the calling thread keeps the processor, nothing else of the schedule happens any more.
+/// Safe in an exception filter.
+pub(crate) fn stop_run() {
+    let stop = STOP.load(Ordering::Acquire);
+    if !stop.is_null() {
+        // SAFETY: `find` stored a function of this type; the process is thrown away after a failure.
+        unsafe { std::mem::transmute::<*mut c_void, StopRun>(stop)() };
+    }
+}
 
 /// Ends a process without a driver because of a failure.
 pub(crate) fn fail_alone(message: &[u8]) -> ! {
     super::write_stderr(&[b"waylay: the test failed: ", message, b"\n"].concat());
-    super::windows::end(TEST_FAILED)
+    super::windows::end(TEST_FAILED_STATUS as u32)
 }
 
 /// A thread that has to be joined.

@@ -1,6 +1,6 @@
 //! Who runs next: the logical threads, what each waits for, virtual time, and the strategy that chooses.
 //!
-//! Pure: knows no kernel thread, no stack and no pthread. The caller tells it what the running thread does and
+//! Shared by the control libraries of all systems. Pure: knows no kernel thread, no stack and no pthread. The caller tells it what the running thread does and
 //! carries out the [`Choice`] it gets back. Objects are keys (addresses); what they mean stays with the caller.
 //!
 //! A step is announced *before* an operation that may have to wait (lock, wait, join) and *after* one that lets
@@ -8,6 +8,7 @@
 //! operation can change what it sees, with one step per operation.
 
 mod clock;
+mod plan;
 mod recording;
 mod scheduler;
 #[cfg(test)]
@@ -15,8 +16,9 @@ mod tests;
 mod thread;
 mod waiting;
 
-pub(crate) use clock::Moment;
-pub(crate) use recording::Recording;
-pub(crate) use scheduler::{Choice, Scheduler, TimeoutPolicy};
-pub(crate) use thread::{Acquire, Key, Outcome, Shares, State};
-pub(crate) use waiting::ByAddress;
+pub use clock::{Clock, Moment};
+pub use plan::{Planned, plan, strategy};
+pub use recording::Recording;
+pub use scheduler::{Choice, Scheduler, TimeoutPolicy};
+pub use thread::{Acquire, Key, Outcome, Shares, State, Thread};
+pub use waiting::ByAddress;

@@ -1,4 +1,4 @@
-//! Linux: the memory that a strict host shares with us, read as plain data.
+//! The memory that a strict host shares with us, read as plain data.
 
 use std::io;
 use std::process::Command;

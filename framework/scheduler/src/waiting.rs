@@ -12,7 +12,7 @@ use super::thread::{Key, Thread};
 
 /// Keys are addresses: one multiplication spreads them, and equal runs hash equally.
 #[derive(Default)]
-pub(crate) struct AddressHasher(u64);
+pub struct AddressHasher(u64);
 
 impl Hasher for AddressHasher {
     fn finish(&self) -> u64 {
@@ -32,7 +32,7 @@ impl Hasher for AddressHasher {
 }
 
 /// A map keyed by addresses.
-pub(crate) type ByAddress<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
+pub type ByAddress<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
 
 #[derive(Clone, Copy, Debug)]
 struct Line {

@@ -10,7 +10,7 @@ use waylay_schedule::{EventKind, ThreadId};
 
 /// Where stretches are written. Full means that the rest is counted and lost.
 #[derive(Debug)]
-pub(crate) struct Recording {
+pub struct Recording {
     stretches: *mut Stretch,
     capacity: usize,
     /// Number of stretches, the open one included, and where the driver reads it.
@@ -26,12 +26,12 @@ impl Recording {
     ///
     /// # Safety
     /// The memory is writable for as long as the recording is used, and nobody else writes it.
-    pub(crate) unsafe fn into(stretches: *mut Stretch, capacity: usize, published: *const AtomicU64) -> Self {
+    pub unsafe fn into(stretches: *mut Stretch, capacity: usize, published: *const AtomicU64) -> Self {
         Self { stretches, capacity, len: 0, published, open: core::ptr::null_mut(), lost: false }
     }
 
     /// Starts over.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.len = 0;
         self.open = core::ptr::null_mut();
         self.lost = false;
@@ -45,7 +45,7 @@ impl Recording {
 
     /// Notes that `thread` was chosen again.
     #[inline]
-    pub(crate) fn again(&mut self, thread: ThreadId, first: EventKind) {
+    pub fn again(&mut self, thread: ThreadId, first: EventKind) {
         if !self.open.is_null() {
             // SAFETY: one of the entries that are ours to write.
             unsafe { (*self.open).steps += 1 };
@@ -55,7 +55,7 @@ impl Recording {
     }
 
     /// Notes that `thread` was chosen after another, to do `first`.
-    pub(crate) fn begin(&mut self, thread: ThreadId, first: EventKind) {
+    pub fn begin(&mut self, thread: ThreadId, first: EventKind) {
         if self.len == self.capacity {
             self.open = core::ptr::null_mut();
             self.lost = true;
@@ -71,7 +71,7 @@ impl Recording {
     }
 
     /// Whether choices were lost because the memory was full.
-    pub(crate) fn lost(&self) -> bool {
+    pub fn lost(&self) -> bool {
         self.lost
     }
 }

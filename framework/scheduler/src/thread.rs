@@ -6,37 +6,39 @@ use super::clock::Moment;
 
 /// What a thread can wait for: an address, or anything else that names one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key(pub(crate) usize);
+pub struct Key(pub usize);
 
 /// In which way a thread wants an object: a set of bits of which an operation on the object names some.
 ///
 /// A mutex has one way; a reader-writer lock has two, because a new reader stops writers and not readers; a futex
 /// word has 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shares(pub(crate) u32);
+pub struct Shares(pub u32);
 
 impl Shares {
-    pub(crate) const ALL: Shares = Shares(u32::MAX);
+    /// Every way there is.
+    pub const ALL: Shares = Shares(u32::MAX);
 
-    pub(crate) fn meets(self, other: Shares) -> bool {
+    /// Whether one of these ways is among the others.
+    pub fn meets(self, other: Shares) -> bool {
         self.0 & other.0 != 0
     }
 }
 
 /// What a thread does once its wait is over, when that again may have to wait: the mutex of a condition variable.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Acquire {
+pub struct Acquire {
     /// The operation.
-    pub(crate) event: Event,
+    pub event: Event,
     /// The object, whose own address `is_free` gets.
-    pub(crate) key: Key,
+    pub key: Key,
     /// Whether the object could be had right now.
-    pub(crate) is_free: fn(Key) -> bool,
+    pub is_free: fn(Key) -> bool,
 }
 
 /// Whether a thread can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// It announced its next operation and can do it.
     Ready,
     /// It waits for a key.
@@ -49,7 +51,7 @@ pub(crate) enum State {
 
 /// Why a waiting thread runs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// Somebody woke it, or it never had to wait.
     Woken,
     /// Its deadline came first.
@@ -60,21 +62,27 @@ pub(crate) enum Outcome {
 
 /// Everything the scheduler knows about one thread.
 #[derive(Debug)]
-pub(crate) struct Thread {
-    pub(crate) state: State,
+pub struct Thread {
+    /// Whether it can be chosen.
+    pub state: State,
     /// What it will do when chosen.
-    pub(crate) pending: Event,
+    pub pending: Event,
     /// The key it stands in line for, whether ready (announced) or blocked.
-    pub(crate) interest: Option<Key>,
-    pub(crate) shares: Shares,
-    pub(crate) deadline: Option<Moment>,
-    pub(crate) then: Option<Acquire>,
-    pub(crate) outcome: Outcome,
+    pub interest: Option<Key>,
+    /// In which way it wants that.
+    pub shares: Shares,
+    /// When its wait ends by itself.
+    pub deadline: Option<Moment>,
+    /// What it does when it is woken, if that may have to wait again.
+    pub then: Option<Acquire>,
+    /// Why its last wait ended.
+    pub outcome: Outcome,
     /// Its next wait is over before it begins.
     pub(super) called_off: bool,
     /// It is away, or on its way, in a call that only a signal ends.
     pub(super) patient: bool,
-    pub(crate) steps: u64,
+    /// Choices that fell on it.
+    pub steps: u64,
     /// Neighbours in the line of `interest`.
     pub(super) next: Option<ThreadId>,
     pub(super) previous: Option<ThreadId>,
@@ -82,7 +90,7 @@ pub(crate) struct Thread {
 
 impl Thread {
     /// Whether it is in a call that only a signal ends.
-    pub(crate) fn waits_for_signal(&self) -> bool {
+    pub fn waits_for_signal(&self) -> bool {
         self.patient && self.state == State::Away
     }
 

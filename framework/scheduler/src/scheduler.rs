@@ -11,7 +11,7 @@ use super::waiting::Lines;
 
 /// When a wait with a deadline may give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TimeoutPolicy {
+pub enum TimeoutPolicy {
     /// Whenever the strategy says so: the processor may have been busy with other things for that long.
     Choice,
     /// Only when nothing else can run: as on an infinitely fast machine.
@@ -20,7 +20,7 @@ pub(crate) enum TimeoutPolicy {
 
 /// What the caller has to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub enum Choice {
     /// Let this thread continue.
     Run(ThreadId),
     /// Nobody can run until a thread that is away arrives.
@@ -32,28 +32,33 @@ pub(crate) enum Choice {
 }
 
 /// One run's threads and the strategy that orders them.
-pub(crate) struct Scheduler {
+pub struct Scheduler {
     strategy: AnyStrategy,
     threads: Vec<Thread>,
     lines: Lines,
     /// Deadlines that wait for an idle moment.
     deadlines: BTreeSet<(Moment, ThreadId)>,
     policy: TimeoutPolicy,
-    pub(crate) clock: Clock,
-    pub(crate) recording: Recording,
-    /// Choices made in this run, and how many of them changed the running thread.
-    pub(crate) steps: u64,
-    pub(crate) switches: u64,
+    /// Virtual time.
+    pub clock: Clock,
+    /// The schedule as it happens.
+    pub recording: Recording,
+    /// Choices made in this run.
+    pub steps: u64,
+    /// Choices that changed the running thread.
+    pub switches: u64,
     current: ThreadId,
     live: u32,
     away: u32,
-    /// How many of those that are away wait for a signal, and whether one may come that no thread sends.
+    /// How many of those that are away wait for a signal.
     patient: u32,
-    pub(crate) signals_may_come: bool,
+    /// Whether a signal may come that no thread sends.
+    pub signals_may_come: bool,
 }
 
 impl Scheduler {
-    pub(crate) fn new(strategy: AnyStrategy, policy: TimeoutPolicy, recording: Recording) -> Self {
+    /// Without threads: the first one that is added is the main thread.
+    pub fn new(strategy: AnyStrategy, policy: TimeoutPolicy, recording: Recording) -> Self {
         Self {
             strategy,
             threads: Vec::new(),
@@ -73,7 +78,7 @@ impl Scheduler {
     }
 
     /// Forgets all threads; the strategy is told by the caller.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.threads.clear();
         self.lines.clear();
         self.deadlines.clear();
@@ -85,42 +90,42 @@ impl Scheduler {
     }
 
     /// The strategy, for the conversation around a run.
-    pub(crate) fn strategy(&mut self) -> &mut AnyStrategy {
+    pub fn strategy(&mut self) -> &mut AnyStrategy {
         &mut self.strategy
     }
 
     /// One thread.
-    pub(crate) fn thread(&self, thread: ThreadId) -> &Thread {
+    pub fn thread(&self, thread: ThreadId) -> &Thread {
         &self.threads[thread.index()]
     }
 
     /// Why the thread runs again; the answer is given once.
-    pub(crate) fn take_outcome(&mut self, thread: ThreadId) -> Outcome {
+    pub fn take_outcome(&mut self, thread: ThreadId) -> Outcome {
         core::mem::replace(&mut self.threads[thread.index()].outcome, Outcome::Woken)
     }
 
     /// Tells the strategy that the run is over.
-    pub(crate) fn end(&mut self, report: &RunReport<'_>) {
+    pub fn end(&mut self, report: &RunReport<'_>) {
         self.strategy.end(report);
     }
 
     /// How many threads there have been.
-    pub(crate) fn thread_count(&self) -> usize {
+    pub fn thread_count(&self) -> usize {
         self.threads.len()
     }
 
     /// The thread that was chosen last.
-    pub(crate) fn current(&self) -> ThreadId {
+    pub fn current(&self) -> ThreadId {
         self.current
     }
 
     /// How many threads have not finished.
-    pub(crate) fn live(&self) -> u32 {
+    pub fn live(&self) -> u32 {
         self.live
     }
 
     /// A thread exists and is ready to start. The first one is the running thread.
-    pub(crate) fn add_thread(&mut self) -> ThreadId {
+    pub fn add_thread(&mut self) -> ThreadId {
         let thread = ThreadId(self.threads.len() as u32);
         let first = Event::on_thread(EventKind::ThreadStart, thread);
         let parent = (thread != ThreadId::MAIN).then_some(self.current);
@@ -138,7 +143,7 @@ impl Scheduler {
 
     /// The running thread announces `event` and could do it right away.
     #[inline(always)]
-    pub(crate) fn step(&mut self, event: Event) -> ThreadId {
+    pub fn step(&mut self, event: Event) -> ThreadId {
         self.step_by_parts(event.kind, event.extent, event.object, event.also)
     }
 
@@ -162,7 +167,7 @@ impl Scheduler {
 
     /// The running thread announces that it will take what `key` names, which is free right now.
     #[inline(always)]
-    pub(crate) fn step_acquire(
+    pub fn step_acquire(
         &mut self,
         event: Event,
         key: Key,
@@ -186,7 +191,7 @@ impl Scheduler {
     }
 
     /// The running thread announces `event` but has to wait until `key` is freed or signalled, or for `deadline`.
-    pub(crate) fn wait(
+    pub fn wait(
         &mut self,
         event: Event,
         key: Key,
@@ -207,7 +212,7 @@ impl Scheduler {
     }
 
     /// The running thread sleeps until `deadline`.
-    pub(crate) fn sleep(&mut self, deadline: Moment) -> Choice {
+    pub fn sleep(&mut self, deadline: Moment) -> Choice {
         let me = self.current;
         let thread = &mut self.threads[me.index()];
         if thread.called_off {
@@ -221,7 +226,7 @@ impl Scheduler {
 
     /// What `key` names was taken in a way that stops those who want one of `shares`.
     #[inline]
-    pub(crate) fn taken(&mut self, key: Key, shares: Shares) {
+    pub fn taken(&mut self, key: Key, shares: Shares) {
         if self.lines.is_quiet(key) {
             return;
         }
@@ -237,7 +242,7 @@ impl Scheduler {
 
     /// What `key` names can be had again by those who want one of `shares`: they all become ready.
     #[inline]
-    pub(crate) fn freed(&mut self, key: Key, shares: Shares) {
+    pub fn freed(&mut self, key: Key, shares: Shares) {
         if self.lines.is_quiet(key) {
             return;
         }
@@ -253,7 +258,7 @@ impl Scheduler {
     }
 
     /// Ends the wait of up to `count` threads, first come first. Returns how many there were.
-    pub(crate) fn wake(&mut self, key: Key, count: u32, shares: Shares) -> u32 {
+    pub fn wake(&mut self, key: Key, count: u32, shares: Shares) -> u32 {
         let mut woken = 0;
         let mut at = self.lines.first(key);
         while let Some(thread) = at
@@ -270,7 +275,7 @@ impl Scheduler {
     }
 
     /// Moves up to `count` waiting threads from one line to another, as a futex requeue does.
-    pub(crate) fn requeue(&mut self, from: Key, to: Key, count: u32) -> u32 {
+    pub fn requeue(&mut self, from: Key, to: Key, count: u32) -> u32 {
         let mut moved = 0;
         let mut at = self.lines.first(from);
         while let Some(thread) = at
@@ -288,14 +293,14 @@ impl Scheduler {
     }
 
     /// Ends the wait of one thread, if it is waiting.
-    pub(crate) fn interrupt(&mut self, thread: ThreadId) {
+    pub fn interrupt(&mut self, thread: ThreadId) {
         if self.threads[thread.index()].state == State::Blocked {
             self.end_wait(thread, Outcome::Interrupted);
         }
     }
 
     /// Ends the wait of one thread, or the next one that it begins.
-    pub(crate) fn call_off(&mut self, thread: ThreadId) {
+    pub fn call_off(&mut self, thread: ThreadId) {
         self.threads[thread.index()].called_off = self.threads[thread.index()].state != State::Blocked;
         self.interrupt(thread);
     }
@@ -310,7 +315,7 @@ impl Scheduler {
     }
 
     /// How many threads wait for `key`.
-    pub(crate) fn waiting_on(&self, key: Key) -> u32 {
+    pub fn waiting_on(&self, key: Key) -> u32 {
         let mut count = 0;
         let mut at = self.lines.first(key);
         while let Some(thread) = at {
@@ -322,7 +327,7 @@ impl Scheduler {
     }
 
     /// The running thread goes into a call that the kernel may block.
-    pub(crate) fn leave(&mut self, event: Event) -> Choice {
+    pub fn leave(&mut self, event: Event) -> Choice {
         let me = self.current;
         let thread = &mut self.threads[me.index()];
         (thread.state, thread.pending) = (State::Away, event);
@@ -332,13 +337,13 @@ impl Scheduler {
     }
 
     /// The running thread is about to leave for a call that only a signal ends.
-    pub(crate) fn will_wait_for_signal(&mut self) {
+    pub fn will_wait_for_signal(&mut self) {
         self.threads[self.current.index()].patient = true;
         self.patient += 1;
     }
 
     /// A thread that was away is back and wants to go on.
-    pub(crate) fn arrive(&mut self, thread: ThreadId) {
+    pub fn arrive(&mut self, thread: ThreadId) {
         let event = Event::new(EventKind::BlockingReturn, ObjectId::UNKNOWN);
         let entry = &mut self.threads[thread.index()];
         self.patient -= u32::from(core::mem::take(&mut entry.patient));
@@ -349,7 +354,7 @@ impl Scheduler {
     }
 
     /// The running thread is gone.
-    pub(crate) fn finish(&mut self) -> Choice {
+    pub fn finish(&mut self) -> Choice {
         let me = self.current;
         self.threads[me.index()].state = State::Finished;
         self.live -= 1;
@@ -358,7 +363,7 @@ impl Scheduler {
     }
 
     /// Asks the strategy who runs, without a step of the running thread.
-    pub(crate) fn choose(&mut self) -> Choice {
+    pub fn choose(&mut self) -> Choice {
         loop {
             if let Some(next) = self.strategy.pick() {
                 self.chose(next);

@@ -5,35 +5,36 @@
 
 /// A point in virtual time, in nanoseconds since the run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(pub(crate) u64);
+pub struct Moment(pub u64);
 
 /// One look at a clock takes this long: about what the real call takes.
 const LOOK: u64 = 50;
 
 /// The virtual clock of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Clock {
+pub struct Clock {
     now: Moment,
 }
 
 impl Clock {
     /// The time of a reader, which moves on a little.
-    pub(crate) fn look(&mut self) -> Moment {
+    pub fn look(&mut self) -> Moment {
         self.now.0 += LOOK;
         self.now
     }
 
-    pub(crate) fn now(&self) -> Moment {
+    /// The time, which stands still for who asks this way.
+    pub fn now(&self) -> Moment {
         self.now
     }
 
     /// Jumps forward; going back is impossible.
-    pub(crate) fn advance_to(&mut self, moment: Moment) {
+    pub fn advance_to(&mut self, moment: Moment) {
         self.now = self.now.max(moment);
     }
 
     /// The moment that lies `nanoseconds` ahead.
-    pub(crate) fn after(&self, nanoseconds: u64) -> Moment {
+    pub fn after(&self, nanoseconds: u64) -> Moment {
         Moment(self.now.0.saturating_add(nanoseconds))
     }
 }

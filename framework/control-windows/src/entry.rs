@@ -1,0 +1,132 @@
+//! What host and driver call by name, and what Windows calls.
+//!
+//! A host that makes schedules itself loads the library and calls the functions of
+//! `waylay_control_protocol::in_process`. In a program that is explored, the first instructions of its main thread load the
+//! library and call [`waylay_control_enter`]; then comes the program's own entry point.
+
+use core::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
+
+use waylay_control_protocol::{Begun, REGION_VARIABLE, RegionMap, RunSummary, Switching};
+use waylay_scheduler::plan;
+use windows_sys::Win32::Foundation::HMODULE;
+use windows_sys::Win32::System::LibraryLoader::DisableThreadLibraryCalls;
+use windows_sys::Win32::System::SystemServices::{DLL_PROCESS_ATTACH, DLL_PROCESS_DETACH};
+use windows_sys::core::BOOL;
+
+use crate::me::me;
+use crate::sys::{self, say};
+use crate::{interpose, runtime};
+
+/// The region, until the first run begins.
+static REGION: Mutex<Option<RegionMap>> = Mutex::new(None);
+
+/// Called by Windows when the library is loaded and when the process ends.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "the name that Windows looks for")]
+extern "system" fn DllMain(module: HMODULE, reason: u32, _reserved: *mut c_void) -> BOOL {
+    match reason {
+        DLL_PROCESS_ATTACH => {
+            // SAFETY: our own module.
+            unsafe { DisableThreadLibraryCalls(module) };
+            crate::me::reserve().into()
+        }
+        DLL_PROCESS_DETACH => {
+            interpose::at_unload();
+            1
+        }
+        _ => 1,
+    }
+}
+
+/// The region that the environment names. The variable is removed, so that programs started by this one are left alone.
+fn take_region() -> Option<RegionMap> {
+    let number = std::env::var(REGION_VARIABLE).ok()?.parse().ok()?;
+    // SAFETY: the process has one thread that runs program code, which is here.
+    unsafe { std::env::remove_var(REGION_VARIABLE) };
+    match RegionMap::open(number) {
+        Ok(region) => Some(region),
+        Err(error) => {
+            say(format_args!("{error}"));
+            sys::exit_now(3)
+        }
+    }
+}
+
+/// Puts the calling thread, which is the main thread in front of its entry point, under control.
+///
+/// # Safety
+/// Called once, by the main thread, before any code of the program.
+#[unsafe(no_mangle)]
+unsafe extern "system" fn waylay_control_enter() {
+    let Some(region) = take_region() else { return };
+    let settings = region.settings();
+    interpose::patch_modules();
+    // SAFETY: the region is kept for good, and its memory does not move.
+    let report = (settings.hold != 0).then(|| unsafe { &*core::ptr::from_ref(region.report()) });
+    interpose::watch_for_faults(report);
+    if settings.in_process != 0 {
+        *REGION.lock().unwrap_or_else(PoisonError::into_inner) = Some(region);
+        return;
+    }
+    if Switching::from_code(settings.switching) == Some(Switching::Free) {
+        return;
+    }
+    let planned = plan(&region);
+    // SAFETY: threads that libraries started may run; they stay unmanaged. No run has begun in this process.
+    unsafe { runtime::begin(region, planned) };
+}
+
+/// Begins a run on the calling thread.
+///
+/// # Safety
+/// Called by the one thread that drives runs, and not while a run goes on.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn waylay_control_begin_run(run: u64) -> u32 {
+    if !me().is_null() {
+        return Begun::Refused as u32;
+    }
+    // SAFETY: by the caller's promise; without a region for runs in the process nothing happens.
+    unsafe {
+        if !runtime::is_prepared_in_process() {
+            let kept = REGION.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(region) = kept.or_else(take_region) else { return Begun::Refused as u32 };
+            if region.settings().in_process == 0 {
+                return Begun::Refused as u32;
+            }
+            interpose::patch_modules();
+            runtime::prepare_in_process(region);
+        }
+        runtime::begin_in_process(run) as u32
+    }
+}
+
+/// Ends the run that the calling thread began.
+///
+/// # Safety
+/// The calling thread began the run; `summary` is null or writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn waylay_control_end_run(failed: u32, summary: *mut RunSummary) {
+    if me().is_null() {
+        return;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let numbers = runtime::end_in_process(failed != 0);
+        if !summary.is_null() {
+            *summary = numbers;
+        }
+    }
+}
+
+/// Stops the run that goes on, if one does, because of a failure of the calling thread.
+///
+/// # Safety
+/// The process is thrown away afterwards.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn waylay_control_stop_run() {
+    if runtime::is_prepared_in_process() {
+        // SAFETY: the runtime is installed.
+        unsafe { runtime::stop_in_process() };
+    }
+}

@@ -1,0 +1,119 @@
+//! Clocks: what the program reads.
+//!
+//! With the virtual clock every run begins at the same instant. A loop that does nothing but read a clock gives way after
+//! a while, since nobody else would move otherwise.
+
+use std::sync::OnceLock;
+
+use waylay_control_protocol::ClockSource;
+use waylay_schedule::{Event, EventKind};
+use windows_sys::Win32::Foundation::{FILETIME, SYSTEMTIME};
+use windows_sys::Win32::System::Performance::{
+    QueryPerformanceCounter as counter, QueryPerformanceFrequency,
+};
+use windows_sys::Win32::System::SystemInformation as real;
+use windows_sys::core::BOOL;
+
+use super::interpose;
+use crate::runtime::{Logical, runtime, step};
+
+/// Where virtual wall-clock time begins, in the 100 ns of Windows since 1601: 2024-01-01 00:00:00 UTC.
+const WALL: u64 = (1_704_067_200 + 11_644_473_600) * 10_000_000;
+/// Where other virtual clocks begin: long enough after "boot" that programs may subtract a while from it.
+const BOOT: u64 = 100_000 * SECOND;
+const SECOND: u64 = 1_000_000_000;
+const MILLISECOND: u64 = 1_000_000;
+/// Nanoseconds of one tick of a file time.
+const TICK: u64 = 100;
+/// Looks at a clock, with no step in between, after which others get their turn.
+const PATIENCE: u32 = 64;
+
+unsafe fn is_virtual() -> bool {
+    // SAFETY: called with the token.
+    unsafe { (*runtime()).settings.clock == ClockSource::Virtual as u32 }
+}
+
+/// Nanoseconds since the run began, for a reader.
+unsafe fn look(me: *mut Logical) -> u64 {
+    // SAFETY: called with the token.
+    unsafe {
+        let runtime = runtime();
+        (*runtime).looks += 1;
+        if (*runtime).looks > PATIENCE {
+            step(me, Event::local(EventKind::Yield));
+        }
+        (*runtime).sched.clock.look().0
+    }
+}
+
+/// Steps of the performance counter in a second; programs ask once and keep the answer, so it stays the real one.
+fn frequency() -> u64 {
+    static FREQUENCY: OnceLock<u64> = OnceLock::new();
+    *FREQUENCY.get_or_init(|| {
+        let mut frequency = 0;
+        // SAFETY: writes the local.
+        unsafe { QueryPerformanceFrequency(&mut frequency) };
+        (frequency as u64).max(1)
+    })
+}
+
+fn to_filetime(ticks: u64) -> FILETIME {
+    FILETIME { dwLowDateTime: ticks as u32, dwHighDateTime: (ticks >> 32) as u32 }
+}
+
+unsafe fn wall(me: *mut Logical) -> FILETIME {
+    // SAFETY: called with the token.
+    to_filetime(WALL + unsafe { look(me) } / TICK)
+}
+
+unsafe fn real_counter(value: *mut i64) -> BOOL {
+    // SAFETY: by the caller's promise.
+    unsafe { counter(value) }
+}
+
+interpose! {
+    fn QueryPerformanceCounter(value: *mut i64) -> BOOL = real_counter(value), |me| {
+        if !is_virtual() {
+            return real_counter(value);
+        }
+        let nanoseconds = u128::from(BOOT + look(me));
+        *value = (nanoseconds * u128::from(frequency()) / u128::from(SECOND)) as i64;
+        1
+    }
+
+    fn GetTickCount() -> u32 = real::GetTickCount(), |me| {
+        if !is_virtual() {
+            return real::GetTickCount();
+        }
+        ((BOOT + look(me)) / MILLISECOND) as u32
+    }
+
+    fn GetTickCount64() -> u64 = real::GetTickCount64(), |me| {
+        if !is_virtual() {
+            return real::GetTickCount64();
+        }
+        (BOOT + look(me)) / MILLISECOND
+    }
+
+    fn GetSystemTimeAsFileTime(time: *mut FILETIME) -> () = real::GetSystemTimeAsFileTime(time), |me| {
+        if !is_virtual() {
+            return real::GetSystemTimeAsFileTime(time);
+        }
+        *time = wall(me)
+    }
+
+    fn GetSystemTimePreciseAsFileTime(time: *mut FILETIME) -> () = real::GetSystemTimePreciseAsFileTime(time), |me| {
+        if !is_virtual() {
+            return real::GetSystemTimePreciseAsFileTime(time);
+        }
+        *time = wall(me)
+    }
+
+    fn GetSystemTime(time: *mut SYSTEMTIME) -> () = real::GetSystemTime(time), |me| {
+        if !is_virtual() {
+            return real::GetSystemTime(time);
+        }
+        let now = wall(me);
+        windows_sys::Win32::System::Time::FileTimeToSystemTime(&now, time);
+    }
+}

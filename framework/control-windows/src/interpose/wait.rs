@@ -1,0 +1,232 @@
+//! Waiting for kernel objects, and changing them.
+
+use waylay_schedule::EventKind;
+use waylay_scheduler::{Key, Shares};
+use windows_sys::Win32::Foundation::{
+    ERROR_NOT_OWNER, HANDLE, WAIT_ABANDONED_0, WAIT_EVENT, WAIT_FAILED, WAIT_OBJECT_0, WAIT_TIMEOUT,
+};
+use windows_sys::Win32::System::Threading as real;
+use windows_sys::core::BOOL;
+
+use super::handle::{Entry, Kind, Several, is_signalled};
+use super::{deadline, interpose};
+use crate::me::{fail, keep_error};
+use crate::runtime::{
+    Logical, Waited, acquire, away, event_at, join_event, join_point, outside, runtime, step,
+};
+
+/// What a thread announces that waits for an object, and that only tries.
+fn events_of(kind: Kind) -> (EventKind, EventKind) {
+    match kind {
+        Kind::Mutex => (EventKind::MutexLock, EventKind::MutexTryLock),
+        _ => (EventKind::SemWait, EventKind::SemTryWait),
+    }
+}
+
+/// The object was taken, or somebody tried.
+unsafe fn note_taken(me: *mut Logical, handle: HANDLE, entry: Entry, result: WAIT_EVENT) {
+    // SAFETY: called by the running thread.
+    unsafe {
+        let runtime = runtime();
+        if entry.kind == Kind::Mutex && [WAIT_OBJECT_0, WAIT_ABANDONED_0].contains(&result) {
+            (*runtime).handles.note_owner(entry.key, Some((*me).number));
+        }
+        (*runtime).handles.changed(handle, &mut (*runtime).sched);
+    }
+}
+
+unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let entry = (*runtime()).handles.entry(handle);
+        let now = || real::WaitForSingleObject(handle, 0);
+        match entry.kind {
+            Kind::Thread(thread) if milliseconds == 0 => {
+                step(me, join_event(thread));
+                if (*runtime()).has_finished(thread) { WAIT_OBJECT_0 } else { WAIT_TIMEOUT }
+            }
+            Kind::Thread(thread) => match join_point(me, thread, deadline(milliseconds)) {
+                Waited::TimedOut => WAIT_TIMEOUT,
+                Waited::Done | Waited::Interrupted => WAIT_OBJECT_0,
+            },
+            Kind::Other => {
+                let result = now();
+                keep_error(me);
+                if result != WAIT_TIMEOUT || milliseconds == 0 {
+                    return result;
+                }
+                (*runtime()).note_uncontrolled();
+                let result = away(me, || real::WaitForSingleObjectEx(handle, milliseconds, alertable));
+                keep_error(me);
+                result
+            }
+            kind if milliseconds == 0 => {
+                step(me, event_at(events_of(kind).1, entry.key));
+                let result = now();
+                note_taken(me, handle, entry, result);
+                result
+            }
+            kind => {
+                let event = event_at(events_of(kind).0, entry.key);
+                let free = || is_signalled(handle, kind) != Some(false);
+                let attempt = || Some(now()).filter(|&result| result != WAIT_TIMEOUT);
+                match acquire(me, event, entry.key, Shares::ALL, deadline(milliseconds), free, attempt) {
+                    Ok(result) => {
+                        note_taken(me, handle, entry, result);
+                        result
+                    }
+                    Err(_) => WAIT_TIMEOUT,
+                }
+            }
+        }
+    }
+}
+
+unsafe fn wait_for_several(
+    me: *mut Logical,
+    (count, handles): (u32, *const HANDLE),
+    all: BOOL,
+    milliseconds: u32,
+    alertable: BOOL,
+) -> WAIT_EVENT {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let now = || real::WaitForMultipleObjects(count, handles, all, 0);
+        if count == 0 || count > 64 {
+            let result = now();
+            keep_error(me);
+            return result;
+        }
+        let list = core::slice::from_raw_parts(handles, count as usize);
+        let entries: Vec<Entry> = list.iter().map(|&handle| (*runtime()).handles.entry(handle)).collect();
+        if entries.iter().any(|entry| entry.kind == Kind::Other) {
+            let result = now();
+            keep_error(me);
+            if result != WAIT_TIMEOUT || milliseconds == 0 {
+                return result;
+            }
+            (*runtime()).note_uncontrolled();
+            let work = || real::WaitForMultipleObjectsEx(count, handles, all, milliseconds, alertable);
+            let result = away(me, work);
+            keep_error(me);
+            return result;
+        }
+        let object = entries[0].key;
+        let result = if milliseconds == 0 {
+            step(me, event_at(EventKind::SemTryWait, object));
+            now()
+        } else {
+            let several = Several { handles: list, all: all != 0 };
+            let key = Key(&raw const several as usize);
+            (*runtime()).handles.add_several(&several);
+            let free = || (*runtime()).handles.is_satisfied(&several);
+            let attempt = || Some(now()).filter(|&result| result != WAIT_TIMEOUT);
+            let event = event_at(EventKind::SemWait, object);
+            let got = acquire(me, event, key, Shares::ALL, deadline(milliseconds), free, attempt);
+            (*runtime()).handles.remove_several(&several);
+            got.unwrap_or(WAIT_TIMEOUT)
+        };
+        keep_error(me);
+        for (place, (&handle, &entry)) in list.iter().zip(&entries).enumerate() {
+            let taken = all != 0
+                || result == WAIT_OBJECT_0 + place as u32
+                || result == WAIT_ABANDONED_0 + place as u32;
+            if taken && result != WAIT_TIMEOUT && result != WAIT_FAILED {
+                note_taken(me, handle, entry, WAIT_OBJECT_0);
+            }
+        }
+        result
+    }
+}
+
+/// Changes an object for real, and tells the scheduler.
+unsafe fn change(me: *mut Logical, handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let result = work();
+        keep_error(me);
+        let runtime = runtime();
+        let entry = (*runtime).handles.entry(handle);
+        if result != 0 && entry.kind == Kind::Mutex && is_free(handle) {
+            (*runtime).handles.note_owner(entry.key, None);
+        }
+        (*runtime).handles.changed(handle, &mut (*runtime).sched);
+        let kind = if entry.kind == Kind::Mutex { EventKind::MutexUnlock } else { EventKind::SemPost };
+        step(me, event_at(kind, entry.key));
+        result
+    }
+}
+
+/// Whether nobody holds a mutex, the caller included: a thread that does not own it cannot give it back.
+unsafe fn is_free(mutex: HANDLE) -> bool {
+    // SAFETY: by the caller's promise; only the owner succeeds, and takes it back in that case.
+    unsafe {
+        if real::ReleaseMutex(mutex) == 0 {
+            return windows_sys::Win32::Foundation::GetLastError() == ERROR_NOT_OWNER;
+        }
+        real::WaitForSingleObject(mutex, 0);
+        false
+    }
+}
+
+unsafe fn change_outside(handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
+    let result = work();
+    outside::signalled(handle);
+    result
+}
+
+interpose! {
+    fn WaitForSingleObject(handle: HANDLE, milliseconds: u32) -> WAIT_EVENT
+        = real::WaitForSingleObject(handle, milliseconds), |me| { wait_for(me, handle, milliseconds, 0) }
+
+    fn WaitForSingleObjectEx(handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT
+        = real::WaitForSingleObjectEx(handle, milliseconds, alertable), |me| {
+        wait_for(me, handle, milliseconds, alertable)
+    }
+
+    fn WaitForMultipleObjects(count: u32, handles: *const HANDLE, all: BOOL, milliseconds: u32) -> WAIT_EVENT
+        = real::WaitForMultipleObjects(count, handles, all, milliseconds), |me| {
+        wait_for_several(me, (count, handles), all, milliseconds, 0)
+    }
+
+    fn WaitForMultipleObjectsEx(
+        count: u32,
+        handles: *const HANDLE,
+        all: BOOL,
+        milliseconds: u32,
+        alertable: BOOL,
+    ) -> WAIT_EVENT = real::WaitForMultipleObjectsEx(count, handles, all, milliseconds, alertable), |me| {
+        wait_for_several(me, (count, handles), all, milliseconds, alertable)
+    }
+
+    fn SetEvent(handle: HANDLE) -> BOOL = change_outside(handle, || real::SetEvent(handle)), |me| {
+        change(me, handle, || real::SetEvent(handle))
+    }
+
+    fn ResetEvent(handle: HANDLE) -> BOOL = change_outside(handle, || real::ResetEvent(handle)), |me| {
+        change(me, handle, || real::ResetEvent(handle))
+    }
+
+    fn ReleaseSemaphore(handle: HANDLE, count: i32, before: *mut i32) -> BOOL
+        = change_outside(handle, || real::ReleaseSemaphore(handle, count, before)), |me| {
+        change(me, handle, || real::ReleaseSemaphore(handle, count, before))
+    }
+
+    fn ReleaseMutex(handle: HANDLE) -> BOOL = change_outside(handle, || real::ReleaseMutex(handle)), |me| {
+        change(me, handle, || real::ReleaseMutex(handle))
+    }
+
+    fn SignalObjectAndWait(signalled: HANDLE, awaited: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT
+        = real::SignalObjectAndWait(signalled, awaited, milliseconds, alertable), |me| {
+        let worked = match (*runtime()).handles.entry(signalled).kind {
+            Kind::Semaphore => change(me, signalled, || real::ReleaseSemaphore(signalled, 1, core::ptr::null_mut())),
+            Kind::Mutex => change(me, signalled, || real::ReleaseMutex(signalled)),
+            _ => change(me, signalled, || real::SetEvent(signalled)),
+        };
+        if worked == 0 {
+            return WAIT_FAILED;
+        }
+        fail(me, 0);
+        wait_for(me, awaited, milliseconds, alertable)
+    }
+}

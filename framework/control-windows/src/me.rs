@@ -1,0 +1,142 @@
+//! Which logical thread is executing: one thread-local word, and the error number that belongs to it.
+//!
+//! The word is null in threads that the scheduler does not manage, and while a managed thread is inside the library: an
+//! interposed function that finds null behaves as if the library were not there.
+//!
+//! It is a slot of the thread environment block, read with one load: `TlsGetValue` would overwrite the error number that
+//! the program may be about to ask for.
+
+use core::arch::asm;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use windows_sys::Win32::System::Threading::{TLS_OUT_OF_INDEXES, TlsAlloc};
+
+use crate::runtime::Logical;
+
+/// Offsets in the thread environment block, which are part of the system's ABI: `TlsSlots` and `LastErrorValue`.
+const SLOTS: usize = 0x1480;
+const LAST_ERROR: usize = 0x68;
+/// Slots that lie in the block itself.
+const DIRECT: u32 = 64;
+
+/// Where the word is in the block; 0 until there is a slot.
+static OFFSET: AtomicUsize = AtomicUsize::new(0);
+
+/// Reserves the slot. Says whether there is one: without it nobody can be managed.
+pub(crate) fn reserve() -> bool {
+    // SAFETY: plain call.
+    let index = unsafe { TlsAlloc() };
+    if index == TLS_OUT_OF_INDEXES || index >= DIRECT {
+        return false;
+    }
+    OFFSET.store(SLOTS + index as usize * size_of::<usize>(), Ordering::Relaxed);
+    true
+}
+
+/// The logical thread that executes this call, or null.
+#[inline]
+pub(crate) fn me() -> *mut Logical {
+    let offset = OFFSET.load(Ordering::Relaxed);
+    if offset == 0 {
+        return core::ptr::null_mut();
+    }
+    let value: *mut Logical;
+    // SAFETY: reads a slot of the calling thread's block that was reserved for us and starts as null.
+    unsafe {
+        asm!("mov {0}, gs:[{1}]", out(reg) value, in(reg) offset, options(nostack, preserves_flags, readonly))
+    };
+    value
+}
+
+/// Makes `value` the logical thread of the calling thread.
+#[inline]
+pub(crate) fn set_me(value: *mut Logical) {
+    let offset = OFFSET.load(Ordering::Relaxed);
+    if offset != 0 {
+        // SAFETY: writes the slot that was reserved for us.
+        unsafe {
+            asm!("mov gs:[{0}], {1}", in(reg) offset, in(reg) value, options(nostack, preserves_flags))
+        };
+    }
+}
+
+/// What `GetLastError` would say.
+#[inline]
+fn last_error() -> u32 {
+    let value: u32;
+    // SAFETY: reads a field of the calling thread's block.
+    unsafe {
+        asm!("mov {0:e}, gs:[{1}]", out(reg) value, const LAST_ERROR, options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
+#[inline]
+fn set_last_error(value: u32) {
+    // SAFETY: writes a field of the calling thread's block.
+    unsafe {
+        asm!("mov gs:[{0}], {1:e}", const LAST_ERROR, in(reg) value, options(nostack, preserves_flags))
+    };
+}
+
+/// Runs program code on behalf of `me` from within the library: an initialiser.
+///
+/// # Safety
+/// `me` executes the call and holds the token, and the scheduler is in no operation of its own.
+pub(crate) unsafe fn as_program<R>(me: *mut Logical, code: impl FnOnce() -> R) -> R {
+    struct Back;
+    impl Drop for Back {
+        fn drop(&mut self) {
+            set_me(core::ptr::null_mut());
+        }
+    }
+    set_me(me);
+    let _back = Back;
+    code()
+}
+
+/// While it lives, the calling thread counts as unmanaged: what the library calls on its own account goes straight to
+/// Windows. The error number that the program sees afterwards is the one it had, unless the operation set another with
+/// [`fail`].
+pub(crate) struct Inside(*mut Logical);
+
+impl Inside {
+    /// Enters the library as `me`.
+    ///
+    /// # Safety
+    /// `me` executes the call.
+    #[inline]
+    pub(crate) unsafe fn enter(me: *mut Logical) -> Inside {
+        set_me(core::ptr::null_mut());
+        // SAFETY: by the caller's promise.
+        unsafe { (*me).error = last_error() };
+        Inside(me)
+    }
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the thread executes this, so it has not been taken down.
+        set_last_error(unsafe { (*self.0).error });
+        set_me(self.0);
+    }
+}
+
+/// The error number that the program will see.
+///
+/// # Safety
+/// `me` executes the call.
+pub(crate) unsafe fn fail(me: *mut Logical, error: u32) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*me).error = error };
+}
+
+/// Keeps what a real function left as error number for the program.
+///
+/// # Safety
+/// `me` executes the call.
+pub(crate) unsafe fn keep_error(me: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*me).error = last_error() };
+}

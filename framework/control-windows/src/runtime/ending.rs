@@ -1,0 +1,91 @@
+//! How a run ends, and what the driver reads about it.
+
+use core::sync::atomic::Ordering;
+
+use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
+
+use super::logical::Logical;
+use super::{Runtime, closing, in_process, inspect, outside, runtime};
+use crate::me::set_me;
+use crate::sys::{self, say};
+
+/// Writes the numbers of the run and how it ended; the first ending stays.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn finalise(ending: Ending) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let runtime = runtime();
+        let report = (*runtime).region.report();
+        if report.ending.load(Ordering::Relaxed) != Ending::Unfinished as u32 {
+            return;
+        }
+        report.threads.store((*runtime).sched.thread_count() as u32, Ordering::Relaxed);
+        report.steps.store((*runtime).sched.steps, Ordering::Relaxed);
+        report.switches.store((*runtime).sched.switches, Ordering::Relaxed);
+        report.virtual_ns.store((*runtime).sched.clock.now().0, Ordering::Relaxed);
+        report.cut.store(u32::from((*runtime).sched.recording.lost()), Ordering::Relaxed);
+        note_divergence(&mut *runtime);
+        report.ending.store(ending as u32, Ordering::Release);
+    }
+}
+
+/// A run that was to follow a schedule says where it left it.
+fn note_divergence(runtime: &mut Runtime) {
+    if let Some((step, text)) = runtime.sched.divergence() {
+        runtime.region.report().diverged.store(step + 1, Ordering::Relaxed);
+        runtime.region.append_text(&text);
+    }
+}
+
+/// Nobody can run, ever: reports every thread and ends the process.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+#[cold]
+pub(super) unsafe fn deadlock(me: *mut Logical) -> ! {
+    // SAFETY: by the caller's promise; no thread runs program code after this.
+    unsafe {
+        let live = (*runtime()).sched.live();
+        say(format_args!("deadlock after {} steps: {live} threads, none can run", (*runtime()).sched.steps));
+        inspect::line(format_args!("deadlock: {live} threads, none can run"));
+        inspect::describe_all(me);
+        in_process::conclude(Ending::Deadlock);
+        finalise(Ending::Deadlock);
+    }
+    leave(DEADLOCK_STATUS)
+}
+
+/// Ends the process, or lets it stay as it is for somebody to look at.
+fn leave(status: i32) -> ! {
+    // SAFETY: called by the holder of the token, which nobody gets back.
+    if unsafe { (*runtime()).settings.hold != 0 } {
+        outside::set_running(false);
+        sys::hold();
+    }
+    sys::exit_now(status)
+}
+
+/// The step limit is reached: ends the process.
+#[cold]
+pub(super) fn stop_at_step_limit() -> ! {
+    // SAFETY: called by the holder of the token, before a choice.
+    unsafe {
+        closing::leave_the_rest();
+        say(format_args!("stopped after {} steps", (*runtime()).sched.steps));
+        in_process::conclude(Ending::StepLimit);
+        finalise(Ending::StepLimit);
+    }
+    leave(STEP_LIMIT_STATUS)
+}
+
+/// Every logical thread has ended, and the system ends the process with the last of its threads.
+///
+/// # Safety
+/// The caller holds the token, and is the last logical thread.
+pub(super) unsafe fn all_finished() {
+    // SAFETY: by the caller's promise.
+    unsafe { finalise(Ending::Exited) };
+    set_me(core::ptr::null_mut());
+}

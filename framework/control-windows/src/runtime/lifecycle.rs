@@ -1,0 +1,179 @@
+//! Beginning and ending logical threads.
+//!
+//! A new kernel thread starts in [`enter`], reaches its place and waits to be chosen; its creator waits for that, so that
+//! the order in which the system starts threads is not seen. At the end, whoever runs next waits until the kernel thread
+//! is gone ([`handover::see_off`]).
+
+use core::ffi::c_void;
+use std::time::Duration;
+
+use waylay_schedule::{Event, EventKind, ThreadId};
+use waylay_scheduler::{Key, Moment, Shares};
+use windows_sys::Win32::Foundation::{DUPLICATE_SAME_ACCESS, DuplicateHandle, HANDLE};
+use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetCurrentThreadId};
+
+use super::logical::{Logical, Routine};
+use super::{handover, in_process, outside, point, runtime};
+use crate::me::set_me;
+
+/// How long a new thread may take to its first instruction. It cannot begin while its creator holds the loader's lock.
+const BEGINNING: Duration = Duration::from_secs(1);
+
+/// Creates a logical thread on behalf of `me`: `make` creates the kernel thread, which runs the routine that it is given.
+/// A thread that is to begin suspended takes part from [`resume`] on.
+///
+/// # Safety
+/// `me` executes the call and holds the token; `make` returns a handle of the new thread or null.
+pub(crate) unsafe fn create(
+    me: *mut Logical,
+    routine: Routine,
+    argument: *mut c_void,
+    suspended: bool,
+    make: impl FnOnce(Routine, *mut c_void) -> HANDLE,
+) -> HANDLE {
+    let thread = Box::into_raw(Logical::new(Some(routine), argument));
+    // SAFETY: by the caller's promise; the new thread only touches its own record until it is chosen.
+    unsafe {
+        let handle = make(enter, thread.cast());
+        if handle.is_null() || handle as isize == -1 {
+            drop(Box::from_raw(thread));
+            return handle;
+        }
+        if !(*thread).started.wait_for(BEGINNING) {
+            (*runtime()).note_uncontrolled();
+        }
+        outside::take_letters((*thread).number);
+        let process = GetCurrentProcess();
+        DuplicateHandle(process, handle, process, &mut (*thread).handle, 0, 0, DUPLICATE_SAME_ACCESS);
+        let runtime = runtime();
+        (*runtime).handles.add_thread(handle, thread);
+        if !suspended {
+            take_part(me, thread);
+        }
+        handle
+    }
+}
+
+/// A thread that was created suspended may go on; false when it is no such thread.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn resume(me: *mut Logical, handle: HANDLE) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        match (*runtime()).handles.thread(handle) {
+            Some(thread) if (*thread).id == ThreadId(u32::MAX) => {
+                take_part(me, thread);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+unsafe fn take_part(me: *mut Logical, thread: *mut Logical) {
+    // SAFETY: called with the token, for a thread that waits to be chosen.
+    unsafe {
+        register(thread);
+        point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
+    }
+}
+
+/// Tells scheduler and tables about a thread that is in place.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn register(thread: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let runtime = runtime();
+        (*thread).id = (*runtime).sched.add_thread();
+        (*runtime).logicals.push(thread);
+        (*runtime).by_number.insert((*thread).number as usize, thread);
+    }
+}
+
+/// The first function of every created thread.
+unsafe extern "system" fn enter(thread: *mut c_void) -> u32 {
+    let thread = thread.cast::<Logical>();
+    // SAFETY: the creator keeps the thread alive, and waits until it is in place.
+    unsafe {
+        (*thread).number = GetCurrentThreadId();
+        (*thread).started.raise();
+        (*thread).baton.wait();
+        handover::resumed(thread);
+        let Some(routine) = (*thread).routine else { return 0 };
+        set_me(thread);
+        let result = routine((*thread).argument);
+        set_me(core::ptr::null_mut());
+        finish(thread);
+        result
+    }
+}
+
+/// Takes the running thread out of the run and passes the token on. The kernel thread goes its way.
+unsafe fn finish(thread: *mut Logical) {
+    // SAFETY: the thread holds the token.
+    unsafe {
+        let runtime = runtime();
+        (*runtime).sched.freed(key_of(thread), Shares::ALL);
+        (*runtime).leaving = core::mem::replace(&mut (*thread).handle, core::ptr::null_mut());
+        (*runtime).by_number.remove(&((*thread).number as usize));
+        if (*runtime).repeating {
+            in_process::one_less();
+        }
+        let choice = (*runtime).sched.finish();
+        (*runtime).handles.look_at_several(&mut (*runtime).sched);
+        handover::dispatch(thread, choice);
+    }
+}
+
+/// The running thread is about to end by itself.
+///
+/// # Safety
+/// `me` executes the call, inside the library, and holds the token. It is under no control afterwards.
+pub(crate) unsafe fn exit_point(me: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe { finish(me) }
+}
+
+/// What joiners wait for.
+pub(crate) fn key_of(thread: *mut Logical) -> Key {
+    Key(thread as usize)
+}
+
+/// What a thread announces that waits for another's end.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn join_event(thread: *mut Logical) -> Event {
+    // SAFETY: by the caller's promise; a thread that takes no part yet has no number.
+    unsafe {
+        match (*thread).id {
+            ThreadId(u32::MAX) => point::event_at(EventKind::ThreadJoin, key_of(thread)),
+            id => Event::on_thread(EventKind::ThreadJoin, id),
+        }
+    }
+}
+
+/// Waits until `thread` has ended or `deadline` passed.
+///
+/// # Safety
+/// `me` executes the call and holds the token; `thread` is in the tables.
+pub(crate) unsafe fn join_point(
+    me: *mut Logical,
+    thread: *mut Logical,
+    deadline: Option<Moment>,
+) -> point::Waited {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let event = join_event(thread);
+        let ended = || (*runtime()).has_finished(thread);
+        match point::acquire(me, event, key_of(thread), Shares::ALL, deadline, ended, || {
+            ended().then_some(())
+        }) {
+            Ok(()) => point::Waited::Done,
+            Err(outcome) => outcome,
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Threads outside the schedule: made by the system, by its thread pool, or before control began.
+//!
+//! They run beside the logical threads and cannot be scheduled. What they do to objects that logical threads wait for is
+//! posted here and taken up at the next choice; and as long as one of them lives, a state in which no logical thread can
+//! run is not a deadlock yet. A run with such threads is marked as partly controlled.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use waylay_scheduler::{Choice, Key, Shares};
+use windows_sys::Win32::Foundation::{CloseHandle, HANDLE, INVALID_HANDLE_VALUE};
+use windows_sys::Win32::System::Diagnostics::ToolHelp::{
+    CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
+};
+use windows_sys::Win32::System::Threading::{GetCurrentProcessId, GetCurrentThreadId, WakeByAddressSingle};
+
+use super::{SHARED, inspect, runtime};
+use crate::sys;
+
+/// What was done to an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    /// It may be had again.
+    Freed,
+    /// The kernel object behind this handle changed.
+    Signalled(usize),
+    /// Up to this many of its waiters were woken.
+    Woken(u32),
+}
+
+/// Real milliseconds between two looks while logical threads wait for outsiders.
+const SLICE: u32 = 1;
+/// Looks without any letter after which the outsiders are taken to wait for the program, not the other way round.
+const LOOKS: u32 = 3000;
+
+/// What was done to what, and the number of the thread that did it.
+type Letter = (Key, Act, u32);
+
+static BOX: Mutex<Vec<Letter>> = Mutex::new(Vec::new());
+static RUNNING: AtomicBool = AtomicBool::new(false);
+static WAITERS: AtomicBool = AtomicBool::new(false);
+/// Counts letters, for the one who waits for them.
+static POSTED: AtomicU32 = AtomicU32::new(0);
+
+/// A run begins or ends.
+pub(super) fn set_running(running: bool) {
+    RUNNING.store(running, Ordering::Release);
+}
+
+/// A thread outside the schedule did something to an object.
+#[inline]
+pub(crate) fn did(key: Key, act: Act) {
+    if RUNNING.load(Ordering::Relaxed) {
+        post(key, act);
+    }
+}
+
+/// A thread outside the schedule changed the kernel object behind a handle.
+pub(crate) fn signalled(handle: HANDLE) {
+    did(Key(0), Act::Signalled(handle as usize));
+}
+
+#[cold]
+fn post(key: Key, act: Act) {
+    // SAFETY: plain call.
+    let from = unsafe { GetCurrentThreadId() };
+    BOX.lock().unwrap_or_else(PoisonError::into_inner).push((key, act, from));
+    SHARED.attention.store(true, Ordering::Release);
+    POSTED.fetch_add(1, Ordering::Release);
+    // SAFETY: the address is only compared with those of waiting threads, never read.
+    unsafe { WakeByAddressSingle(POSTED.as_ptr().cast()) };
+}
+
+/// A thread outside the schedule waits on an object whose real counterpart logical threads do not signal otherwise.
+#[inline]
+pub(crate) fn waits() {
+    if RUNNING.load(Ordering::Relaxed) {
+        WAITERS.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether wake-ups have to reach real waiters too.
+#[inline]
+pub(crate) fn may_wait() -> bool {
+    WAITERS.load(Ordering::Relaxed)
+}
+
+/// Nobody's number.
+pub(super) const NOBODY: u32 = 0;
+
+/// Does what the letters say. Those from a thread that is `known` are none from outside: nobody else runs while a thread
+/// begins or ends, so that what it does then comes at the same moment in every run.
+///
+/// # Safety
+/// The caller holds the token.
+#[cold]
+pub(super) unsafe fn take_letters(known: u32) {
+    let letters = core::mem::take(&mut *BOX.lock().unwrap_or_else(PoisonError::into_inner));
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let runtime = runtime();
+        for (key, act, from) in letters {
+            if from != known {
+                (*runtime).note_uncontrolled();
+            }
+            match act {
+                Act::Freed => (*runtime).sched.freed(key, Shares::ALL),
+                Act::Signalled(handle) => (*runtime).handles.changed(handle as HANDLE, &mut (*runtime).sched),
+                Act::Woken(number) => {
+                    (*runtime).sched.wake(key, number, Shares::ALL);
+                }
+            }
+        }
+    }
+}
+
+/// Nobody can run. Looks whether the system has changed that meanwhile, and waits for outsiders, if there are any.
+///
+/// # Safety
+/// The caller holds the token.
+#[cold]
+pub(super) unsafe fn ask_outsiders(choice: Choice) -> Choice {
+    if choice != Choice::Deadlock {
+        return choice;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        for _ in 0..LOOKS {
+            let seen = POSTED.load(Ordering::Acquire);
+            take_letters(NOBODY);
+            let runtime = runtime();
+            if (*runtime).handles.look_at_all(&mut (*runtime).sched) {
+                (*runtime).note_uncontrolled();
+            }
+            let choice = (*runtime).sched.choose();
+            if choice != Choice::Deadlock || count_outsiders() == 0 {
+                return choice;
+            }
+            sys::wait_on(&POSTED, seen, SLICE);
+        }
+        (*runtime()).note_uncontrolled();
+        inspect::line(format_args!("{} threads of the process are not under control", count_outsiders()));
+        Choice::Deadlock
+    }
+}
+
+/// Kernel threads of the process that are no logical threads.
+unsafe fn count_outsiders() -> usize {
+    let mut outsiders = 0;
+    // A thread that finds out at its very end that nobody can run has finished, but is no outsider.
+    // SAFETY: plain call.
+    let caller = unsafe { GetCurrentThreadId() };
+    for_each_thread(|number| {
+        // SAFETY: called with the token.
+        let known = unsafe {
+            let runtime = runtime();
+            (*runtime).by_number.contains_key(&(number as usize)) || (*runtime).handles.knows_thread(number)
+        };
+        outsiders += usize::from(!known && number != caller);
+    });
+    outsiders
+}
+
+fn for_each_thread(mut visit: impl FnMut(u32)) {
+    // SAFETY: the snapshot is closed again; the entry says its own size.
+    unsafe {
+        let process = GetCurrentProcessId();
+        let snapshot = CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0);
+        if snapshot == INVALID_HANDLE_VALUE {
+            return;
+        }
+        let mut entry =
+            THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..THREADENTRY32::default() };
+        let mut more = Thread32First(snapshot, &mut entry) != 0;
+        while more {
+            if entry.th32OwnerProcessID == process {
+                visit(entry.th32ThreadID);
+            }
+            more = Thread32Next(snapshot, &mut entry) != 0;
+        }
+        CloseHandle(snapshot);
+    }
+}

@@ -1,0 +1,218 @@
+//! What interposed functions call: the operations of the running thread, as the scheduler knows them.
+//!
+//! Every function here is called by the thread it is about, with the token, and returns with the token: other threads may
+//! have run in between.
+
+use core::sync::atomic::Ordering;
+
+use waylay_schedule::{Event, EventKind, ObjectId};
+use waylay_scheduler::{Acquire, Choice, Key, Moment, Outcome, Shares};
+
+use super::handover::{excursion, follow, take_arrivals};
+use super::logical::Logical;
+use super::outside::{NOBODY, take_letters};
+use super::{SHARED, ending, runtime};
+
+/// How a wait that may fail ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// What was waited for happened.
+    Done,
+    /// The deadline came first.
+    TimedOut,
+    /// Somebody ended the wait for another reason.
+    Interrupted,
+}
+
+/// An event on the object at an address.
+#[inline]
+pub(crate) fn event_at(kind: EventKind, key: Key) -> Event {
+    Event::new(kind, ObjectId(key.0 as u64))
+}
+
+/// One step: others may run, then `me` does what it announced.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+#[inline]
+pub(crate) unsafe fn step(me: *mut Logical, event: Event) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if (*me).unpreemptible > 0 {
+            return;
+        }
+        before_choice();
+        let next = (*runtime()).sched.step(event);
+        if next != (*me).id {
+            follow(me, Choice::Run(next));
+        }
+    }
+}
+
+/// Takes something that may not be free: announces it, lets others run, waits while it is not `free`, and calls `attempt`
+/// when it may be.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+#[inline]
+pub(crate) unsafe fn acquire<R>(
+    me: *mut Logical,
+    event: Event,
+    key: Key,
+    shares: Shares,
+    deadline: Option<Moment>,
+    free: impl Fn() -> bool,
+    mut attempt: impl FnMut() -> Option<R>,
+) -> Result<R, Waited> {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        before_choice();
+        let mut may = free();
+        if may
+            && (*me).unpreemptible > 0
+            && let Some(result) = attempt()
+        {
+            return Ok(result);
+        }
+        loop {
+            let choice = if may {
+                Choice::Run((*runtime()).sched.step_acquire(event, key, shares, deadline))
+            } else {
+                (*runtime()).sched.wait(event, key, shares, deadline, None)
+            };
+            if choice != Choice::Run((*me).id) || !may {
+                follow(me, choice);
+                match (*runtime()).sched.take_outcome((*me).id) {
+                    Outcome::Woken => {}
+                    Outcome::TimedOut => return Err(Waited::TimedOut),
+                    Outcome::Interrupted => return Err(Waited::Interrupted),
+                }
+            }
+            if let Some(result) = attempt() {
+                return Ok(result);
+            }
+            // Held by a thread outside our control, or by `me` itself: wait until somebody frees it.
+            may = false;
+        }
+    }
+}
+
+/// Waits to be woken.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn wait(
+    me: *mut Logical,
+    event: Event,
+    key: Key,
+    deadline: Option<Moment>,
+    then: Option<Acquire>,
+) -> Waited {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        // No letters here: the caller has looked at the object already, and a wake-up posted since then is for `me`.
+        // Taken now, it would find nobody waiting; it is taken with the next choice.
+        count_look();
+        let choice = (*runtime()).sched.wait(event, key, Shares::ALL, deadline, then);
+        follow(me, choice);
+        waited(me)
+    }
+}
+
+/// Sleeps until a moment of virtual time.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn sleep(me: *mut Logical, deadline: Moment) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        before_choice();
+        let choice = (*runtime()).sched.sleep(deadline);
+        follow(me, choice);
+        waited(me);
+    }
+}
+
+/// What `key` names was taken: those who want one of `shares` have to wait now.
+///
+/// # Safety
+/// The caller holds the token.
+#[inline]
+pub(crate) unsafe fn taken(key: Key, shares: Shares) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).sched.taken(key, shares) }
+}
+
+/// What `key` names is free for those who want one of `shares`.
+///
+/// # Safety
+/// The caller holds the token.
+#[inline]
+pub(crate) unsafe fn freed(key: Key, shares: Shares) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).sched.freed(key, shares) }
+}
+
+/// Wakes up to `count` waiting threads.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn wake(key: Key, count: u32) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).sched.wake(key, count, Shares::ALL) };
+}
+
+/// Runs `work`, which may block in the kernel, while others go on.
+///
+/// # Safety
+/// `me` executes the call and holds the token; `work` touches nothing of the runtime.
+pub(crate) unsafe fn away<R>(me: *mut Logical, work: impl FnOnce() -> R) -> R {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        before_choice();
+        (*runtime()).region.report().excursions.fetch_add(1, Ordering::Relaxed);
+        excursion(me, Event::new(EventKind::BlockingReturn, ObjectId::UNKNOWN), work)
+    }
+}
+
+#[inline]
+unsafe fn before_choice() {
+    // SAFETY: called with the token.
+    unsafe {
+        if SHARED.attention.load(Ordering::Relaxed) {
+            pay_attention();
+        }
+        count_look();
+    }
+}
+
+#[inline]
+unsafe fn count_look() {
+    // SAFETY: called with the token.
+    unsafe {
+        let runtime = runtime();
+        (*runtime).looks = 0;
+        if (*runtime).sched.steps >= (*runtime).step_limit {
+            ending::stop_at_step_limit();
+        }
+    }
+}
+
+#[cold]
+unsafe fn pay_attention() {
+    SHARED.attention.store(false, Ordering::SeqCst);
+    // SAFETY: called with the token.
+    unsafe {
+        take_arrivals();
+        take_letters(NOBODY);
+    }
+}
+
+unsafe fn waited(me: *mut Logical) -> Waited {
+    // SAFETY: called with the token.
+    match unsafe { (*runtime()).sched.take_outcome((*me).id) } {
+        Outcome::Woken => Waited::Done,
+        Outcome::TimedOut => Waited::TimedOut,
+        Outcome::Interrupted => Waited::Interrupted,
+    }
+}

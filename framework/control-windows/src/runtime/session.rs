@@ -1,0 +1,98 @@
+//! Beginning a run: from the settings in the region to a runtime whose only logical thread is the caller.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use waylay_control_protocol::{Ending, RegionMap, Switching};
+use waylay_schedule::{AnyStrategy, RunParameters};
+use waylay_scheduler::{ByAddress, Planned, Scheduler, strategy};
+use windows_sys::Win32::System::Threading::GetCurrentThreadId;
+
+use super::in_process::Series;
+use super::logical::Logical;
+use super::{Runtime, SHARED, install, lifecycle, outside, runtime};
+use crate::interpose::Handles;
+use crate::me::set_me;
+use crate::sys::{self, say};
+
+/// Puts the calling thread under control as the main thread of the process's only run.
+///
+/// # Safety
+/// No run has begun in the process.
+pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
+    let strategy = match planned {
+        Ok(strategy) => strategy,
+        Err(error) => refuse(&region, &error),
+    };
+    // SAFETY: by the caller's promise.
+    unsafe {
+        prepare(region, strategy, false);
+        let main = (*runtime()).main;
+        lifecycle::register(main);
+        outside::set_running(true);
+        set_me(main);
+    }
+}
+
+static IN_PROCESS: AtomicBool = AtomicBool::new(false);
+
+/// Makes everything ready for runs in this process, which the calling thread drives.
+///
+/// # Safety
+/// As for [`begin`]; other threads may run as long as they stay out of the runs.
+pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
+    let (strategy, parameters) = match strategy(&region) {
+        Ok(found) => found,
+        Err(error) => refuse(&region, &error),
+    };
+    let fresh = parameters == RunParameters::of(parameters.strategy.as_str());
+    // SAFETY: by the caller's promise.
+    unsafe {
+        prepare(region, strategy, true);
+        (*runtime()).series.resume = (!fresh).then_some(parameters);
+    }
+    IN_PROCESS.store(true, Ordering::Relaxed);
+}
+
+/// Whether [`prepare_in_process`] was called.
+pub(crate) fn is_prepared_in_process() -> bool {
+    IN_PROCESS.load(Ordering::Relaxed)
+}
+
+unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, repeating: bool) {
+    let mut settings = region.settings();
+    if settings.max_steps == 0 {
+        settings.max_steps = u64::MAX;
+    }
+    region.report().switching.store(Switching::Baton as u32, Ordering::Relaxed);
+    sys::bind_to_one_processor();
+    let main = Box::into_raw(Logical::new(None, core::ptr::null_mut()));
+    // SAFETY: the caller vouches that no run has begun; `main` was just made.
+    unsafe {
+        (*main).number = GetCurrentThreadId();
+        SHARED.holder.store((*main).number, Ordering::Relaxed);
+        install(Runtime {
+            sched: Scheduler::recording_into(&region, &settings, strategy),
+            region,
+            settings,
+            step_limit: settings.max_steps,
+            logicals: Vec::new(),
+            by_number: ByAddress::default(),
+            handles: Handles::default(),
+            initialising: Vec::new(),
+            looks: 0,
+            main,
+            repeating,
+            series: Series::default(),
+            lengths: Vec::new(),
+            leaving: core::ptr::null_mut(),
+        });
+    }
+}
+
+/// Ends a process whose settings cannot be carried out: to go on in a weaker way would be a lie.
+fn refuse(region: &RegionMap, why: &str) -> ! {
+    say(format_args!("{why}"));
+    region.append_text(why);
+    region.report().ending.store(Ending::Refused as u32, Ordering::Release);
+    sys::exit_now(3)
+}

@@ -1,0 +1,398 @@
+//! Small programs of Win32 threads. Each says whether it went well.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+
+use windows_sys::Win32::Foundation::{CloseHandle, HANDLE, WAIT_OBJECT_0, WAIT_TIMEOUT};
+use windows_sys::Win32::System::SystemInformation::GetTickCount64;
+use windows_sys::Win32::System::Threading::*;
+
+/// Memory that threads share without asking the compiler.
+struct Shared<T>(UnsafeCell<T>);
+
+// SAFETY: one thread runs at a time in every body.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    const fn new(value: T) -> Shared<T> {
+        Shared(UnsafeCell::new(value))
+    }
+
+    fn at(&self) -> *mut T {
+        self.0.get()
+    }
+}
+
+type Body = fn() -> bool;
+
+/// Bodies that are right under every schedule.
+pub(crate) const CORRECT: [&str; 7] =
+    ["sections", "events", "semaphores", "conditions", "addresses", "several", "sleepers"];
+
+pub(crate) fn find(name: &str) -> Body {
+    match name {
+        "lost-update-section" => || lost_update(Lock::Section),
+        "lost-update-slim" => || lost_update(Lock::Slim),
+        "lost-update-mutex" => || lost_update(Lock::Mutex),
+        "two-sections" => two_sections,
+        "null" => null_pointer,
+        "sections" => sections,
+        "events" => events,
+        "semaphores" => semaphores,
+        "conditions" => conditions,
+        "addresses" => addresses,
+        "several" => several,
+        "sleepers" => sleepers,
+        "mixture" => || {
+            let lost = !lost_update(Lock::Slim);
+            events() && semaphores() && conditions() && !lost
+        },
+        "thread-pool" => thread_pool,
+        "steps" => steps,
+        other => panic!("no body {other}"),
+    }
+}
+
+fn spawn(routine: unsafe extern "system" fn(*mut c_void) -> u32, argument: usize) -> HANDLE {
+    // SAFETY: the routines take numbers.
+    let thread = unsafe { CreateThread(null(), 0, Some(routine), argument as *const c_void, 0, null_mut()) };
+    assert!(!thread.is_null());
+    thread
+}
+
+fn join(threads: impl IntoIterator<Item = HANDLE>) {
+    for thread in threads {
+        // SAFETY: an open handle, closed once.
+        unsafe {
+            assert_eq!(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+            CloseHandle(thread);
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Lock {
+    Section,
+    Slim,
+    Mutex,
+}
+
+static SECTIONS: Shared<[CRITICAL_SECTION; 2]> = {
+    // SAFETY: all zero is what `InitializeCriticalSection` is given.
+    Shared::new(unsafe { std::mem::zeroed() })
+};
+static SLIM: Shared<SRWLOCK> = Shared::new(SRWLOCK { Ptr: null_mut() });
+static CONDITION: Shared<CONDITION_VARIABLE> = Shared::new(CONDITION_VARIABLE { Ptr: null_mut() });
+static HANDLES: Shared<[HANDLE; 3]> = Shared::new([null_mut(); 3]);
+static COUNT: Shared<u32> = Shared::new(0);
+static WORD: Shared<u32> = Shared::new(0);
+static LOCK: Shared<Lock> = Shared::new(Lock::Section);
+
+fn section(index: usize) -> *mut CRITICAL_SECTION {
+    // SAFETY: inside the array.
+    unsafe { SECTIONS.at().cast::<CRITICAL_SECTION>().add(index) }
+}
+
+unsafe fn with_lock(work: impl FnOnce()) {
+    // SAFETY: the objects live for ever.
+    unsafe {
+        match *LOCK.at() {
+            Lock::Section => EnterCriticalSection(section(0)),
+            Lock::Slim => AcquireSRWLockExclusive(SLIM.at()),
+            Lock::Mutex => assert_eq!(WaitForSingleObject((*HANDLES.at())[0], INFINITE), WAIT_OBJECT_0),
+        }
+        work();
+        match *LOCK.at() {
+            Lock::Section => LeaveCriticalSection(section(0)),
+            Lock::Slim => ReleaseSRWLockExclusive(SLIM.at()),
+            Lock::Mutex => assert_ne!(ReleaseMutex((*HANDLES.at())[0]), 0),
+        }
+    }
+}
+
+unsafe extern "system" fn add_carelessly(_: *mut c_void) -> u32 {
+    let mut seen = 0;
+    // SAFETY: one thread runs at a time.
+    unsafe {
+        with_lock(|| seen = *COUNT.at());
+        with_lock(|| *COUNT.at() = seen + 1);
+    }
+    0
+}
+
+fn lost_update(lock: Lock) -> bool {
+    // SAFETY: no thread of the body runs yet, or any more.
+    unsafe {
+        *COUNT.at() = 0;
+        *LOCK.at() = lock;
+        InitializeCriticalSection(section(0));
+        (*HANDLES.at())[0] = CreateMutexW(null(), 0, null());
+        join([spawn(add_carelessly, 0), spawn(add_carelessly, 0)]);
+        DeleteCriticalSection(section(0));
+        CloseHandle((*HANDLES.at())[0]);
+        *COUNT.at() == 2
+    }
+}
+
+unsafe extern "system" fn take_both(first: *mut c_void) -> u32 {
+    let first = first as usize;
+    // SAFETY: the sections live for ever.
+    unsafe {
+        EnterCriticalSection(section(first));
+        EnterCriticalSection(section(1 - first));
+        LeaveCriticalSection(section(1 - first));
+        LeaveCriticalSection(section(first));
+    }
+    0
+}
+
+fn two_sections() -> bool {
+    // SAFETY: no thread of the body runs yet.
+    unsafe {
+        InitializeCriticalSection(section(0));
+        InitializeCriticalSection(section(1));
+    }
+    join([spawn(take_both, 0), spawn(take_both, 1)]);
+    true
+}
+
+static POINTER: Shared<*mut u32> = Shared::new(null_mut());
+
+unsafe extern "system" fn write_through(_: *mut c_void) -> u32 {
+    // SAFETY: none: under some schedules nothing is there yet, which is the bug.
+    unsafe { with_lock(|| POINTER.at().read_volatile().write_volatile(1)) };
+    0
+}
+
+/// A thread that uses what the main thread may not have made yet.
+fn null_pointer() -> bool {
+    // SAFETY: the lock is made before the thread is.
+    unsafe {
+        *LOCK.at() = Lock::Slim;
+        *POINTER.at() = null_mut();
+        let thread = spawn(write_through, 0);
+        with_lock(|| POINTER.at().write_volatile(COUNT.at()));
+        join([thread]);
+    }
+    true
+}
+
+unsafe extern "system" fn add_carefully(_: *mut c_void) -> u32 {
+    // SAFETY: one thread runs at a time; recursion is allowed.
+    unsafe {
+        for _ in 0..3 {
+            EnterCriticalSection(section(0));
+            EnterCriticalSection(section(0));
+            *COUNT.at() += 1;
+            LeaveCriticalSection(section(0));
+            LeaveCriticalSection(section(0));
+        }
+    }
+    0
+}
+
+fn sections() -> bool {
+    // SAFETY: no thread of the body runs yet, or any more.
+    unsafe {
+        *COUNT.at() = 0;
+        InitializeCriticalSection(section(0));
+        join((0..3).map(|_| spawn(add_carefully, 0)).collect::<Vec<_>>());
+        DeleteCriticalSection(section(0));
+        *COUNT.at() == 9
+    }
+}
+
+unsafe extern "system" fn answer(_: *mut c_void) -> u32 {
+    // SAFETY: the events live as long as the thread.
+    unsafe {
+        for _ in 0..3 {
+            assert_eq!(WaitForSingleObject((*HANDLES.at())[0], INFINITE), WAIT_OBJECT_0);
+            *COUNT.at() += 1;
+            SetEvent((*HANDLES.at())[1]);
+        }
+    }
+    0
+}
+
+/// Question and answer, with events that reset themselves.
+fn events() -> bool {
+    // SAFETY: the events live as long as the thread.
+    unsafe {
+        *COUNT.at() = 0;
+        let events = [CreateEventW(null(), 0, 0, null()), CreateEventW(null(), 0, 0, null())];
+        *HANDLES.at() = [events[0], events[1], null_mut()];
+        let thread = spawn(answer, 0);
+        let mut good = true;
+        for round in 1..=3 {
+            SetEvent(events[0]);
+            good &= WaitForSingleObject(events[1], 10_000) != WAIT_OBJECT_0 || *COUNT.at() == round;
+            if *COUNT.at() != round {
+                // The wait may time out whenever the strategy likes; the answer comes all the same.
+                WaitForSingleObject(events[1], INFINITE);
+            }
+        }
+        join([thread]);
+        for event in events {
+            CloseHandle(event);
+        }
+        good && *COUNT.at() == 3
+    }
+}
+
+unsafe extern "system" fn consume(_: *mut c_void) -> u32 {
+    // SAFETY: the semaphore lives as long as the thread.
+    unsafe {
+        for _ in 0..2 {
+            WaitForSingleObject((*HANDLES.at())[0], INFINITE);
+            *COUNT.at() += 1;
+        }
+    }
+    0
+}
+
+fn semaphores() -> bool {
+    // SAFETY: the semaphore lives as long as the threads.
+    unsafe {
+        *COUNT.at() = 0;
+        let semaphore = CreateSemaphoreW(null(), 0, 10, null());
+        (*HANDLES.at())[0] = semaphore;
+        let threads = [spawn(consume, 0), spawn(consume, 0)];
+        ReleaseSemaphore(semaphore, 1, null_mut());
+        ReleaseSemaphore(semaphore, 3, null_mut());
+        join(threads);
+        let empty = WaitForSingleObject(semaphore, 0) == WAIT_TIMEOUT;
+        CloseHandle(semaphore);
+        empty && *COUNT.at() == 4
+    }
+}
+
+unsafe extern "system" fn wait_for_two(_: *mut c_void) -> u32 {
+    // SAFETY: the lock lives for ever.
+    unsafe {
+        AcquireSRWLockExclusive(SLIM.at());
+        while *COUNT.at() < 2 {
+            SleepConditionVariableSRW(CONDITION.at(), SLIM.at(), INFINITE, 0);
+        }
+        ReleaseSRWLockExclusive(SLIM.at());
+    }
+    0
+}
+
+fn conditions() -> bool {
+    // SAFETY: the lock lives for ever.
+    unsafe {
+        *COUNT.at() = 0;
+        let thread = spawn(wait_for_two, 0);
+        for _ in 0..2 {
+            AcquireSRWLockExclusive(SLIM.at());
+            *COUNT.at() += 1;
+            ReleaseSRWLockExclusive(SLIM.at());
+            WakeAllConditionVariable(CONDITION.at());
+        }
+        join([thread]);
+        true
+    }
+}
+
+unsafe extern "system" fn wait_for_word(_: *mut c_void) -> u32 {
+    // SAFETY: the word lives for ever.
+    unsafe {
+        while *WORD.at() == 0 {
+            WaitOnAddress(WORD.at().cast(), (&raw const ZERO).cast(), 4, INFINITE);
+        }
+    }
+    0
+}
+
+static ZERO: u32 = 0;
+
+fn addresses() -> bool {
+    // SAFETY: the word lives for ever.
+    unsafe {
+        *WORD.at() = 0;
+        let threads = [spawn(wait_for_word, 0), spawn(wait_for_word, 0)];
+        *WORD.at() = 1;
+        WakeByAddressAll(WORD.at().cast());
+        join(threads);
+        true
+    }
+}
+
+unsafe extern "system" fn set_one(index: *mut c_void) -> u32 {
+    // SAFETY: the events live as long as the thread.
+    unsafe { SetEvent((*HANDLES.at())[index as usize]) };
+    0
+}
+
+fn several() -> bool {
+    // SAFETY: the events live as long as the threads.
+    unsafe {
+        let events: [HANDLE; 3] = std::array::from_fn(|_| CreateEventW(null(), 0, 0, null()));
+        *HANDLES.at() = events;
+        let threads: Vec<HANDLE> = (0..3).map(|index| spawn(set_one, index)).collect();
+        let mut seen = [false; 3];
+        let first = WaitForMultipleObjects(3, events.as_ptr(), 0, INFINITE);
+        let first = first.wrapping_sub(WAIT_OBJECT_0) as usize;
+        let mut good = first < 3;
+        seen[first % 3] = true;
+        let others: Vec<HANDLE> = (0..3).filter(|&index| !seen[index]).map(|index| events[index]).collect();
+        good &= WaitForMultipleObjects(2, others.as_ptr(), 1, INFINITE) == WAIT_OBJECT_0;
+        good &= WaitForMultipleObjects(3, threads.as_ptr(), 1, INFINITE) == WAIT_OBJECT_0;
+        join(threads);
+        for event in events {
+            CloseHandle(event);
+        }
+        good
+    }
+}
+
+unsafe extern "system" fn sleep_an_hour(_: *mut c_void) -> u32 {
+    // SAFETY: plain call.
+    unsafe { Sleep(3_600_000) };
+    0
+}
+
+/// Hours that take no time, and clocks that know about them.
+fn sleepers() -> bool {
+    // SAFETY: plain calls.
+    unsafe {
+        let begin = GetTickCount64();
+        join([spawn(sleep_an_hour, 0), spawn(sleep_an_hour, 0)]);
+        GetTickCount64() - begin >= 3_600_000
+    }
+}
+
+unsafe extern "system" fn in_pool(_: *mut c_void) -> u32 {
+    // SAFETY: the event lives until it is set.
+    unsafe { SetEvent((*HANDLES.at())[0]) };
+    0
+}
+
+/// A thread of Windows itself sets an event that a thread of the run waits for.
+fn thread_pool() -> bool {
+    // SAFETY: the event lives until it is set.
+    unsafe {
+        let event = CreateEventW(null(), 0, 0, null());
+        (*HANDLES.at())[0] = event;
+        assert_ne!(QueueUserWorkItem(Some(in_pool), null(), WT_EXECUTEDEFAULT), 0);
+        WaitForSingleObject(event, INFINITE) == WAIT_OBJECT_0
+    }
+}
+
+unsafe extern "system" fn lock_twelve_times(_: *mut c_void) -> u32 {
+    // SAFETY: the lock lives for ever.
+    unsafe {
+        for _ in 0..12 {
+            AcquireSRWLockExclusive(SLIM.at());
+            ReleaseSRWLockExclusive(SLIM.at());
+        }
+    }
+    0
+}
+
+/// Two threads of 25 steps each, for measuring.
+fn steps() -> bool {
+    join([spawn(lock_twelve_times, 0), spawn(lock_twelve_times, 0)]);
+    true
+}

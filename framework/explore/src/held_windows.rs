@@ -1,0 +1,218 @@
+//! A run of its own, held where it ends, so that the stacks of all its threads can be taken.
+//!
+//! The control library holds the process: where it would end, at an exception that nobody handles, and where no thread can
+//! run. It says so in the region, which is looked at here.
+
+use std::ffi::c_void;
+use std::io;
+use std::os::windows::io::AsRawHandle;
+use std::path::Path;
+use std::process::Child;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use waylay_control_protocol::{DEADLOCK_STATUS, Ending, HeldAt, RegionMap, STEP_LIMIT_STATUS};
+use waylay_evidence::{CrashContext, ProcessId, ThreadId};
+use windows_sys::Win32::Foundation::HANDLE;
+use windows_sys::Win32::System::Diagnostics::Debug::{
+    CONTEXT, EXCEPTION_POINTERS, EXCEPTION_RECORD, ReadProcessMemory,
+};
+
+use crate::injection;
+use crate::program::Program;
+use crate::scratch::Workplace;
+use crate::server::{RunError, command, doing, kill};
+use crate::streams::Streams;
+
+/// Pause between two looks into the region.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How long a process that is not held may take from its last word to its end.
+const END: Duration = Duration::from_secs(2);
+
+/// Where a run ends.
+#[derive(Clone, Debug)]
+pub enum Stop {
+    /// At an exception that ends the process.
+    Signal(Box<CrashContext>),
+    /// Where the process would end, with this status.
+    Exit {
+        /// Who ends it.
+        thread: ThreadId,
+        /// With what.
+        status: i32,
+    },
+    /// It is over and could not be held; with its status.
+    Gone(i32),
+    /// It did not end in time.
+    Late,
+}
+
+/// A process that is held. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    child: Child,
+    _workplace: Workplace,
+    /// Where it is held.
+    pub stop: Stop,
+    /// Its threads in the order of their creation, the first being the main thread.
+    pub threads: Vec<ThreadId>,
+    /// What it wrote.
+    pub output: (Vec<u8>, Vec<u8>),
+}
+
+impl Held {
+    /// The process.
+    pub fn process(&self) -> ProcessId {
+        ProcessId(self.child.id())
+    }
+
+    /// The status that it would have ended with.
+    pub fn status(&self) -> i32 {
+        match &self.stop {
+            Stop::Signal(crash) => crash.signal,
+            Stop::Exit { status, .. } => *status,
+            Stop::Gone(status) => *status,
+            Stop::Late => -1,
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        kill(&mut self.child);
+    }
+}
+
+/// Runs the program as the region says and holds it where it ends.
+pub fn hold(
+    program: &Program,
+    library: &Path,
+    region: &RegionMap,
+    limit: Duration,
+) -> Result<Held, RunError> {
+    let mut streams =
+        doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
+    let workplace = doing("copy the program's folder", Workplace::new(program))?;
+    let mut command = command(program, workplace.folder(), region);
+    doing("connect the program's output", streams.connect(&mut command))?;
+    let child = doing("start the program", injection::spawn(command, library))?;
+    let mut held = Held {
+        child,
+        _workplace: workplace,
+        stop: Stop::Late,
+        threads: Vec::new(),
+        output: (Vec::new(), Vec::new()),
+    };
+    held.stop = doing("watch the program", watch(&mut held.child, region, Instant::now() + limit))?;
+    held.output = doing("read the program's output", streams.take())?;
+    held.threads = threads_of(held.child.id());
+    Ok(held)
+}
+
+fn watch(child: &mut Child, region: &RegionMap, until: Instant) -> io::Result<Stop> {
+    let report = region.report();
+    let mut ended_at = None;
+    loop {
+        let thread = ThreadId(report.held_thread.load(Ordering::Relaxed));
+        let ending = region.ending();
+        match HeldAt::from_code(report.held.load(Ordering::Acquire)) {
+            Some(HeldAt::Exit) => {
+                return Ok(Stop::Exit { thread, status: report.held_value.load(Ordering::Relaxed) as i32 });
+            }
+            Some(HeldAt::Exception) => {
+                let pointers = report.held_value.load(Ordering::Relaxed);
+                return crash_of(child.as_raw_handle(), thread, pointers)
+                    .map(|crash| Stop::Signal(Box::new(crash)));
+            }
+            None => {}
+        }
+        match ending {
+            Ending::Deadlock => return Ok(Stop::Exit { thread, status: DEADLOCK_STATUS }),
+            Ending::StepLimit => return Ok(Stop::Exit { thread, status: STEP_LIMIT_STATUS }),
+            _ => {}
+        }
+        if let Some(status) = child.try_wait()? {
+            return Ok(Stop::Gone(status.code().unwrap_or(-1)));
+        }
+        // A run is over before its process is.
+        if ending != Ending::Unfinished && Instant::now() > *ended_at.get_or_insert(Instant::now()) + END
+            || Instant::now() >= until
+        {
+            return Ok(Stop::Late);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn threads_of(process: u32) -> Vec<ThreadId> {
+    use windows_sys::Win32::Foundation::{CloseHandle, INVALID_HANDLE_VALUE};
+    use windows_sys::Win32::System::Diagnostics::ToolHelp::{
+        CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
+    };
+    let mut threads = Vec::new();
+    // SAFETY: the snapshot is closed again; the entry says its own size.
+    unsafe {
+        let snapshot = CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0);
+        if snapshot == INVALID_HANDLE_VALUE {
+            return threads;
+        }
+        let mut entry =
+            THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..THREADENTRY32::default() };
+        let mut more = Thread32First(snapshot, &mut entry) != 0;
+        while more {
+            if entry.th32OwnerProcessID == process {
+                threads.push(ThreadId(entry.th32ThreadID));
+            }
+            more = Thread32Next(snapshot, &mut entry) != 0;
+        }
+        CloseHandle(snapshot);
+    }
+    threads
+}
+
+/// Reads one value of another process.
+///
+/// # Safety
+/// Any bytes are a valid value of the type.
+unsafe fn read<T: Default>(process: HANDLE, at: u64) -> io::Result<T> {
+    let mut value = T::default();
+    // SAFETY: as many bytes as the value has are written into it; any are valid, by the caller's promise.
+    let read = unsafe {
+        let to = (&raw mut value).cast::<c_void>();
+        ReadProcessMemory(process, at as *const c_void, to, size_of::<T>(), std::ptr::null_mut())
+    };
+    if read == 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+}
+
+/// The state at an exception, laid out like the structures of a signal, as hosts do it.
+fn crash_of(process: HANDLE, thread: ThreadId, pointers: u64) -> io::Result<CrashContext> {
+    const ACCESS_VIOLATION: u32 = 0xc000_0005;
+    const IN_PAGE_ERROR: u32 = 0xc000_0006;
+    const GENERAL: usize = 40;
+    // SAFETY: all three are plain numbers and addresses.
+    let (record, c) = unsafe {
+        let pointers: EXCEPTION_POINTERS = read(process, pointers)?;
+        let record: EXCEPTION_RECORD = read(process, pointers.ExceptionRecord as u64)?;
+        let context: CONTEXT = read(process, pointers.ContextRecord as u64)?;
+        (record, context)
+    };
+    let code = record.ExceptionCode as u32;
+    let address = match code {
+        ACCESS_VIOLATION | IN_PAGE_ERROR => record.ExceptionInformation[1] as u64,
+        _ => record.ExceptionAddress as u64,
+    };
+    let mut siginfo = [0; 24];
+    siginfo[..4].copy_from_slice(&code.to_le_bytes());
+    siginfo[8] = 1;
+    siginfo[16..].copy_from_slice(&address.to_le_bytes());
+    let general = [
+        c.R8, c.R9, c.R10, c.R11, c.R12, c.R13, c.R14, c.R15, c.Rdi, c.Rsi, c.Rbp, c.Rbx, c.Rdx, c.Rax,
+        c.Rcx, c.Rsp, c.Rip,
+    ];
+    let mut machine = [0; GENERAL + 23 * 8 + 8];
+    for (index, value) in general.into_iter().enumerate() {
+        let at = GENERAL + index * 8;
+        machine[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    CrashContext::from_bytes(thread, &siginfo, &machine).map_err(io::Error::other)
+}

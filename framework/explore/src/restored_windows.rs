@@ -1,0 +1,60 @@
+//! Runs from a snapshot: there are none on Windows, where every run has a process of its own.
+
+use std::convert::Infallible;
+use std::path::Path;
+
+use waylay_control_protocol::{Record, Settings};
+
+use crate::program::Program;
+use crate::recording::Conditions;
+use crate::server::RunError;
+
+/// A run that is ordered: settings, and the parameters as text.
+pub type Order = (Settings, String);
+
+/// What came of an ordered run.
+#[derive(Debug)]
+pub enum Answer<'a> {
+    /// It was made.
+    Made(Record<'a>),
+    /// It was not made here, and why.
+    GivenBack(&'a str),
+}
+
+/// Why a process makes no runs from a snapshot.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NoSnapshot(String);
+
+/// The process: there is no value of this type.
+#[derive(Debug)]
+pub struct Restored(Infallible);
+
+impl Restored {
+    /// Always refuses.
+    pub fn start(_: &Program, _: &Path, _: &Conditions) -> Result<Restored, RunError> {
+        let source =
+            std::io::Error::new(std::io::ErrorKind::Unsupported, "Windows has nothing to make one of");
+        Err(RunError::System { what: "take a snapshot", source })
+    }
+
+    /// The settings of a run under the given conditions.
+    pub fn settings(&mut self, _: &Conditions, _seed: u64, _run: u64) -> Settings {
+        match self.0 {}
+    }
+
+    /// Gets ready for runs under these conditions.
+    pub fn ready_for(&mut self, _: &Conditions) -> Result<(), RunError> {
+        match self.0 {}
+    }
+
+    /// Whether the process was started or took its snapshot since the last time this was asked.
+    pub fn was_fresh(&mut self) -> bool {
+        match self.0 {}
+    }
+
+    /// Makes the ordered runs and tells what came of each, in order.
+    pub fn run(&mut self, _: &[Order], _: impl FnMut(usize, Answer<'_>)) -> Result<(), NoSnapshot> {
+        match self.0 {}
+    }
+}

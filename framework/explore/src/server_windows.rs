@@ -1,0 +1,138 @@
+//! A process per schedule: Windows cannot fork, so the program is started anew for every run, suspended, and let go with
+//! the control library in it.
+
+use std::os::windows::io::AsRawHandle;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use waylay_control_protocol::{Ending, REGION_VARIABLE, RegionMap, Settings};
+use waylay_schedule::Said;
+use windows_sys::Win32::Foundation::{FILETIME, WAIT_OBJECT_0};
+use windows_sys::Win32::System::Threading::{GetProcessTimes, WaitForSingleObject};
+
+pub(crate) use crate::guide::doing;
+pub use crate::guide::{Guide, RunError};
+use crate::injection;
+use crate::observed::{Hang, Observed, to_schedule};
+use crate::program::Program;
+use crate::recording::Conditions;
+use crate::scratch::Workplace;
+use crate::streams::Streams;
+
+/// Makes Rust programs print the stack of a panic.
+const BACKTRACE_VARIABLE: &str = "RUST_BACKTRACE";
+
+/// The program's command with a region.
+pub(crate) fn command(program: &Program, folder: &Path, region: &RegionMap) -> Command {
+    let mut command = Command::new(&program.file);
+    command.args(&program.arguments).current_dir(folder);
+    // A panic would look for the names of its frames in the middle of a run, which takes longer than the run; every
+    // failure has its stacks anyway. What the user asks for counts.
+    command.env_remove(BACKTRACE_VARIABLE);
+    command.envs(program.environment.iter().map(|(name, value)| (name, value)));
+    command.env(REGION_VARIABLE, region.descriptor().unwrap_or(-1).to_string());
+    command
+}
+
+/// Makes runs of a program.
+#[derive(Debug)]
+pub struct Server {
+    program: Program,
+    library: PathBuf,
+    patience: Duration,
+    pub(crate) region: RegionMap,
+    streams: Streams,
+    workplace: Workplace,
+}
+
+impl Server {
+    /// Prepares runs under the given conditions.
+    pub fn start(program: &Program, library: &Path, conditions: &Conditions) -> Result<Server, RunError> {
+        Ok(Server {
+            program: program.clone(),
+            library: library.to_owned(),
+            patience: conditions.patience(),
+            region: conditions.region()?,
+            streams: doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?,
+            workplace: doing("copy the program's folder", Workplace::new(program))?,
+        })
+    }
+
+    /// One run in a process of its own.
+    pub fn run(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
+        doing("renew the folder of the run", self.workplace.tidy())?;
+        guide.prepare(&mut self.region, settings)?;
+        let mut command = command(&self.program, self.workplace.folder(), &self.region);
+        doing("connect the program's output", self.streams.connect(&mut command))?;
+        let mut child = doing("start the program", injection::spawn(command, &self.library))?;
+        let mut hung = None;
+        if !wait_for(&child, self.patience) {
+            hung = Some(Hang { limit: self.patience, cpu: cpu_time(&child) });
+            kill(&mut child);
+        }
+        let status = doing("wait for the program", child.wait())?.code().unwrap_or(-1);
+        let output = doing("read the program's output", self.streams.take())?;
+        let observed = Observed::new(&self.region.told(), status, output, hung);
+        let entered = self.region.report().switching.load(std::sync::atomic::Ordering::Relaxed) != 0;
+        if observed.ending == Ending::Refused {
+            return Err(RunError::Refused(observed.text));
+        }
+        if !entered && settings.in_process == 0 && hung.is_none() {
+            return Err(RunError::NoMain {
+                program: self.program.file.clone(),
+                why: observed.status.to_string(),
+                stderr: observed.stderr_text(),
+            });
+        }
+        Ok(observed)
+    }
+
+    /// The settings of a run under the given conditions.
+    pub fn settings(&mut self, conditions: &Conditions, seed: u64, run: u64) -> Settings {
+        conditions.settings_in(&mut self.region, seed, run)
+    }
+
+    /// The code sites that the last run found to access memory that threads share.
+    pub fn conflicting(&self) -> Vec<u64> {
+        self.region.conflicting().iter().map(|site| site.0).collect()
+    }
+
+    /// The schedule of the last run.
+    pub fn schedule(&self) -> Option<waylay_schedule::Schedule> {
+        to_schedule(&self.region.schedule())
+    }
+
+    /// What was said between scheduler and strategy in the last run, if it was kept and could be read.
+    pub fn conversation(&self) -> Option<Vec<Said>> {
+        self.region.notes()?.iter().map(|&note| Said::from_words(note)).collect()
+    }
+
+    /// How often the program had to be started again: there is no server that could die.
+    pub fn restarts(&self) -> u64 {
+        0
+    }
+}
+
+/// Waits for the end of a process, or for so long; says whether it has ended.
+fn wait_for(child: &Child, patience: Duration) -> bool {
+    let milliseconds = patience.as_millis().min(u128::from(u32::MAX - 1)) as u32;
+    // SAFETY: the handle is open.
+    unsafe { WaitForSingleObject(child.as_raw_handle(), milliseconds) == WAIT_OBJECT_0 }
+}
+
+/// Kills a child and waits for it.
+pub(crate) fn kill(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Processor time that a process has used.
+fn cpu_time(child: &Child) -> Duration {
+    let mut times = [FILETIME::default(); 4];
+    let [created, exited, kernel, user] = &mut times;
+    // SAFETY: four valid places for the answers.
+    unsafe { GetProcessTimes(child.as_raw_handle(), created, exited, kernel, user) };
+    let ticks = |time: &FILETIME| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
+    Duration::from_nanos((ticks(&times[2]) + ticks(&times[3])) * 100)
+}
