@@ -15,7 +15,7 @@ use waylay_schedule::Schedule;
 
 use crate::args::ReplayOptions;
 use crate::explore::library;
-use crate::output::{CLEAN, FAILURES, Failed, WAYLAY_FAILED, print_json};
+use crate::output::{CLEAN, FAILURES, Failed, print_json};
 
 /// Replays when nobody says how many.
 const TIMES: u64 = 10;
@@ -91,6 +91,7 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
 /// Follows the schedule under gdb.
 #[cfg(target_os = "linux")]
 fn debug(record: &StrictRecord, schedule: &Schedule, library: &Path) -> Result<u8, Failed> {
+    use crate::output::WAYLAY_FAILED;
     use waylay_explore::debugger::under_gdb;
     let (mut command, region) =
         under_gdb(record, schedule, library).map_err(|error| Failed::Own(error.to_string()))?;
