@@ -6,7 +6,7 @@
 //! executions are equivalent up to commuting independent events, the less they crowd out the others: unlike in a
 //! random walk, steps that commute do not change the odds of the order of those that do not. Needs neither n nor k.
 //!
-//! Deviations: every [`PATIENCE`] choices all priorities are drawn anew. A thread that spins draws one with every step and
+//! Deviations: every `PATIENCE` choices all priorities are drawn anew. A thread that spins draws one with every step and
 //! the one it waits for keeps its own, so with a priority of 10⁻⁷ that would wait for ten million steps; runs shorter
 //! than this, and the paper's argument about them, are not touched. Races are decided by [`Event::conflicts`], which is conservative where the
 //! controller cannot name an object.
