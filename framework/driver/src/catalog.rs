@@ -154,7 +154,7 @@ impl Installation {
 fn is_own_plugin(path: &Path) -> bool {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let name = stem.strip_prefix(DLL_PREFIX).unwrap_or(stem);
-    name.starts_with("waylay_") && name != "waylay_control" && !name.contains('-')
+    name.starts_with("waylay_") && !name.starts_with("waylay_control") && !name.contains('-')
 }
 
 fn libraries_in(folder: &Path) -> Vec<PathBuf> {
