@@ -16,6 +16,7 @@ impl Stats {
     fn hit(&self, bytes: u64) {
         #[cfg(fixed)]
         let _held = self.lock.lock().unwrap();
+        // SAFETY: none unless it is built as the fixed one: this race is what is to be found.
         unsafe {
             *self.hits.get() += 1;
             *self.bytes.get() += bytes;

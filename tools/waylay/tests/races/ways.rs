@@ -13,10 +13,12 @@ unsafe impl Sync for Shared {}
 static SHARED: Shared = Shared(UnsafeCell::new(0));
 
 fn set(value: u64) {
+    // SAFETY: none where the program is the broken one: this race is what is to be found.
     unsafe { SHARED.0.get().write(black_box(value)) }
 }
 
 fn get() -> u64 {
+    // SAFETY: as above.
     black_box(unsafe { SHARED.0.get().read() })
 }
 
