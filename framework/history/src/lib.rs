@@ -31,9 +31,9 @@ pub mod suppression;
 pub mod write;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 /// Name of the database, beside the campaigns.
 pub const FILE: &str = "history.sqlite";
@@ -90,8 +90,8 @@ impl History {
         let mut connection = Connection::open(&path).map_err(at)?;
         configure(&connection).map_err(at)?;
         // Readers do not wait for a writer, and a killed writer leaves the last whole transaction.
-        connection.pragma_update(None, "journal_mode", "wal").map_err(at)?;
-        if let Some(found) = schema::migrate(&mut connection).map_err(at)? {
+        patiently(|| connection.pragma_update(None, "journal_mode", "wal")).map_err(at)?;
+        if let Some(found) = patiently(|| schema::migrate(&mut connection)).map_err(at)? {
             return Err(HistoryError::Newer { path, found });
         }
         Ok(History { connection, out: out.to_owned(), path })
@@ -132,6 +132,21 @@ impl History {
             Ok(value)
         })();
         self.at(result)
+    }
+}
+
+/// Tries again while another process is busy with the database. SQLite waits by itself but where two
+/// that wait for each other would never end, as two that both turn a new database to the log would: there
+/// one of them is told at once.
+fn patiently<T>(mut work: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match work() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 use std::time::Duration;
 
 use support::{again, campaign, entry, utc};
@@ -113,6 +114,24 @@ fn two_processes_that_write_at_the_same_time_both_get_everything_in() {
         .sum();
     assert_eq!(sum, 600.0);
     intact(out.path());
+}
+
+#[test]
+fn any_number_of_writers_may_find_that_there_is_no_history_yet() {
+    for round in 0..40 {
+        let out = tempfile::tempdir().unwrap();
+        let start = Barrier::new(6);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    start.wait();
+                    if let Err(error) = History::open(out.path()) {
+                        panic!("round {round}: {error}");
+                    }
+                });
+            }
+        });
+    }
 }
 
 #[test]
