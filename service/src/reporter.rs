@@ -7,7 +7,6 @@ use std::time::Instant;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{Live, RunningNow, Tick, running_text};
 use waylay_driver::store::CampaignRecord;
-use waylay_report::model::Sample;
 
 use crate::board::{Board, Recent};
 use crate::log::Log;
@@ -62,7 +61,7 @@ impl Live for Reporter {
 
     fn campaign(&mut self, record: &CampaignRecord, _folder: &Path) {
         self.board.beat();
-        self.board.campaign(record, sample(record));
+        self.board.campaign(record, record.sample());
     }
 
     fn running(&mut self, now: &RunningNow) {
@@ -71,23 +70,5 @@ impl Live for Reporter {
 
     fn enough(&self) -> bool {
         self.reason().is_some()
-    }
-}
-
-/// The numbers of a record.
-fn sample(record: &CampaignRecord) -> Sample {
-    let tests = || record.scenarios.iter().flat_map(|scenario| &scenario.tests);
-    Sample {
-        at_s: record.updated.duration_since(record.started).as_secs_f64().max(0.0),
-        iterations: tests().map(|test| test.iterations).sum(),
-        schedules: tests().filter_map(|test| test.strict.as_ref()).map(|strict| strict.runs).sum(),
-        failures: record.failures,
-        signatures: record.signatures,
-        suspensions: record
-            .scenarios
-            .iter()
-            .filter_map(|scenario| scenario.randomizer.as_ref())
-            .map(|randomizer| randomizer.counts.suspensions)
-            .sum(),
     }
 }

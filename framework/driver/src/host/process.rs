@@ -62,8 +62,8 @@ pub(crate) struct HostProcess {
     page: Arc<Page>,
     heap: Option<SharedRegion>,
     events: Receiver<Event>,
-    /// The threads that copy what it prints.
-    output: Vec<JoinHandle<()>>,
+    /// The threads that read what it prints and reports, until its pipes are closed.
+    listeners: Vec<JoinHandle<()>>,
 }
 
 impl HostCommand {
@@ -83,7 +83,7 @@ impl HostCommand {
         inherited: Vec<i32>,
         adjust: impl FnOnce(&mut Command),
         plan: impl FnOnce(i64) -> Plan,
-    ) -> io::Result<(Child, Receiver<Event>)> {
+    ) -> io::Result<(Child, Receiver<Event>, JoinHandle<()>)> {
         let (reader, writer) = sys::pipe()?;
         let mut command = Command::new(&self.executable);
         command.arg("host").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -103,13 +103,14 @@ impl HostCommand {
             let _ = child.wait();
             return Err(error);
         }
-        Ok((child, follow_events(File::from(reader))?))
+        let (events, listener) = follow_events(File::from(reader))?;
+        Ok((child, events, listener))
     }
 
     /// Loads a plugin in a process of its own and says what is inside, or why not, in words that name the file.
     pub(crate) fn describe(&self, plugin: &Path, limit: Duration) -> Result<PluginDescription, String> {
         let path = plugin.to_owned();
-        let (mut child, events) = self
+        let (mut child, events, _) = self
             .launch(
                 Vec::new(),
                 // A plugin that was compiled for it calls functions of the control library from its constructors on.
@@ -192,7 +193,7 @@ impl HostCommand {
             let page_handle = page.handle().raw();
             let mut inherited = vec![page_handle];
             inherited.extend(control.map(ControlRegion::descriptor));
-            let (mut child, events) = self.launch(inherited, attach, |events| {
+            let (mut child, events, listener) = self.launch(inherited, attach, |events| {
                 let HostTask { seed, plugins, tests, keep_when_orphaned, strict, trial } = task;
                 let page = i64::from(page_handle);
                 Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests, strict, trial })
@@ -200,17 +201,17 @@ impl HostCommand {
             log.begin_host(child.id());
             let stdout = log.follow(child.stdout.take().expect("stdout is piped"));
             let stderr = log.follow(child.stderr.take().expect("stderr is piped"));
-            let output = stdout.into_iter().chain(stderr).collect();
+            let listeners = stdout.into_iter().chain(stderr).chain([listener]).collect();
             let heap = region.map(|(region, _)| region);
             let page = Arc::new(page);
-            Ok(HostProcess { child, status: None, kept: false, page, heap, events, output })
+            Ok(HostProcess { child, status: None, kept: false, page, heap, events, listeners })
         };
         start().map_err(self.start_error())
     }
 }
 
 /// Reads events on a thread of its own until the pipe closes.
-fn follow_events(pipe: File) -> io::Result<Receiver<Event>> {
+fn follow_events(pipe: File) -> io::Result<(Receiver<Event>, JoinHandle<()>)> {
     let (sender, receiver) = mpsc::channel();
     let read = move || {
         for line in BufReader::new(pipe).lines() {
@@ -223,8 +224,8 @@ fn follow_events(pipe: File) -> io::Result<Receiver<Event>> {
             }
         }
     };
-    std::thread::Builder::new().name("waylay-events".into()).spawn(read)?;
-    Ok(receiver)
+    let listener = std::thread::Builder::new().name("waylay-events".into()).spawn(read)?;
+    Ok((receiver, listener))
 }
 
 impl HostProcess {
@@ -271,11 +272,11 @@ impl HostProcess {
         self.status
     }
 
-    /// Waits until the last words of a host that is gone are in the log. A process that it started and that left its
+    /// Waits until the last words of a host that is gone are in the log, and its last events were read. A process that it started and that left its
     /// group may hold the pipe for ever, so not for long.
     fn hear_out(&self) {
         let began = Instant::now();
-        while !self.output.iter().all(JoinHandle::is_finished) && began.elapsed() < LAST_WORDS {
+        while !self.listeners.iter().all(JoinHandle::is_finished) && began.elapsed() < LAST_WORDS {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -356,19 +357,50 @@ mod tests {
             contained: None,
             combiner: None,
         };
+        let mut host = start(&command, &log, (0..500).map(test).collect());
+        wait_for_end(&mut host);
+    }
+
+    fn start(command: &HostCommand, log: &HostLog, tests: Vec<TestPlan>) -> HostProcess {
         let task = HostTask {
             seed: Seed::new(1),
             plugins: Vec::new(),
-            tests: (0..500).map(test).collect(),
+            tests,
             keep_when_orphaned: false,
             strict: false,
             trial: None,
         };
-        let mut host = command.start(task, &Clock::calibrate(), &log, None, None).unwrap();
+        command.start(task, &Clock::calibrate(), log, None, None).unwrap()
+    }
+
+    fn wait_for_end(host: &mut HostProcess) {
         let began = Instant::now();
         while host.ended().is_none() {
             assert!(began.elapsed() < Duration::from_secs(60), "it is not seen to have ended");
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// Its last events are still in the pipe when it is gone, and reading them takes a while.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn everything_that_a_host_reported_is_there_when_it_has_ended() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let line = serde_json::to_string(&Event::Exhausted { test: 0 }).unwrap() + "\n";
+        std::fs::write(folder.path().join("lines"), line.repeat(20_000)).unwrap();
+        let script = folder.path().join("host");
+        let text = format!(
+            "#!/bin/sh\npipe=$(sed 's/.*\"events\":\\([0-9]*\\).*/\\1/')\ncat '{}' >/proc/self/fd/$pipe\n",
+            folder.path().join("lines").display()
+        );
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let log = HostLog::create(&folder.path().join("host.log"), 10_000).unwrap();
+        let command = HostCommand { executable: script, control: None };
+        let mut host = start(&command, &log, Vec::new());
+        wait_for_end(&mut host);
+        assert_eq!(host.drain_events().len(), 20_000, "{}", log.tail());
     }
 }

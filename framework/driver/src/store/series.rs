@@ -52,7 +52,7 @@ impl Series {
         folder: &Path,
         last: bool,
     ) -> Result<(), WriteError> {
-        if !self.push(sample(record), last) {
+        if !self.push(record.sample(), last) {
             return Ok(());
         }
         let text = serde_json::to_vec(&self.samples).expect("plain data");
@@ -60,21 +60,23 @@ impl Series {
     }
 }
 
-/// The numbers of a record at the moment of its last update.
-fn sample(record: &CampaignRecord) -> Sample {
-    let tests = || record.scenarios.iter().flat_map(|scenario| &scenario.tests);
-    Sample {
-        at_s: record.updated.duration_since(record.started).as_secs_f64().max(0.0),
-        iterations: tests().map(|test| test.iterations).sum(),
-        schedules: tests().filter_map(|test| test.strict.as_ref()).map(|strict| strict.runs).sum(),
-        failures: record.failures,
-        signatures: record.signatures,
-        suspensions: record
-            .scenarios
-            .iter()
-            .filter_map(|scenario| scenario.randomizer.as_ref())
-            .map(|randomizer| randomizer.counts.suspensions)
-            .sum(),
+impl CampaignRecord {
+    /// The numbers of the record at the moment of its last update.
+    pub fn sample(&self) -> Sample {
+        let tests = || self.scenarios.iter().flat_map(|scenario| &scenario.tests);
+        Sample {
+            at_s: self.updated.duration_since(self.started).as_secs_f64().max(0.0),
+            iterations: tests().map(|test| test.iterations).sum(),
+            schedules: tests().filter_map(|test| test.strict.as_ref()).map(|strict| strict.runs).sum(),
+            failures: self.failures,
+            signatures: self.signatures,
+            suspensions: self
+                .scenarios
+                .iter()
+                .filter_map(|scenario| scenario.randomizer.as_ref())
+                .map(|randomizer| randomizer.counts.suspensions)
+                .sum(),
+        }
     }
 }
 
