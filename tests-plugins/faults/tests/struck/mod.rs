@@ -7,8 +7,8 @@ use crate::fake_host::Host;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 use waylay_abi as abi;
@@ -35,8 +35,8 @@ pub(crate) enum Struck {
 }
 
 const TEST: &str = "WAYLAY_FAULT";
-/// The name of the worker threads.
-const OURS: &str = "worker";
+/// The worker threads of this file.
+static OURS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 /// A healthy iteration of these plugins sleeps a few times at most.
 const PATIENCE: u64 = 50;
 
@@ -73,10 +73,8 @@ fn run(host: &Host, live: &crate::fake_host::Live<'_>) -> bool {
     let first = AtomicI32::new(0);
     let begin = Barrier::new(2);
     thread::scope(|scope| {
-        let named = || thread::Builder::new().name(OURS.to_owned());
         let first_worker = || {
-            // SAFETY: the call has no conditions.
-            first.store(unsafe { libc::gettid() }, Ordering::SeqCst);
+            first.store(enlist(), Ordering::SeqCst);
             live.main();
             counts[0].store(1, Ordering::SeqCst);
             begin.wait();
@@ -86,6 +84,7 @@ fn run(host: &Host, live: &crate::fake_host::Live<'_>) -> bool {
             }
         };
         let second_worker = || {
+            enlist();
             begin.wait();
             let mut seen = (0, 0);
             loop {
@@ -106,8 +105,8 @@ fn run(host: &Host, live: &crate::fake_host::Live<'_>) -> bool {
                 }
             }
         };
-        named().spawn_scoped(scope, first_worker).unwrap();
-        named().spawn_scoped(scope, second_worker).unwrap();
+        scope.spawn(first_worker);
+        scope.spawn(second_worker);
     });
     starved.into_inner()
 }
@@ -126,12 +125,28 @@ fn open_files() -> usize {
     fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 
+/// The calling thread is one of this file's; its number.
+fn enlist() -> i32 {
+    // SAFETY: the call has no conditions.
+    let number = unsafe { libc::gettid() };
+    OURS.lock().unwrap().push(number);
+    number
+}
+
 /// Threads that neither this file nor the SDK started: a thread stays listed for a moment after it was joined. One whose
-/// name cannot be read any more is gone.
+/// name cannot be read any more is gone. A new thread has its parent's name until it gives itself one, so those of this
+/// file are known by their numbers.
 fn threads() -> usize {
-    let names = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).ok();
-    names.filter_map(name).filter(|name| !name.starts_with(OURS) && !name.starts_with("iteration-")).count()
+    let ours = OURS.lock().unwrap();
+    let number = |task: &fs::DirEntry| task.file_name().to_str().and_then(|name| name.parse().ok());
+    fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|task| number(task).is_none_or(|number: i32| !ours.contains(&number)))
+        .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok())
+        .filter(|name| !name.starts_with("iteration-"))
+        .count()
 }
 
 /// Strikes the test in a child and says what became of it. The calling file has a test `child` that calls [`child`].
