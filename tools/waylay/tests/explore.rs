@@ -6,7 +6,10 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -434,6 +437,57 @@ fn restored_runs_find_what_forked_ones_find() {
             assert!(restored["compared"].as_u64() >= Some(60), "{restored:#}");
         }
     }
+}
+
+/// Root starts it as nobody, from an installation that everybody may read; others are unprivileged anyway.
+#[test]
+fn nobody_needs_privileges() {
+    let place = Workplace::new();
+    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    open(place.path());
+    let program = build(&place, &counter("assert(n == 2); return 0;"), &[]);
+    let installed = place.path().join("bin");
+    fs::create_dir(&installed).unwrap();
+    let ours = Path::new(env!("CARGO_BIN_EXE_waylay"));
+    for file in ["waylay", "deps/libwaylay_control.so"] {
+        let from = ours.parent().unwrap().join(file);
+        let to = installed.join(from.file_name().unwrap());
+        fs::copy(from, &to).unwrap();
+        open(&to);
+    }
+    let mut command = Command::new(installed.join("waylay"));
+    command
+        .args([
+            "explore",
+            "--json",
+            "--seed",
+            "7",
+            "--runs",
+            "700",
+            "--restart",
+            "snapshot",
+            "--patch",
+            "none",
+            "--",
+        ])
+        .arg(&program)
+        .current_dir(place.path())
+        .env("HOME", place.path());
+    // SAFETY: the call has no conditions.
+    if unsafe { libc::getuid() } == 0 {
+        command.uid(65534).gid(65534);
+    }
+    let ran = place.start_command(command).finish();
+    let found = json(&ran);
+    assert_eq!(
+        (ran.code(), &found["kind"], &found["found"][0]["confirmed"]),
+        (Some(1), &"assert".into(), &true.into())
+    );
+    assert_eq!(found["restored"], 700, "{found:#}");
+    assert_eq!(
+        what_was_found(&found),
+        what_was_found(&json(&explore(&place, &["--runs", "700", "--patch", "none"], &program)))
+    );
 }
 
 #[test]
