@@ -142,7 +142,9 @@ fn patiently<T>(mut work: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Resu
     let end = Instant::now() + PATIENCE;
     loop {
         match work() {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < end => {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < end =>
+            {
                 std::thread::sleep(Duration::from_millis(5));
             }
             result => return result,
