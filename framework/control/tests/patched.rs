@@ -8,7 +8,7 @@ mod harness;
 use std::sync::atomic::Ordering;
 
 use harness::{BOTH, Program, parameters};
-use waylay_control_protocol::{Ending, Instrumentation, Level, Settings, Switching};
+use waylay_control_protocol::{ClockSource, Ending, Instrumentation, Level, Settings, Switching};
 
 #[test]
 fn what_is_patched_computes_what_it_did() {
@@ -112,4 +112,48 @@ fn what_is_learned_is_the_same_however_threads_are_switched() {
         }
         assert_eq!(seen[0], seen[1], "{mode}");
     }
+}
+
+/// The processor's counter is the virtual clock: a program whose way depends on it goes the same way in every run with a seed,
+/// however threads are switched and whatever the machine does meanwhile.
+#[test]
+fn what_the_counter_says_repeats() {
+    for options in [&["-O0"][..], &["-O2"]] {
+        let program = Program::build_with("gcc", options, "counter.c");
+        for level in [Level::Atomics, Level::Auto] {
+            for run in 0..4 {
+                let mut said = Vec::new();
+                for switching in [BOTH, BOTH].concat() {
+                    let wanted = Instrumentation::new(level, true);
+                    let settings = Settings::new(switching, 5, run);
+                    let outcome =
+                        program.run_instrumented(wanted, settings, &parameters("random", 3, 500, 2));
+                    outcome.assert_clean();
+                    assert!(!outcome.partly_controlled, "{outcome:#?}");
+                    said.push((outcome.stdout, outcome.steps, outcome.schedule));
+                }
+                assert!(!said[0].0.is_empty(), "{options:?} {level}");
+                assert!(
+                    said.windows(2).all(|pair| pair[0] == pair[1]),
+                    "{options:?} {level} run {run}: {said:#?}"
+                );
+            }
+        }
+    }
+}
+
+/// The counter never stands still, so that no two runs read the same.
+#[test]
+fn the_counter_is_real_where_time_is() {
+    let program = Program::build_with("gcc", &["-O2"], "counter.c").with(&["real"]);
+    let said = |clock: ClockSource| {
+        let mut settings = Settings::new(Switching::Carrier, 5, 0);
+        settings.clock = clock as u32;
+        let wanted = Instrumentation::new(Level::Atomics, true);
+        let outcome = program.run_instrumented(wanted, settings, &parameters("random", 3, 500, 2));
+        outcome.assert_clean();
+        outcome.stdout
+    };
+    assert_ne!(said(ClockSource::Real), said(ClockSource::Real));
+    assert_eq!(said(ClockSource::Virtual), said(ClockSource::Virtual));
 }

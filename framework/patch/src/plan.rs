@@ -42,18 +42,19 @@ pub struct Plan {
     pub windows: Vec<Window>,
     /// Registers must be saved in the long way.
     pub wide: bool,
-    /// LOCK, XCHG, MFENCE, PAUSE, loads of waiting loops and plain accesses, in this order.
+    /// One for each of [`KINDS`].
     pub counts: [Count; KINDS.len()],
     /// Bytes of code, and how many of them belong to functions that are known; the rest is left alone.
     pub code: (u64, u64),
 }
 
 /// Names of the kinds, in the order of [`Plan::counts`].
-pub const KINDS: [(Kind, &str); 6] = [
+pub const KINDS: [(Kind, &str); 7] = [
     (Kind::Lock, "LOCK"),
     (Kind::Exchange, "XCHG"),
     (Kind::Fence, "MFENCE"),
     (Kind::Pause, "PAUSE"),
+    (Kind::Counter, "RDTSC"),
     (Kind::Wait, "wait"),
     (Kind::Access, "access"),
 ];
@@ -75,6 +76,9 @@ impl Plan {
             let kind_of = |index: usize| {
                 let instruction = &code.instructions[index];
                 site::synchronises(instruction).or_else(|| {
+                    if site::reads_counter(instruction) {
+                        return Some(Kind::Counter);
+                    }
                     if waits(index) {
                         return Some(Kind::Wait);
                     }
@@ -178,7 +182,7 @@ impl Plan {
     }
 }
 
-const MAGIC: [u8; 8] = *b"waylayP4";
+const MAGIC: [u8; 8] = *b"waylayP5";
 /// Bytes of a window.
 const ENTRY: usize = 10;
 

@@ -13,6 +13,8 @@ pub enum Kind {
     Fence,
     /// The hint that a loop waits.
     Pause,
+    /// A look at the processor's own counter of time.
+    Counter,
     /// A load in a loop that does nothing but wait for the value to change.
     Wait,
     /// An ordinary access to memory that is not the function's own frame.
@@ -37,6 +39,8 @@ pub enum What {
     ReadWrite = 5,
     /// Reads one place and writes another.
     Copy = 6,
+    /// Reads the processor's counter.
+    Counter = 7,
 }
 
 /// How a function uses its frame.
@@ -57,6 +61,11 @@ pub fn synchronises(instruction: &Instruction) -> Option<Kind> {
         Mnemonic::Pause => Some(Kind::Pause),
         _ => None,
     }
+}
+
+/// Whether an instruction reads the processor's own counter of time.
+pub fn reads_counter(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Rdtsc | Mnemonic::Rdtscp)
 }
 
 /// Whether an instruction names the address that it accesses: string instructions do not.
@@ -118,7 +127,10 @@ pub fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -
         Some(Kind::Lock | Kind::Exchange) => return What::Atomic,
         Some(Kind::Fence) => return What::Fence,
         Some(Kind::Pause) => return What::Pause,
-        Some(Kind::Access | Kind::Wait) | None => {}
+        Some(Kind::Access | Kind::Wait | Kind::Counter) | None => {}
+    }
+    if reads_counter(instruction) {
+        return What::Counter;
     }
     let info = factory.info(instruction);
     let (mut reads, mut writes) = (false, false);
@@ -187,6 +199,23 @@ mod tests {
             if kind.is_some() {
                 assert_eq!(effect(&decode(bytes), &mut factory), what, "{bytes:x?}");
             }
+        }
+    }
+
+    #[test]
+    fn looks_at_the_counter_are_recognised() {
+        let mut factory = InstructionInfoFactory::new();
+        let cases: [(&[u8], bool); 4] = [
+            (&[0x0f, 0x31], true),        // rdtsc
+            (&[0x0f, 0x01, 0xf9], true),  // rdtscp
+            (&[0x0f, 0x33], false),       // rdpmc
+            (&[0x0f, 0x01, 0xd0], false), // xgetbv
+        ];
+        for (bytes, counter) in cases {
+            let instruction = decode(bytes);
+            assert_eq!(reads_counter(&instruction), counter, "{bytes:x?}");
+            assert_eq!(effect(&instruction, &mut factory) == What::Counter, counter, "{bytes:x?}");
+            assert_eq!(synchronises(&instruction), None, "{bytes:x?}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! The code that a window is replaced by: the same instructions elsewhere, with a call out before each site.
+//! The code that a window is replaced by: the same instructions elsewhere, with a call out before each site; behind it where
+//! the instruction reads the processor's counter, so that what is called can change what was read.
 //!
 //! At a call out, three words lie on the stack, below the 128 bytes that a function may use without saying so:
 //!
@@ -14,6 +15,8 @@ use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Code, Decoder, DecoderOptions, Instruction, InstructionBlock,
     MemoryOperand, OpKind, Register,
 };
+
+use crate::site::reads_counter;
 
 /// Bytes that a function may use below its stack pointer.
 const RED_ZONE: u64 = 128;
@@ -40,14 +43,18 @@ pub fn decode(bytes: &[u8], address: u64) -> Vec<Instruction> {
 pub fn build(pieces: &[Piece], at: u64, slot: u64) -> Option<Trampoline> {
     let mut made = Trampoline { code: Vec::with_capacity(64), moved: Vec::new() };
     for (instruction, site) in pieces {
-        if let Some(site) = site {
-            call_out(&mut made.code, instruction, *site, at, slot)?;
+        let behind = reads_counter(instruction);
+        if let Some(site) = site.filter(|_| !behind) {
+            call_out(&mut made.code, instruction, site, at, slot)?;
         }
         made.moved.push((made.code.len(), instruction.ip()));
         let here = at + made.code.len() as u64;
         let encoded =
             BlockEncoder::encode(64, InstructionBlock::new(&[*instruction], here), BlockEncoderOptions::NONE);
         made.code.extend(encoded.ok()?.code_buffer);
+        if let Some(site) = site.filter(|_| behind) {
+            call_out(&mut made.code, instruction, site, at, slot)?;
+        }
     }
     let back = pieces.last()?.0.next_ip();
     made.code.push(0xe9);
@@ -153,6 +160,21 @@ mod tests {
         assert_eq!(again.last().unwrap().near_branch64(), 0x40_0009);
         let place = made.moved.iter().find(|(_, ip)| *ip == 0x40_0000).unwrap().0;
         assert_eq!(0x50_0000 + place as u64, moved[0].ip());
+    }
+
+    #[test]
+    fn what_the_counter_said_can_be_changed() {
+        // rdtsc; shl rdx, 32
+        let window = decode(&[0x0f, 0x31, 0x48, 0xc1, 0xe2, 0x20], 0x40_0000);
+        let made = build(&[(window[0], Some(3)), (window[1], None)], 0x50_0000, 0x4f_fff8).unwrap();
+        let again = decode(&made.code, 0x50_0000);
+        let place = |wanted: &dyn Fn(&Instruction) -> bool| again.iter().position(wanted).unwrap();
+        let call = place(&|i| i.code() == Code::Call_rm64);
+        assert!(
+            place(&reads_counter) < call && call < place(&|i| i.code() == Code::Shl_rm64_imm8),
+            "{again:?}"
+        );
+        assert_eq!(made.moved, [(0, 0x40_0000), (made.moved[1].0, 0x40_0002)]);
     }
 
     #[test]

@@ -107,6 +107,19 @@ fn a_cell_that_is_thought_to_be_one_threads_own() {
     told_apart("shared.rs", FAST, 1500);
 }
 
+/// The program's way depends on RDTSC, which shows virtual time: what it fails by repeats. Doctor counts its sites.
+#[test]
+fn what_is_decided_by_the_processors_counter() {
+    told_apart("ticks.c", PLAIN, 200);
+    told_apart("ticks.c", FAST, 200);
+    let place = Workplace::new();
+    let program = build(&place, "ticks.c", FAST, false);
+    let seen = place.waylay(&["doctor", "--json", &program]);
+    let seen: Value = serde_json::from_str(&seen.stdout).unwrap_or_else(|error| panic!("{error}: {seen:#?}"));
+    let sites = &seen["modules"][0]["sites"]["rdtsc"];
+    assert_eq!((&sites["found"], &sites["refused"]), (&1.into(), &0.into()), "{seen:#}");
+}
+
 /// What is always under one lock, or handed over when threads begin and end, is no step.
 #[test]
 fn steps_are_few() {

@@ -92,6 +92,15 @@ unsafe fn look(me: *mut Logical, clock: clockid_t) -> u64 {
     }
 }
 
+/// What the processor's counter shows; nothing when the program sees real time.
+///
+/// # Safety
+/// The caller is the running thread.
+pub(crate) unsafe fn virtual_ticks(me: *mut Logical) -> Option<u64> {
+    // SAFETY: by the caller's promise.
+    unsafe { is_virtual().then(|| look(me, libc::CLOCK_MONOTONIC)) }
+}
+
 interpose! {
     fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int, |me| {
         if !is_virtual() {

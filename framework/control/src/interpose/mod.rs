@@ -36,6 +36,7 @@ mod thread;
 mod timer;
 mod waiting_call;
 
+pub(crate) use clock::virtual_ticks;
 pub(crate) use mutex::owner_of as mutex_owner;
 pub(crate) use signal::cancellation_point;
 pub(crate) use start::take_region_for_host;

@@ -170,6 +170,19 @@ impl Program {
         self.run_in(&region)
     }
 
+    /// One run in a process of its own in which the given things are steps.
+    pub(crate) fn run_instrumented(
+        &self,
+        wanted: Instrumentation,
+        settings: Settings,
+        parameters: &str,
+    ) -> Outcome {
+        let mut region = RegionMap::create().expect("a region");
+        region.set_instrumentation(wanted);
+        region.prepare(settings, parameters).expect("parameters fit");
+        self.run_in(&region)
+    }
+
     fn run_in(&self, region: &RegionMap) -> Outcome {
         let child = self
             .command(region)

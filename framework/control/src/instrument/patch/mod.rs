@@ -8,11 +8,13 @@
 //! - [`memory`]: room for code within reach of a jump
 //! - [`stub`]: what the code calls: keeps every register
 //! - [`trap`]: breakpoints, where no jump fits
+//! - [`counter`]: what the processor's counter shows
 //! - [`fault`]: faults in moved code, for debuggers
 //! - [`table`]: what is known about each site
 //! - [`silence`]: calls that compilers put into code, where nobody wants to know
 //! - [`load`]: libraries that are loaded later
 
+mod counter;
 mod fault;
 mod load;
 mod loaded;

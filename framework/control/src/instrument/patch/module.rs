@@ -210,6 +210,7 @@ impl Module {
         table::add(Entry {
             code: instruction.ip() as usize,
             what: site::effect(instruction, &mut self.factory.0),
+            length: instruction.len() as u8,
             bytes: instruction.memory_size().size() as u16,
             repeats: instruction.has_rep_prefix() || instruction.has_repne_prefix(),
             waiting: always,

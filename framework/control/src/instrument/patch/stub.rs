@@ -22,6 +22,25 @@ const PROGRAM: usize = SITE + 3 * 8 + 128;
 /// Set in what is passed on where the kernel saved registers, for a breakpoint.
 pub(super) const FROM_KERNEL: usize = 1;
 
+/// Where a stub saved RDX and RCX, and the trampoline RAX, seen from what is passed on.
+const RDX: usize = 64;
+const RCX: usize = 72;
+const RAX: usize = ADDRESS + 8;
+
+/// Where RAX, RDX and RCX are kept, to be changed before the program goes on.
+///
+/// # Safety
+/// `saved` is what a stub passed on, and the site has not been left.
+pub(super) unsafe fn results(saved: usize) -> [*mut u64; 3] {
+    if saved & FROM_KERNEL != 0 {
+        let registers = (saved & !FROM_KERNEL) as *mut u64;
+        return [libc::REG_RAX, libc::REG_RDX, libc::REG_RCX]
+            // SAFETY: by the caller's promise, the registers that the kernel saved for a handler that has not returned.
+            .map(|place| unsafe { registers.add(place as usize) });
+    }
+    [RAX, RDX, RCX].map(|offset| (saved + offset) as *mut u64)
+}
+
 /// The registers by which a stack is walked, as they were at a site: RSP, RBP, RBX, R12 to R15.
 ///
 /// # Safety

@@ -5,6 +5,7 @@ use core::cell::UnsafeCell;
 use waylay_patch::What;
 use waylay_schedule::EventKind;
 
+use super::counter;
 use super::stub::FROM_KERNEL;
 use crate::instrument::access::{Access, atomic, pause, plain, read_write};
 
@@ -21,6 +22,8 @@ pub(super) struct Entry {
     /// The instruction, where the program's file has it.
     pub(super) code: usize,
     pub(super) what: What,
+    /// Bytes of the instruction.
+    pub(super) length: u8,
     pub(super) bytes: u16,
     /// It is done as often as a register says.
     pub(super) repeats: bool,
@@ -111,8 +114,11 @@ pub(super) fn moved() -> (usize, usize) {
 /// RSI hold: how often a string instruction is done, and where a copy reads. `saved` is where a stub saved registers, or where the
 /// kernel did ([`FROM_KERNEL`]). In its first word a stub wants the address of the site, for those who look at the stack: one byte
 /// further, as if the site had made a call.
-pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source: usize, saved: usize) {
-    let Some(&entry) = tables().entries.get(site as usize) else { return };
+///
+/// Returns how many bytes of code have been done by this and are to be left out; a stub, which is called behind such an
+/// instruction, has no use for that.
+pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source: usize, saved: usize) -> usize {
+    let Some(&entry) = tables().entries.get(site as usize) else { return 0 };
     if saved & FROM_KERNEL == 0 {
         // SAFETY: a stub passes on the address of a word of its own that nothing else uses.
         unsafe { (saved as *mut usize).write(entry.code + 1) };
@@ -122,7 +128,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source
     if entry.repeats {
         bytes = bytes.saturating_mul(count);
         if bytes == 0 {
-            return;
+            return 0;
         }
     }
     let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site), saved };
@@ -138,7 +144,15 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source
             plain(Access { address: source, ..access(EventKind::PlainRead) });
             plain(access(EventKind::PlainWrite));
         }
+        What::Counter => {
+            // RDTSCP, the longer of the two, names the processor as well.
+            // SAFETY: the registers of this site, which has not been left.
+            if unsafe { counter::show(saved, entry.length > 2) } {
+                return usize::from(entry.length);
+            }
+        }
     }
+    0
 }
 
 fn thread_pointer() -> usize {

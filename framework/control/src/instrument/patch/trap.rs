@@ -108,15 +108,19 @@ unsafe extern "C" fn on_trap(signal: c_int, _: *mut libc::siginfo_t, context: *m
             return;
         };
         let trap = &traps[place];
+        let mut next = trap.copy;
         if !me().is_null() {
             let part = |place: Option<usize>| place.map_or(0, |place| registers[place]);
             let address = part(trap.base).wrapping_add(part(trap.index).wrapping_mul(trap.scale));
-            let saved = registers.as_ptr() as usize | FROM_KERNEL;
+            let saved = registers.as_mut_ptr() as usize | FROM_KERNEL;
             let errno = *libc::__errno_location();
             let [count, source] = [libc::REG_RCX, libc::REG_RSI].map(|place| registers[place as usize] as usize);
-            at_site(trap.site, address.wrapping_add(trap.displacement) as usize, count, source, saved);
+            let done = at_site(trap.site, address.wrapping_add(trap.displacement) as usize, count, source, saved);
+            if done > 0 {
+                next = at + done;
+            }
             *libc::__errno_location() = errno;
         }
-        registers[libc::REG_RIP as usize] = trap.copy as i64;
+        registers[libc::REG_RIP as usize] = next as i64;
     }
 }
