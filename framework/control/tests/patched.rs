@@ -157,3 +157,34 @@ fn the_counter_is_real_where_time_is() {
     assert_ne!(said(ClockSource::Real), said(ClockSource::Real));
     assert_eq!(said(ClockSource::Virtual), said(ClockSource::Virtual));
 }
+
+/// Locks that call the kernel themselves are locks: nobody stands still, whoever waits is known, and a deadlock is one at once.
+#[test]
+fn calls_of_the_kernel_without_libc_are_under_control() {
+    for options in [&["-O0"][..], &["-O2"]] {
+        let built = Program::build_with("gcc", options, "kernel.c");
+        for (mode, most) in [("plain", 0), ("blocked", 0), ("deadlock", 40)] {
+            let program = built.with(&[mode]);
+            let ends = |switching| {
+                let mut server = program.serve_with(Instrumentation::new(Level::Atomics, true));
+                let run = |run| {
+                    let outcome = server.run(Settings::new(switching, 5, run), &parameters("pos", 3, 150, 2));
+                    assert!(!outcome.partly_controlled, "{options:?} {mode} {switching:?}: {outcome:#?}");
+                    assert!(
+                        matches!(
+                            (outcome.ending, outcome.code),
+                            (Ending::Exited, Some(0)) | (Ending::Deadlock, _)
+                        ),
+                        "{options:?} {mode} {switching:?} run {run}: {outcome:#?}"
+                    );
+                    (outcome.ending, outcome.steps)
+                };
+                (0..40).map(run).collect::<Vec<_>>()
+            };
+            let seen = ends(Switching::Carrier);
+            let deadlocks = seen.iter().filter(|(ending, _)| *ending == Ending::Deadlock).count();
+            assert!(deadlocks <= most && (most == 0 || deadlocks > 0), "{options:?} {mode}: {deadlocks}");
+            assert_eq!(seen, ends(Switching::Baton), "{options:?} {mode}");
+        }
+    }
+}

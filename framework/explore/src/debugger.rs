@@ -8,7 +8,7 @@ use waylay_schedule::Schedule;
 
 use crate::observed::to_stretches;
 use crate::recording::{StrictRecord, cache_folder};
-use crate::server::{ASAN_VARIABLE, Guide, RunError, asan_options, doing};
+use crate::server::{ASAN_VARIABLE, Guide, RunError, asan_options, doing, openmp_looks};
 
 /// An instruction that was moved faults far from its function. The library moves it back, says so, and it faults again:
 /// only that is shown.
@@ -58,5 +58,6 @@ pub fn under_gdb(
     command.current_dir(&record.program.folder);
     command.envs(record.program.environment.iter().map(|(name, value)| (name, value)));
     command.env(ASAN_VARIABLE, asan_options(&record.program));
+    command.envs(openmp_looks(&record.program));
     Ok((command, region))
 }

@@ -36,6 +36,20 @@ const BACKTRACE_VARIABLE: &str = "RUST_BACKTRACE";
 /// Options of a runtime that may be in the program.
 pub(crate) const ASAN_VARIABLE: &str = "ASAN_OPTIONS";
 
+/// How long threads of OpenMP look before they sleep, and the setting that also decides it.
+const OPENMP_VARIABLE: &str = "GOMP_SPINCOUNT";
+const OPENMP_POLICY: &str = "OMP_WAIT_POLICY";
+
+/// Where one thread runs at a time, nothing changes while a thread looks: OpenMP's hundreds of thousands of looks would be
+/// nothing but steps. What the user says counts.
+pub(crate) fn openmp_looks(program: &Program) -> Option<(&'static str, &'static str)> {
+    let given = |wanted: &str| {
+        program.environment.iter().any(|(name, _)| name == wanted) || std::env::var_os(wanted).is_some()
+    };
+    let free = !given(OPENMP_VARIABLE) && !given(OPENMP_POLICY);
+    free.then_some((OPENMP_VARIABLE, "1"))
+}
+
 /// AddressSanitizer insists on being loaded first, which is our place and does it no harm; and its search for leaks stops
 /// all threads at the end of every run, from outside the schedule. What the user says comes last and counts.
 pub(crate) fn asan_options(program: &Program) -> String {
@@ -67,6 +81,7 @@ pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: 
         command.env("LD_LIBRARY_PATH", format!("{}:{others}", folder.display()));
     }
     command.env(ASAN_VARIABLE, asan_options(program));
+    command.envs(openmp_looks(program));
     command.env(REGION_VARIABLE, region.descriptor().unwrap_or(-1).to_string());
     // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls.
     unsafe {

@@ -49,12 +49,13 @@ pub struct Plan {
 }
 
 /// Names of the kinds, in the order of [`Plan::counts`].
-pub const KINDS: [(Kind, &str); 7] = [
+pub const KINDS: [(Kind, &str); 8] = [
     (Kind::Lock, "LOCK"),
     (Kind::Exchange, "XCHG"),
     (Kind::Fence, "MFENCE"),
     (Kind::Pause, "PAUSE"),
     (Kind::Counter, "RDTSC"),
+    (Kind::Call, "SYSCALL"),
     (Kind::Wait, "wait"),
     (Kind::Access, "access"),
 ];
@@ -78,6 +79,9 @@ impl Plan {
                 site::synchronises(instruction).or_else(|| {
                     if site::reads_counter(instruction) {
                         return Some(Kind::Counter);
+                    }
+                    if site::calls_kernel(instruction) {
+                        return Some(Kind::Call);
                     }
                     if waits(index) {
                         return Some(Kind::Wait);
@@ -182,7 +186,7 @@ impl Plan {
     }
 }
 
-const MAGIC: [u8; 8] = *b"waylayP5";
+const MAGIC: [u8; 8] = *b"waylayP6";
 /// Bytes of a window.
 const ENTRY: usize = 10;
 

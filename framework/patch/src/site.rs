@@ -15,6 +15,8 @@ pub enum Kind {
     Pause,
     /// A look at the processor's own counter of time.
     Counter,
+    /// A call of the kernel without libc.
+    Call,
     /// A load in a loop that does nothing but wait for the value to change.
     Wait,
     /// An ordinary access to memory that is not the function's own frame.
@@ -41,6 +43,8 @@ pub enum What {
     Copy = 6,
     /// Reads the processor's counter.
     Counter = 7,
+    /// Calls the kernel.
+    Call = 8,
 }
 
 /// How a function uses its frame.
@@ -66,6 +70,11 @@ pub fn synchronises(instruction: &Instruction) -> Option<Kind> {
 /// Whether an instruction reads the processor's own counter of time.
 pub fn reads_counter(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Rdtsc | Mnemonic::Rdtscp)
+}
+
+/// Whether an instruction calls the kernel.
+pub fn calls_kernel(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Syscall
 }
 
 /// Whether an instruction names the address that it accesses: string instructions do not.
@@ -127,10 +136,13 @@ pub fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -
         Some(Kind::Lock | Kind::Exchange) => return What::Atomic,
         Some(Kind::Fence) => return What::Fence,
         Some(Kind::Pause) => return What::Pause,
-        Some(Kind::Access | Kind::Wait | Kind::Counter) | None => {}
+        Some(Kind::Access | Kind::Wait | Kind::Counter | Kind::Call) | None => {}
     }
     if reads_counter(instruction) {
         return What::Counter;
+    }
+    if calls_kernel(instruction) {
+        return What::Call;
     }
     let info = factory.info(instruction);
     let (mut reads, mut writes) = (false, false);

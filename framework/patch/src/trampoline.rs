@@ -1,5 +1,6 @@
 //! The code that a window is replaced by: the same instructions elsewhere, with a call out before each site; behind it where
-//! the instruction reads the processor's counter, so that what is called can change what was read.
+//! the instruction reads the processor's counter, so that what is called can change what was read. A call of the kernel is left
+//! out when what is called has left something in RCX, which such a call changes anyway.
 //!
 //! At a call out, three words lie on the stack, below the 128 bytes that a function may use without saying so:
 //!
@@ -16,7 +17,7 @@ use iced_x86::{
     MemoryOperand, OpKind, Register,
 };
 
-use crate::site::reads_counter;
+use crate::site::{calls_kernel, reads_counter};
 
 /// Bytes that a function may use below its stack pointer.
 const RED_ZONE: u64 = 128;
@@ -45,7 +46,15 @@ pub fn build(pieces: &[Piece], at: u64, slot: u64) -> Option<Trampoline> {
     for (instruction, site) in pieces {
         let behind = reads_counter(instruction);
         if let Some(site) = site.filter(|_| !behind) {
+            let conditional = calls_kernel(instruction);
+            if conditional {
+                made.code.extend([0xb9, 0, 0, 0, 0]); // mov ecx, 0
+            }
             call_out(&mut made.code, instruction, site, at, slot)?;
+            if conditional {
+                made.code.extend([0xe3, 0x02]); // jrcxz, to the instruction
+                made.code.extend([0xeb, instruction.len() as u8]); // jmp, behind it
+            }
         }
         made.moved.push((made.code.len(), instruction.ip()));
         let here = at + made.code.len() as u64;
@@ -175,6 +184,22 @@ mod tests {
             "{again:?}"
         );
         assert_eq!(made.moved, [(0, 0x40_0000), (made.moved[1].0, 0x40_0002)]);
+    }
+
+    #[test]
+    fn a_call_of_the_kernel_can_be_left_out() {
+        // syscall; cmp rax, -38
+        let window = decode(&[0x0f, 0x05, 0x48, 0x83, 0xf8, 0xda], 0x40_0000);
+        let made = build(&[(window[0], Some(3)), (window[1], None)], 0x50_0000, 0x4f_fff8).unwrap();
+        let again = decode(&made.code, 0x50_0000);
+        let place = |wanted: &dyn Fn(&Instruction) -> bool| again.iter().position(wanted).unwrap();
+        let call = place(&|i| i.code() == Code::Call_rm64);
+        let kernel = place(&calls_kernel);
+        assert_eq!(again[0].code(), Code::Mov_r32_imm32);
+        assert!(call < kernel, "{again:?}");
+        assert_eq!(again[kernel - 2].near_branch64(), again[kernel].ip());
+        assert_eq!(again[kernel - 1].near_branch64(), again[kernel + 1].ip());
+        assert_eq!(made.moved[0], ((again[kernel].ip() - 0x50_0000) as usize, 0x40_0000));
     }
 
     #[test]

@@ -381,31 +381,79 @@ int main(void) {
     );
 }
 
-#[test]
-fn the_debugger_shows_every_thread() {
+/// What gdb says when it runs a failure to its end and looks at all threads; nothing where there is no gdb.
+fn under_gdb(place: &Workplace, summary: &Value) -> Option<String> {
     if Command::new("gdb").arg("--version").output().is_err() {
         assert!(std::env::var_os("WAYLAY_REQUIRE_REAL_PROGRAMS").is_none(), "gdb is not installed");
         eprintln!("gdb is not installed: not tested");
-        return;
+        return None;
     }
-    let place = Workplace::new();
-    let program = build(&place, ORDER, &[]);
-    let summary = json(&explore(&place, &["--runs", "100", "--stop-on-first"], &program));
     let input = place
         .write("commands", "set confirm off\nset pagination off\nrun\nthread apply all backtrace\nquit\n");
     let output = place
-        .command(&["replay", "--debugger", "gdb", folder(&summary).to_str().unwrap()])
+        .command(&["replay", "--debugger", "gdb", folder(summary).to_str().unwrap()])
         .stdin(std::fs::File::open(input).unwrap())
         .output()
         .expect("waylay starts");
-    let text = String::from_utf8_lossy(&output.stdout);
+    Some(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn the_debugger_shows_every_thread() {
+    let place = Workplace::new();
+    let program = build(&place, ORDER, &[]);
+    let summary = json(&explore(&place, &["--runs", "100", "--stop-on-first"], &program));
+    let Some(text) = under_gdb(&place, &summary) else { return };
     for part in ["SIGSEGV", "user (x=", "program.c:6", "in main () at"] {
-        assert!(
-            text.contains(part),
-            "{part} is missing: {text}\n{}",
-            String::from_utf8_lossy(&output.stderr)
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+}
+
+/// Four bytes at the very end of the code: no jump fits, a breakpoint does. What it does not fit into is a step all the same, with
+/// every signal blocked, and the debugger, which has breakpoints of its own, follows the schedule.
+#[test]
+fn no_access_is_too_short_to_be_a_step() {
+    const SHORT: &str = r#"
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+void add(int *);
+static int n;
+static void *run(void *x) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, 0);
+    add(&n);
+    return x;
+}
+int main(void) {
+    pthread_t t, u;
+    pthread_create(&t, 0, run, 0); pthread_create(&u, 0, run, 0);
+    pthread_join(t, 0); pthread_join(u, 0);
+    assert(n == 2);
+    return 0;
+}"#;
+    let place = Workplace::new();
+    let add = |instruction: &str| {
+        let text =
+            format!(".globl add\n.type add,@function\nadd: {instruction} (%rdi)\nret\n.size add, .-add\n");
+        place.write("add.s", &format!("{text}.section .note.GNU-stack,\"\",@progbits\n"))
+    };
+    let options = ["--runs", "100", "--stop-on-first"];
+    let right = build(&place, SHORT, &[add("lock incl").to_str().unwrap()]);
+    for way in ["snapshot", "fork"] {
+        let summary = json(&explore(&place, &[&options[..], &["--restart", way]].concat(), &right));
+        assert_eq!(
+            (&summary["found"], &summary["refused"]),
+            (&Value::Array(Vec::new()), &0.into()),
+            "{summary:#}"
         );
     }
+    let wrong = build(&place, SHORT, &[add("incl").to_str().unwrap()]);
+    let summary = json(&explore(&place, &options, &wrong));
+    assert_eq!(summary["kind"], "assert", "{summary:#}");
+    let Some(text) = under_gdb(&place, &summary) else { return };
+    assert!(text.contains("SIGABRT") && text.contains("in main () at"), "{text}");
 }
 
 /// Everything that an exploration found, without what depends on the clock or on how runs began.

@@ -1,11 +1,12 @@
-//! `syscall`: futexes are served by the scheduler, the rest goes to the kernel.
+//! Calls of the kernel: futexes are served by the scheduler, the rest goes to the kernel.
 //!
-//! Rust's standard library, parking_lot, crossbeam and C++20's waits all reach the futex through this function.
+//! Rust's standard library, parking_lot, crossbeam and C++20's waits all reach the futex through `syscall`; others have the
+//! instruction in their own code, which is replaced (`instrument::patch::kernel`).
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{EAGAIN, EINVAL, ETIMEDOUT, c_long, timespec};
-use waylay_schedule::EventKind;
+use waylay_schedule::{Event, EventKind};
 
 use super::clock::{moment_after, moment_of};
 use super::{fail, identity, random};
@@ -36,20 +37,38 @@ unsafe extern "C-unwind" fn syscall(
     unsafe {
         if !me.is_null() {
             let _inside = Unmanaged::enter();
-            match number {
-                libc::SYS_futex => return futex(me, a, b as i32, c as u32, d, e, f as u32),
-                libc::SYS_gettid => return c_long::from((*me).kernel_id),
-                libc::SYS_getrandom => return random::fill(me, a as *mut u8, b) as c_long,
-                libc::SYS_sched_getaffinity if identity::is_me(me, a) => {
-                    return super::processors::report(b, c as *mut u8) as c_long;
-                }
-                _ => {}
+            if let Some(result) = serve(me, number, [a, b, c, d, e, f]) {
+                return result;
             }
         }
         if me.is_null() && number == libc::SYS_futex {
             note_outsider(a, b as i32, c as u32);
         }
         kernel(number, [a, b, c, d, e, f])
+    }
+}
+
+/// Does what the scheduler has to do with; the result is as that of `syscall`. Nothing when it is the kernel's business.
+///
+/// # Safety
+/// As for libc's `syscall`; the caller is the running thread.
+pub(crate) unsafe fn serve(me: *mut Logical, number: c_long, arguments: [usize; 6]) -> Option<c_long> {
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: by the caller's promise.
+    unsafe {
+        match number {
+            libc::SYS_futex => Some(futex(me, a, b as i32, c as u32, d, e, f as u32)),
+            libc::SYS_sched_yield => {
+                step(me, Event::local(EventKind::Yield));
+                Some(0)
+            }
+            libc::SYS_gettid => Some(c_long::from((*me).kernel_id)),
+            libc::SYS_getrandom => Some(random::fill(me, a as *mut u8, b) as c_long),
+            libc::SYS_sched_getaffinity if identity::is_me(me, a) => {
+                Some(super::processors::report(b, c as *mut u8) as c_long)
+            }
+            _ => None,
+        }
     }
 }
 

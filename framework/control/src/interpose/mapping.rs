@@ -7,6 +7,7 @@ use core::ffi::c_void;
 use libc::{c_int, off_t};
 
 use super::fail;
+use crate::instrument::patch::trap;
 use crate::me::me;
 use crate::runtime::timers;
 use crate::snapshot;
@@ -115,6 +116,16 @@ unsafe extern "C-unwind" fn sigaction(
 unsafe fn set_action(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe {
+        if let Some(done) = trap::set_action(signal, new, old) {
+            return done;
+        }
+        let open = new.as_ref().map(|action| {
+            let mut open = *action;
+            let mask = (&raw mut open.sa_mask).cast::<u64>();
+            mask.write_unaligned(trap::to_block(mask.read_unaligned()));
+            open
+        });
+        let new = open.as_ref().map_or(new, core::ptr::from_ref);
         // libc does not let programs touch what it needs itself.
         if !snapshot::is_on() || (32..=33).contains(&signal) {
             return real::sigaction(signal, new, old);

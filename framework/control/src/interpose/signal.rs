@@ -10,6 +10,7 @@ use libc::{c_int, pid_t, pthread_t, sigset_t};
 use waylay_schedule::{Event, EventKind};
 
 use super::{fail, interpose};
+use crate::instrument::patch::trap;
 use crate::me::as_program;
 use crate::runtime::{Logical, call_off, demote_me, interrupt, lookup, raise_pending, runtime, step, timers};
 use crate::sched::State;
@@ -78,6 +79,9 @@ unsafe fn mask_changed(me: *mut Logical) {
     // SAFETY: called by the running thread, at home.
     unsafe {
         (*me).mask = sys::signal_mask();
+        if trap::to_block((*me).mask) != (*me).mask {
+            sys::swap_signal_mask(trap::to_block((*me).mask));
+        }
         timers::take_held(me, (*me).mask);
     }
 }

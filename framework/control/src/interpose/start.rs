@@ -92,7 +92,7 @@ extern "C-unwind" fn controlled_main(
     let Some(region) = region else { return main(argc, argv, environment) };
     runtime::note_modules();
     crate::heap::guard::prepare();
-    instrument::patch::begin(&region.instrumentation());
+    instrument::patch::begin(&region.instrumentation(), region.settings().debugged != 0);
     let server = SERVER.load(Ordering::Relaxed);
     let (region, planned) = if server >= 0 {
         match fork_server::serve(server, region, prepared) {

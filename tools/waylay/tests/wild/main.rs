@@ -34,8 +34,10 @@ fn build(place: &Workplace, source: &Path, options: &[&str]) -> String {
         _ => ("gcc", "-std=gnu17"),
     };
     let program = place.path().join("program");
+    let name = source.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let threads = if name.starts_with("openmp_") { "-fopenmp" } else { "-pthread" };
     let built = Command::new(compiler)
-        .args([standard, "-pthread", "-w"])
+        .args([standard, threads, "-w"])
         .args(options)
         .arg("-o")
         .arg(&program)

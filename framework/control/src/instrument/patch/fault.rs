@@ -1,11 +1,11 @@
 //! Faults in moved code, made to happen again where the program has it: a debugger finds the frame there and not here.
 //!
 //! The handler puts the program's own bytes back, lets the thread go on at the instruction's own place, and it faults once
-//! more. Only for processes under a debugger: others have their addresses translated from the list of moved instructions.
+//! more. A breakpoint of ours is a fault there, too. Only for processes under a debugger: others have their addresses translated from the list of moved instructions.
 
 use core::ffi::{c_int, c_void};
 
-use super::{put_back, table};
+use super::{put_back, table, trap};
 
 /// What an instruction can do wrong.
 const SIGNALS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
@@ -30,10 +30,15 @@ pub(super) fn install() {
     }
 }
 
-unsafe extern "C" fn on_fault(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+unsafe extern "C" fn on_fault(signal: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a whole context; the thread that faulted has the token, or nobody changes code meanwhile.
     unsafe {
-        let place = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize];
+        let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+        let at = registers[libc::REG_RIP as usize] as usize;
+        if signal == libc::SIGILL && trap::step_at(at, registers) {
+            return;
+        }
+        let place = &mut registers[libc::REG_RIP as usize];
         if let Some(origin) = table::origin(*place as usize)
             && put_back(origin)
         {

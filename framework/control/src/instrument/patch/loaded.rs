@@ -45,7 +45,7 @@ impl Loaded {
             Level::Memory => self.is_program(),
             Level::Auto => self.is_program() || scope::is_own(&self.path, program),
         };
-        scope::wanted(&self.path, own || by.level().sees_accesses() && by.memory_modules().any(named), by.all != 0)
+        scope::wanted(&self.path, own || by.level().sees_accesses() && by.memory_modules().any(named), by.all != 0 || by.level() == Level::Auto)
     }
 
     /// The file, to be read.

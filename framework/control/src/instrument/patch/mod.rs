@@ -9,6 +9,7 @@
 //! - [`stub`]: what the code calls: keeps every register
 //! - [`trap`]: breakpoints, where no jump fits
 //! - [`counter`]: what the processor's counter shows
+//! - [`kernel`]: calls of the kernel without libc
 //! - [`fault`]: faults in moved code, for debuggers
 //! - [`table`]: what is known about each site
 //! - [`silence`]: calls that compilers put into code, where nobody wants to know
@@ -16,6 +17,7 @@
 
 mod counter;
 mod fault;
+mod kernel;
 mod load;
 mod loaded;
 mod memory;
@@ -23,7 +25,7 @@ mod module;
 mod silence;
 mod stub;
 mod table;
-mod trap;
+pub(crate) mod trap;
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -60,8 +62,8 @@ fn state() -> Option<&'static mut State> {
     unsafe { (*STATE.0.get()).as_mut() }
 }
 
-/// Patches what is loaded so far. Called once, before `main`.
-pub(crate) fn begin(wanted: &Instrumentation) {
+/// Patches what is loaded so far. Called once, before `main`. `debugged`: a debugger looks on.
+pub(crate) fn begin(wanted: &Instrumentation, debugged: bool) {
     if !wanted.level().sees_accesses() && wanted.keep_reports == 0 {
         let cache = wanted.cache();
         for module in Loaded::all() {
@@ -78,7 +80,7 @@ pub(crate) fn begin(wanted: &Instrumentation) {
         *STATE.0.get() = Some(State { wanted: *wanted, program, seen: Vec::new(), modules: Vec::new() });
     }
     ON.store(true, Ordering::Relaxed);
-    trap::install();
+    trap::install(debugged);
     patch_new_modules();
 }
 

@@ -23,7 +23,6 @@ const SLOTS: usize = 16;
 /// What a trampoline needs at most: a call out for each site, each instruction in its longest form, the jump back.
 const CALL_OUT: usize = 48;
 const MOVED: usize = 32;
-const TRAP: u8 = 0xcc;
 const JUMP: usize = 5;
 
 /// A window that is replaced only while it matters.
@@ -153,7 +152,7 @@ impl Module {
     fn fixed(&mut self, window: &Window, writes: &mut Vec<(usize, usize, [u8; JUMP])>) {
         if window.how == How::Trap {
             if let Some(at) = self.trap(window, None) {
-                writes.push((at, 1, [TRAP; JUMP]));
+                writes.push((at, 1, [trap::byte(); JUMP]));
                 self.patched += 1;
             }
         } else if let Some(jump) = self.make(window, None) {
@@ -277,7 +276,7 @@ impl Module {
         let original = unsafe { start.read_unaligned() };
         let place = Place { module: self.number, window: index as u32 };
         let made = if window.how == How::Trap {
-            self.trap(&window, Some(place)).map(|_| ([TRAP; JUMP], 1))
+            self.trap(&window, Some(place)).map(|_| ([trap::byte(); JUMP], 1))
         } else {
             self.make(&window, Some(place)).map(|jump| (jump, JUMP))
         };

@@ -27,6 +27,28 @@ const RDX: usize = 64;
 const RCX: usize = 72;
 const RAX: usize = ADDRESS + 8;
 
+/// Where a stub saved the other registers in which arguments of the kernel are: RDI, RSI, R10, R8 and R9.
+const ARGUMENTS: [usize; 5] = [48, 56, 24, 40, 32];
+
+/// What a call of the kernel is given: its number and six arguments.
+///
+/// # Safety
+/// `saved` is what a stub passed on, and the site has not been left.
+pub(super) unsafe fn call(saved: usize) -> (i64, [usize; 6]) {
+    // SAFETY: by the caller's promise.
+    let [number, third, _] = unsafe { results(saved).map(|place| place.read()) };
+    let [first, second, fourth, fifth, sixth] = if saved & FROM_KERNEL != 0 {
+        let registers = (saved & !FROM_KERNEL) as *const u64;
+        [libc::REG_RDI, libc::REG_RSI, libc::REG_R10, libc::REG_R8, libc::REG_R9]
+            // SAFETY: by the caller's promise, the registers that the kernel saved for a handler that has not returned.
+            .map(|place| unsafe { registers.add(place as usize).read() })
+    } else {
+        // SAFETY: by the caller's promise, the words that the stub pushed.
+        ARGUMENTS.map(|offset| unsafe { ((saved + offset) as *const u64).read() })
+    };
+    (number as i64, [first, second, third, fourth, fifth, sixth].map(|argument| argument as usize))
+}
+
 /// Where RAX, RDX and RCX are kept, to be changed before the program goes on.
 ///
 /// # Safety

@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 use waylay_patch::What;
 use waylay_schedule::EventKind;
 
-use super::counter;
+use super::{counter, kernel};
 use super::stub::FROM_KERNEL;
 use crate::instrument::access::{Access, atomic, pause, plain, read_write};
 
@@ -148,6 +148,12 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source
             // RDTSCP, the longer of the two, names the processor as well.
             // SAFETY: the registers of this site, which has not been left.
             if unsafe { counter::show(saved, entry.length > 2) } {
+                return usize::from(entry.length);
+            }
+        }
+        What::Call => {
+            // SAFETY: the registers of this site, which has not been left.
+            if unsafe { kernel::call(saved) } {
                 return usize::from(entry.length);
             }
         }
