@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes docs/results.md: every comparison of the zoo, the randomizer against its bound, and five ways of running tests.
-# Meant to take about an hour on two cores; not run as a whole yet. `reading` in the comparisons speaks of the run of
-# 2026-11-16: compare it with the new tables, and write what they show. What was interrupted goes on where it was: the
-# trials are kept in waylay-out/compare.
+# Takes about 45 minutes on two cores. `reading` in the comparisons, and the sentences below, speak of the run of 2026-11-17:
+# compare them with the new tables, and write what they show. What was interrupted goes on where it was: the trials are kept in
+# waylay-out/compare.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -153,19 +153,28 @@ fn hourly(out: &mut String, results: &Results) {
     }
 }
 
-/// Seconds to the bug with the first strategy and with the last, for tests that both find in half of their trials.
+/// Seconds to the bug with the first strategy and with the last, for tests that the first finds in half of its trials and the last
+/// finds at all.
 fn sooner(out: &mut String, results: &Results) {
     let (Some(first), Some(last)) = (results.strategies.first(), results.strategies.last()) else { return };
     header(out, ["test".to_owned(), escaped(&first.label), escaped(&last.label), "times sooner".to_owned()]);
     for (index, test) in results.with_bug() {
         let cells = &results.cells[index];
-        let medians =
-            cells.first().zip(cells.last()).map(|(first, last)| (first.median_seconds, last.median_seconds));
-        if let Some((Some(first), Some(last))) = medians {
-            let times = count((last / first.max(1e-9)).round() as u64);
-            row(out, [escaped(&test.label), seconds(first), seconds(last), times]);
-        }
+        let (Some(first), Some(last)) = (cells.first(), cells.last()) else { continue };
+        let (Some(soon), Some(late)) = (first.median_seconds, typical(last)) else { continue };
+        let late_text = match last.median_seconds {
+            Some(late) => seconds(late),
+            None => format!("about {} ({}/{})", seconds(late), last.found, last.trials),
+        };
+        let times = late / soon.max(1e-9);
+        let times = if times < 9.5 { format!("{times:.1}") } else { count(times.round() as u64) };
+        row(out, [escaped(&test.label), seconds(soon), late_text, times]);
     }
+}
+
+/// The median; where most trials found nothing, how long all of them ran for each that did.
+fn typical(cell: &Cell) -> Option<f64> {
+    cell.median_seconds.or_else(|| (cell.found > 0).then(|| cell.seconds / f64::from(cell.found)))
 }
 
 #[cfg(test)]
@@ -181,7 +190,7 @@ mod tests {
             ("rates", "| 2 | 3 | 60 | 50 | 0.0500 ("),
             ("missed", "| random | 0 | 1: a&lt;b | 0 of 1 |"),
             ("hourly", "| pct | 1 of 1 |"),
-            ("sooner", "| test | pct | random | times sooner |"),
+            ("sooner", "(1/2) | "),
         ] {
             let text = format!(
                 "tables = ['{layout}']\nabout = 'before'\nreading = 'after'\nstrategies = ['pct']\n\

@@ -27,7 +27,7 @@ pub(crate) fn report(program: &Path, level: Level, json: bool) -> Result<u8, Fai
             Level::Memory => module == program,
             Level::Auto => module == program || scope::is_own(&path, &at.to_string_lossy()),
         };
-        let Some(wanted) = scope::wanted(&path, closely, false) else { continue };
+        let Some(wanted) = scope::wanted(&path, closely, level == Level::Auto) else { continue };
         let bytes = std::fs::read(&module)
             .map_err(|error| Failed::Usage(format!("{}: {error}", module.display())))?;
         let plan = Plan::of(&bytes, wanted)
