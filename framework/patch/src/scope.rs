@@ -38,7 +38,10 @@ const SYSTEM: [&str; 8] = [
 ];
 
 /// Runtimes of languages, which are the system's wherever they are installed. Names begin like this.
-const RUNTIMES: [&str; 5] = ["libstd-", "librustc_driver", "libstdc++", "libc++", "libgomp"];
+const RUNTIMES: [&str; 4] = ["libstd-", "librustc_driver", "libstdc++", "libc++"];
+
+/// Runtimes that threads synchronise with, by accesses that look like any other. Names begin like this.
+const SYNCHRONISE: [&str; 4] = ["libgomp", "libomp", "libiomp5", "libtbb"];
 
 /// The name of a file without its folders.
 fn name(path: &str) -> &str {
@@ -50,13 +53,21 @@ pub fn is_left_alone(path: &str) -> bool {
     LEFT_ALONE.iter().any(|part| name(path).starts_with(part))
 }
 
+/// Whether a library is there for threads to wait for each other: what it reads and writes orders them.
+pub fn synchronises(library: &str) -> bool {
+    SYNCHRONISE.iter().any(|part| name(library).starts_with(part))
+}
+
 /// Whether a library belongs to the program at this path: it lies in the program's own folder or below, or outside of
 /// the system's folders.
 pub fn is_own(library: &str, program: &str) -> bool {
     let folder = program.rsplit_once('/').map_or("", |(folder, _)| folder);
     let within =
         |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    if is_left_alone(library) || RUNTIMES.iter().any(|part| name(library).starts_with(part)) {
+    if is_left_alone(library)
+        || synchronises(library)
+        || RUNTIMES.iter().any(|part| name(library).starts_with(part))
+    {
         return false;
     }
     // A program that lies among the system's own programs has no folder of its own.
@@ -107,6 +118,9 @@ mod tests {
         ] {
             assert!(!is_own(library, program), "{library} of {program}");
         }
+        assert!(
+            synchronises("/usr/lib/x86_64-linux-gnu/libgomp.so.1") && !synchronises("/usr/lib/libz.so.1")
+        );
         assert_eq!(wanted("/home/me/libc.so.6", true, false), None);
         assert_eq!(wanted("/usr/lib/libz.so.1", false, false), Some(Wanted::Atomics));
     }

@@ -35,6 +35,19 @@ pub(super) fn atomic(access: Access) {
     }
 }
 
+/// An access of a runtime that orders threads by it: no step, but what comes before it comes before what others do after.
+#[inline]
+pub(super) fn ordering(access: Access) {
+    let me = me();
+    if !me.is_null() {
+        let _inside = Unmanaged::enter();
+        let reads = access.kind != EventKind::AtomicStore;
+        let writes = access.kind != EventKind::AtomicLoad;
+        // SAFETY: a logical thread that runs program code holds the token.
+        unsafe { compare(me, access, (reads, writes, true)) };
+    }
+}
+
 /// A plain access: a step if it is worth one.
 #[inline]
 pub(super) fn plain(access: Access) {

@@ -37,6 +37,11 @@ impl Loaded {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
+    /// Whether it orders threads by accesses that look like any other, and that is of interest.
+    pub(super) fn orders(&self, by: &Instrumentation) -> bool {
+        by.all != 0 && by.level().sees_accesses() && scope::synchronises(&self.path)
+    }
+
     /// What of it is to be patched, in a process that runs the program at this path.
     pub(super) fn wanted(&self, by: &Instrumentation, program: &str) -> Option<Wanted> {
         let named = |wish: &str| self.name() == wish || self.path == wish;
@@ -45,7 +50,9 @@ impl Loaded {
             Level::Memory => self.is_program(),
             Level::Auto => self.is_program() || scope::is_own(&self.path, program),
         };
-        scope::wanted(&self.path, own || by.level().sees_accesses() && by.memory_modules().any(named), by.all != 0 || by.level() == Level::Auto)
+        let closely =
+            own || self.orders(by) || by.level().sees_accesses() && by.memory_modules().any(named);
+        scope::wanted(&self.path, closely, by.all != 0 || by.level() == Level::Auto)
     }
 
     /// The file, to be read.

@@ -101,7 +101,9 @@ fn patch_new_modules() -> Option<usize> {
         }
         let patched = module
             .wanted(&state.wanted, &state.program)
-            .and_then(|wanted| Module::patch(&module, wanted, cache.as_deref(), number));
+            .and_then(|wanted| {
+                Module::patch(&module, wanted, cache.as_deref(), number, module.orders(&state.wanted))
+            });
         state.modules.extend(patched);
     }
     table::publish();

@@ -68,6 +68,7 @@ impl Attention<'_> {
 #[derive(Debug)]
 pub(super) struct Module {
     number: u16,
+    orders: bool,
     base: usize,
     code: Vec<(usize, usize)>,
     memory: Option<Memory>,
@@ -92,11 +93,20 @@ impl core::fmt::Debug for Factory {
 
 impl Module {
     /// Makes steps of what synchronises in a module, and gets ready for its accesses. `number`: its place among all.
-    pub(super) fn patch(module: &Loaded, wanted: Wanted, cache: Option<&Path>, number: u16) -> Option<Module> {
+    ///
+    /// `orders`: its plain accesses order threads, and are nothing else.
+    pub(super) fn patch(
+        module: &Loaded,
+        wanted: Wanted,
+        cache: Option<&Path>,
+        number: u16,
+        orders: bool,
+    ) -> Option<Module> {
         let plan = plan(module, wanted, cache)?;
         let found: u32 = plan.counts.iter().map(|count| count.found).sum();
         let mut this = Module {
             number,
+            orders,
             base: module.base,
             code: module.code.clone(),
             memory: None,
@@ -213,6 +223,7 @@ impl Module {
             bytes: instruction.memory_size().size() as u16,
             repeats: instruction.has_rep_prefix() || instruction.has_repne_prefix(),
             waiting: always,
+            orders: self.orders && !always,
             thread_local: instruction.memory_segment() == Register::FS,
             place,
         })

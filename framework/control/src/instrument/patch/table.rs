@@ -7,7 +7,7 @@ use waylay_schedule::EventKind;
 
 use super::{counter, kernel};
 use super::stub::FROM_KERNEL;
-use crate::instrument::access::{Access, atomic, pause, plain, read_write};
+use crate::instrument::access::{Access, atomic, ordering, pause, plain, read_write};
 
 /// A window that can be taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(super) struct Entry {
     pub(super) repeats: bool,
     /// It synchronises or is in a loop that waits: a step also where plain accesses are none.
     pub(super) waiting: bool,
+    /// A plain access that orders threads, and is nothing else.
+    pub(super) orders: bool,
     /// The address is relative to the thread's own memory.
     pub(super) thread_local: bool,
     /// Where it is replaced, if that can be taken back.
@@ -133,6 +135,9 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source
     }
     let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site), saved };
     match entry.what {
+        What::Read if entry.orders => ordering(access(EventKind::AtomicLoad)),
+        What::Write if entry.orders => ordering(access(EventKind::AtomicStore)),
+        What::ReadWrite | What::Copy if entry.orders => ordering(access(EventKind::AtomicRmw)),
         What::Atomic => atomic(access(EventKind::AtomicRmw)),
         What::Fence => atomic(Access { bytes: 0, ..access(EventKind::Fence) }),
         What::Pause => pause(),
