@@ -117,6 +117,14 @@ fn c_as_it_is() {
     told_apart(&place, &build(&place, "ways.c", &["-g", "-O2"]), &C);
 }
 
+/// The runtime orders threads by accesses that look like any other, in a library of the system.
+#[test]
+fn openmp_as_it_is() {
+    let place = Workplace::new();
+    let program = build(&place, "openmp.c", &["-g", "-O2", "-fopenmp"]);
+    told_apart(&place, &program, &["reduction", "critical", "barrier", "lock", "task"]);
+}
+
 #[test]
 fn cpp_as_it_is() {
     let place = Workplace::new();
