@@ -79,6 +79,18 @@ unsafe fn with_effect<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
+/// A look that does not wait. The kernel breaks it off for a signal all the same if there is nothing to see; those that come in the
+/// middle of a call are ours, the program's come at steps.
+fn looked(mut look: impl FnMut() -> c_int) -> c_int {
+    loop {
+        let result = look();
+        // SAFETY: libc gives every thread an errno.
+        if result != -1 || unsafe { *libc::__errno_location() } != libc::EINTR {
+            return result;
+        }
+    }
+}
+
 fn dont_wait(flags: c_int) -> bool {
     flags & libc::MSG_DONTWAIT != 0
 }
@@ -219,13 +231,13 @@ interpose! {
         if timeout != 0 {
             poll_set(me, set, count, deadline_of_milliseconds(timeout));
         }
-        real::poll(set, count, 0)
+        looked(|| real::poll(set, count, 0))
     }
     fn ppoll(set: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const c_void) -> c_int, |me| {
         let deadline = (!timeout.is_null()).then(|| moment_after(timeout));
         poll_set(me, set, count, deadline);
         let now = timespec { tv_sec: 0, tv_nsec: 0 };
-        real::ppoll(set, count, &raw const now, mask)
+        looked(|| real::ppoll(set, count, &raw const now, mask))
     }
     fn select(
         limit: c_int,
@@ -240,7 +252,7 @@ interpose! {
         });
         select_sets(me, limit, [read, write, exceptional], deadline);
         let mut now = timeval { tv_sec: 0, tv_usec: 0 };
-        real::select(limit, read, write, exceptional, &raw mut now)
+        looked(|| real::select(limit, read, write, exceptional, &raw mut now))
     }
     fn pselect(
         limit: c_int,
@@ -253,14 +265,14 @@ interpose! {
         let deadline = (!timeout.is_null()).then(|| moment_after(timeout));
         select_sets(me, limit, [read, write, exceptional], deadline);
         let now = timespec { tv_sec: 0, tv_nsec: 0 };
-        real::pselect(limit, read, write, exceptional, &raw const now, mask)
+        looked(|| real::pselect(limit, read, write, exceptional, &raw const now, mask))
     }
     fn epoll_wait(fd: c_int, events: *mut epoll_event, count: c_int, timeout: c_int) -> c_int, |me| {
         if timeout != 0 {
             let mut set = pollfd { fd, events: EPOLLIN as c_short, revents: 0 };
             poll_set(me, &raw mut set, 1, deadline_of_milliseconds(timeout));
         }
-        real::epoll_wait(fd, events, count, 0)
+        looked(|| real::epoll_wait(fd, events, count, 0))
     }
     fn epoll_pwait(
         fd: c_int,
@@ -273,6 +285,6 @@ interpose! {
             let mut set = pollfd { fd, events: EPOLLIN as c_short, revents: 0 };
             poll_set(me, &raw mut set, 1, deadline_of_milliseconds(timeout));
         }
-        real::epoll_pwait(fd, events, count, 0, mask)
+        looked(|| real::epoll_pwait(fd, events, count, 0, mask))
     }
 }

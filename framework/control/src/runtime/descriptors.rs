@@ -30,8 +30,14 @@ pub(crate) fn unknown_event() -> Event {
 }
 
 fn poll(set: *mut libc::pollfd, len: usize, milliseconds: i32) -> isize {
-    // SAFETY: every caller passes a whole, writable set.
-    unsafe { sys::call(libc::SYS_poll, [set as usize, len, milliseconds as usize, 0, 0, 0]) }
+    loop {
+        // SAFETY: every caller passes a whole, writable set.
+        let ready = unsafe { sys::call(libc::SYS_poll, [set as usize, len, milliseconds as usize, 0, 0, 0]) };
+        // Where nothing is ready, the kernel breaks even a look off for a signal, and that is neither yes nor no.
+        if milliseconds != 0 || ready != -(libc::EINTR as isize) {
+            return ready;
+        }
+    }
 }
 
 fn key_of(thread: *mut Logical) -> Key {
@@ -107,5 +113,50 @@ pub(super) unsafe fn ask_outside(mut choice: Choice) -> Choice {
             choice = (*runtime()).sched.choose();
         }
         choice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    static SIGNALS: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn count(_: libc::c_int) {
+        SIGNALS.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A signal every 20 microseconds while the thread does nothing but look: without the loop a large part of them, thousands,
+    /// come in the middle of a look.
+    #[test]
+    fn a_look_that_a_signal_breaks_off_sees_nothing() {
+        let mut ends = [0; 2];
+        // SAFETY: the calls get whole structures; the timer is this thread's and gone before it ends.
+        unsafe {
+            assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+            let mut action: libc::sigaction = core::mem::zeroed();
+            action.sa_sigaction = count as *const () as usize;
+            libc::sigaction(libc::SIGRTMIN() + 5, &raw const action, core::ptr::null_mut());
+            let mut event: libc::sigevent = core::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_notify_thread_id = sys::thread_id();
+            event.sigev_signo = libc::SIGRTMIN() + 5;
+            let mut timer = core::ptr::null_mut();
+            assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer), 0);
+            let often = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
+            let times = libc::itimerspec { it_interval: often, it_value: often };
+            assert_eq!(libc::timer_settime(timer, 0, &raw const times, core::ptr::null_mut()), 0);
+            let mut set = libc::pollfd { fd: ends[0], events: libc::POLLIN, revents: 0 };
+            let mut looks = 0;
+            while SIGNALS.load(Ordering::Relaxed) < 5000 {
+                assert_eq!(poll(&raw mut set, 1, 0), 0, "after {looks} looks");
+                looks += 1;
+            }
+            libc::timer_delete(timer);
+            for end in ends {
+                libc::close(end);
+            }
+        }
     }
 }
