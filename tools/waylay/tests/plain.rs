@@ -120,6 +120,15 @@ fn what_is_decided_by_the_processors_counter() {
     assert_eq!((&sites["found"], &sites["refused"]), (&1.into(), &0.into()), "{seen:#}");
 }
 
+/// A signal comes between any two steps of the thread that it interrupts, and what its handler touches makes steps there.
+#[test]
+fn a_handler_that_sees_what_its_thread_is_changing() {
+    told_apart("handler.c", PLAIN, 60);
+    told_apart("handler.c", FAST, 60);
+    told_apart("handler.c", Build { options: &["-O2", "-DPROCESS"] }, 60);
+    told_apart("handler.c", Build { options: &["-O2", "-DTIMER"] }, 60);
+}
+
 /// What is always under one lock, or handed over when threads begin and end, is no step.
 #[test]
 fn steps_are_few() {

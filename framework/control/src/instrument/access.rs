@@ -7,7 +7,7 @@ use waylay_schedule::{Event, EventKind};
 
 use super::races::Deed;
 use super::verdict;
-use super::watch::{Watch, watch};
+use super::watch::{Watch, actor, watch};
 use crate::me::{Unmanaged, me};
 use crate::runtime::{Logical, runtime, step};
 
@@ -194,7 +194,7 @@ unsafe fn learn(me: *mut Logical, access: Access, atomic: bool) {
     // SAFETY: called with the token.
     unsafe {
         let watch: &mut Watch = &mut *watch();
-        watch.learn((*me).id, &access, atomic, &(*runtime()).region);
+        watch.learn(actor(me), &access, atomic, &(*runtime()).region);
     }
 }
 

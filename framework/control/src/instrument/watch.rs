@@ -242,7 +242,7 @@ impl Watch {
         *steps < MOST_STEPS
     }
 
-    /// Learns from an access.
+    /// Learns from an access of a thread or of handlers on it: see [`actor`].
     pub(super) fn learn(&mut self, thread: ThreadId, access: &Access, atomic: bool, region: &RegionMap) {
         let (reads, writes) = match access.kind {
             EventKind::PlainRead | EventKind::AtomicLoad => (true, false),
@@ -262,6 +262,21 @@ impl Watch {
             sharing.note(thread, access.code, (access.address, access.bytes), writes, learned);
         }
     }
+}
+
+/// Who makes an access, for whoever looks ahead to other schedules: a thread, or the handlers of signals on it, which could
+/// come at any of its steps.
+///
+/// # Safety
+/// The thread lives as long as the run.
+pub(super) unsafe fn actor(thread: *mut Logical) -> ThreadId {
+    // SAFETY: by the caller's promise.
+    unsafe { if (*thread).handlers > 0 { handler_of(thread) } else { ThreadId((*thread).id.0 * 2) } }
+}
+
+unsafe fn handler_of(thread: *mut Logical) -> ThreadId {
+    // SAFETY: as for `actor`.
+    unsafe { ThreadId((*thread).id.0 * 2 + 1) }
 }
 
 /// A thread is about to be created: from now on accesses can meet.
@@ -287,28 +302,92 @@ pub(crate) unsafe fn before_spawn() {
 pub(crate) mod edge {
     use super::*;
 
+    /// How a thread is called by the one who follows an order.
+    type Naming = unsafe fn(*mut Logical) -> ThreadId;
+
+    unsafe fn id(thread: *mut Logical) -> ThreadId {
+        // SAFETY: it lives as long as the run.
+        unsafe { (*thread).id }
+    }
+
     #[inline]
-    fn with(what: impl Fn(&mut Order)) {
+    fn with(what: impl Fn(&mut Order, Naming)) {
         if FOLLOWED.load(Ordering::Relaxed) {
             // SAFETY: the running thread has the token.
             let watch = unsafe { &mut *watch() };
-            what(&mut watch.order);
-            what(&mut watch.races.order);
+            what(&mut watch.order, actor);
+            what(&mut watch.races.order, id);
         }
     }
 
-    /// `me` created a thread.
+    /// `me` created a thread, which blocks the signals that `me` blocks.
     #[inline]
     pub(crate) unsafe fn spawned(me: *mut Logical, child: *mut Logical) {
         // SAFETY: both live as long as the run.
-        with(|order| unsafe { order.spawned((*me).id, (*child).id) });
+        unsafe {
+            with(|order, name| order.spawned(name(me), name(child)));
+            masked(child, 0, (*child).mask);
+        }
     }
 
     /// `me` saw a thread end.
     #[inline]
     pub(crate) unsafe fn joined(me: *mut Logical, ended: *mut Logical) {
         // SAFETY: both live as long as the run.
-        with(|order| unsafe { order.joined((*me).id, (*ended).id) });
+        unsafe {
+            with(|order, name| order.joined(name(me), name(ended)));
+            if FOLLOWED.load(Ordering::Relaxed) {
+                (*watch()).order.include(actor(me), handler_of(ended));
+            }
+        }
+    }
+
+    /// What stands between a thread and the handler of a signal on it: blocked by the one, at work in the other. No lock of
+    /// the program's is inside our own memory.
+    fn gate(thread: *mut Logical, signal: u32) -> usize {
+        const { assert!(size_of::<Logical>() > 65) }
+        thread as usize + signal as usize
+    }
+
+    fn each(signals: u64, mut what: impl FnMut(u32)) {
+        (1..=64).filter(|signal| signals & 1 << (signal - 1) != 0).for_each(&mut what);
+    }
+
+    /// `me` sends a signal to a thread: what it did so far comes before the handler.
+    #[inline]
+    pub(crate) unsafe fn signals(me: *mut Logical, target: *mut Logical) {
+        // SAFETY: both live as long as the run.
+        with(|order, name| unsafe { order.hand_over(name(me), target as usize) });
+    }
+
+    /// `me` blocks other signals than before.
+    #[inline]
+    pub(crate) unsafe fn masked(me: *mut Logical, before: u64, after: u64) {
+        if before != after && FOLLOWED.load(Ordering::Relaxed) {
+            // SAFETY: the running thread has the token.
+            unsafe {
+                let order = &mut (*watch()).order;
+                each(after & !before, |signal| order.locked(actor(me), gate(me, signal), Way::Exclusive));
+                each(before & !after, |signal| order.unlocked(actor(me), gate(me, signal)));
+            }
+        }
+    }
+
+    /// `me` is in the handlers of these signals from now on.
+    #[inline]
+    pub(crate) unsafe fn interrupted(me: *mut Logical, signals: u64) {
+        // SAFETY: the running thread has the token.
+        unsafe {
+            with(|order, name| order.take_over(name(me), me as usize));
+            masked(me, 0, signals);
+        }
+    }
+
+    /// `me` is about to leave them.
+    #[inline]
+    pub(crate) unsafe fn goes_on(me: *mut Logical, signals: u64) {
+        // SAFETY: the running thread has the token.
+        unsafe { masked(me, signals, 0) };
     }
 
     /// What is handed over through descriptors: which of them are two ends of one is the kernel's knowledge.
@@ -337,7 +416,7 @@ pub(crate) mod edge {
     #[inline]
     pub(crate) unsafe fn ended(thread: *mut Logical) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.ended((*thread).id) });
+        with(|order, name| unsafe { order.ended(name(thread)) });
     }
 
     /// A thread that is not under control took part.
@@ -387,27 +466,27 @@ pub(crate) mod edge {
     #[inline]
     pub(crate) unsafe fn locked(me: *mut Logical, lock: Key, way: Way) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.locked((*me).id, lock.0, way) });
+        with(|order, name| unsafe { order.locked(name(me), lock.0, way) });
     }
 
     /// `me` gave a lock back.
     #[inline]
     pub(crate) unsafe fn unlocked(me: *mut Logical, lock: Key) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.unlocked((*me).id, lock.0) });
+        with(|order, name| unsafe { order.unlocked(name(me), lock.0) });
     }
 
     /// What `me` did so far is for those who take over from the object.
     #[inline]
     pub(crate) unsafe fn hands_over(me: *mut Logical, object: Key) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.hand_over((*me).id, object.0) });
+        with(|order, name| unsafe { order.hand_over(name(me), object.0) });
     }
 
     /// `me` goes on after those who handed over to the object.
     #[inline]
     pub(crate) unsafe fn takes_over(me: *mut Logical, object: Key) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.take_over((*me).id, object.0) });
+        with(|order, name| unsafe { order.take_over(name(me), object.0) });
     }
 }
