@@ -23,7 +23,8 @@
 //! not: what they wait for may be its to do. Idle steps show that soon. Work does not look like waiting, whether one thread
 //! does it or several that hand over to each other, so there it takes the time that the waiting thread has not run: several
 //! times the steps of a whole earlier run, which no schedule of a program with k steps reaches. So the theorem is not touched
-//! where k is right.
+//! where k is right. Those are lowered that took their share of that time: a thread that just came to do what is waited for
+//! has not.
 
 use crate::event::{Event, EventKind, ObjectId, ThreadId};
 use crate::run::Run;
@@ -120,6 +121,10 @@ pub struct Priorities<S> {
     spun_until: u64,
     /// The count when each thread last ran; of a thread that has not yet, when it was created.
     ran: Vec<u64>,
+    /// Counted steps of each thread since it was last lowered, but for those since it runs now.
+    taken: Vec<u64>,
+    /// The count when `running` began to run without a break, or was lowered.
+    since: u64,
     /// The count at which starved threads are looked for.
     review: u64,
     /// A thread that is starved: others are lowered until it runs.
@@ -157,6 +162,8 @@ impl<S: Source> Priorities<S> {
             spun: 0,
             spun_until: 0,
             ran: Vec::new(),
+            taken: Vec::new(),
+            since: 0,
             review: 0,
             starved: None,
             longest: 0,
@@ -193,6 +200,8 @@ impl<S: Source> Priorities<S> {
         self.spun = 0;
         self.spun_until = 0;
         self.ran.fill(0);
+        self.taken.fill(0);
+        self.since = 0;
         self.review = self.patience();
         self.starved = None;
         self.passed = 0;
@@ -256,6 +265,12 @@ impl<S: Source> Priorities<S> {
         // Runs out after 2⁶² lowerings.
         self.lowest -= 1;
         self.assign(thread, self.lowest);
+        if let Some(taken) = self.taken.get_mut(thread.index()) {
+            *taken = 0;
+        }
+        if thread == self.running {
+            self.since = self.counted;
+        }
         self.idle = 0;
         self.loads = 0;
     }
@@ -271,6 +286,7 @@ impl<S: Source> Priorities<S> {
             self.priorities.resize(thread.index() + 1, 0);
             self.joined.resize(thread.index() + 1, false);
             self.ran.resize(thread.index() + 1, 0);
+            self.taken.resize(thread.index() + 1, 0);
         }
         self.ran[thread.index()] = self.counted;
         self.priorities[thread.index()] = self.initial();
@@ -358,7 +374,9 @@ impl<S: Source> Priorities<S> {
         if next != self.running {
             if let Some(ran) = self.ran.get_mut(self.running.index()) {
                 *ran = self.counted;
+                self.taken[self.running.index()] += self.counted - self.since;
             }
+            self.since = self.counted;
             if self.starved == Some(next) {
                 self.starved = None;
                 self.review = self.counted + 1;
@@ -384,8 +402,11 @@ impl<S: Source> Priorities<S> {
             && point.step <= self.counted
         {
             self.passed += 1;
-            if self.priorities[self.running.index()] != 0 {
-                self.assign(self.running, point.priority);
+            match self.priorities[self.running.index()] {
+                0 => {}
+                // It was lowered because it seemed to spin: the point's own priority could be above all others.
+                lowered if lowered < LEVEL => self.lower(self.running),
+                _ => self.assign(self.running, point.priority),
             }
         }
         if self.starved.is_none() && self.counted >= self.review {
@@ -396,7 +417,9 @@ impl<S: Source> Priorities<S> {
             self.spun += self.counted - from;
             self.spun_until = self.counted;
             // Only where it would run instead: it may be in line for what others hold most of the time.
-            if self.enabled.key(starved) != 0 {
+            let taken = self.taken[self.running.index()] + self.counted - self.since;
+            let share = (self.counted - self.ran[starved.index()]) / self.unfinished.max(1) as u64;
+            if self.enabled.key(starved) != 0 && taken >= share {
                 self.suspect(self.running);
             }
         }
@@ -419,7 +442,7 @@ impl<S: Source> Priorities<S> {
                 return;
             } else {
                 // It may be enabled in between, now and then: at no fixed distance, which a loop could have as well.
-                next = next.min(self.counted + 1 + self.source.below(patience / 2));
+                next = next.min(self.counted + 1 + self.source.below(patience / 16));
             }
         }
         self.review = next.min(self.counted.saturating_add(patience));
@@ -477,5 +500,59 @@ impl<S: Source> Priorities<S> {
     pub fn reach(&self) -> u64 {
         let counted = self.counted - self.spun;
         self.longest.max(counted.saturating_mul(2).min(counted.saturating_add(self.alone)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lowers whenever it may; the change point is at the step with this number, and of two threads the first is on top.
+    struct Fixed {
+        point: u64,
+        keys: u64,
+    }
+
+    impl Source for Fixed {
+        fn begin(&mut self, _: Run) {}
+
+        fn below(&mut self, bound: u64) -> u64 {
+            if bound == LOWER_ONE_IN { 0 } else { self.point - 1 }
+        }
+
+        fn key(&mut self) -> u64 {
+            self.keys -= 2;
+            self.keys
+        }
+    }
+
+    #[test]
+    fn a_change_point_lowers_a_thread_that_was_taken_to_spin() {
+        let (one, other) = (ThreadId(0), ThreadId(1));
+        let idle = Event::local(EventKind::Yield);
+        let work = Event::local(EventKind::UserWrite);
+        let point = 2 * u64::from(FREE_IDLE) + 6;
+        let mut threads = Priorities::new(Fixed { point, keys: 100 }, Rules::default());
+        threads.begin(Run::default(), Changes { depth: 2, steps: 100, radius: None });
+        for thread in [one, other] {
+            threads.spawned(thread);
+            threads.ready(thread, work);
+        }
+        let mut current = threads.pick().unwrap();
+        assert_eq!(current, one);
+        // Both idle until they are lowered: the first is on top again.
+        for thread in [one, other] {
+            while current == thread {
+                current = threads.step(thread, idle);
+            }
+        }
+        assert_eq!(current, one);
+        let mut steps = threads.counted;
+        while current == one {
+            current = threads.step(one, work);
+            steps += 1;
+            assert!(steps <= point, "the change point does nothing");
+        }
+        assert_eq!(steps, point);
     }
 }
