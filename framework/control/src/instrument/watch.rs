@@ -208,6 +208,9 @@ impl Watch {
     pub(super) fn count_access(&mut self, trapped: bool, region: &RegionMap) {
         self.accesses += if trapped { PRICE_OF_TRAP } else { 1 };
         region.report().accesses.store(self.accesses, Ordering::Relaxed);
+        if self.races.is_over() {
+            region.report().races_over.store(1, Ordering::Relaxed);
+        }
         if self.accesses >= MOST_ACCESSES {
             (self.learning, self.racing) = (false, false);
             FOLLOWED.store(false, Ordering::Relaxed);
