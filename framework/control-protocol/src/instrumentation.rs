@@ -170,6 +170,20 @@ impl Site {
             .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         Site(u64::from(hash) << 32 | u64::from(offset))
     }
+
+    /// Set in numbers of kinds, and clear in places of code: those are in modules of less than two gigabytes.
+    const KIND: u64 = 1 << 31;
+
+    /// Stands in lists of sites for a kind of accesses at one of them: to which memory they are. A list that has any means only
+    /// accesses of these kinds.
+    pub fn of_kind(number: u64) -> Site {
+        Site(number | Site::KIND)
+    }
+
+    /// Whether this is a kind of accesses, and no place.
+    pub fn is_kind(self) -> bool {
+        self.0 & Site::KIND != 0
+    }
 }
 
 #[cfg(test)]
