@@ -13,6 +13,8 @@ const TEXT: usize = 2048;
 pub const SITES: usize = 1 << 16;
 /// Plain accesses of a run that are looked at, to learn which are worth a step: some tenths of a second.
 pub const MOST_ACCESSES: u64 = 2_000_000;
+/// Bytes of memory of a run in which races are looked for: some tens of megabytes for what is remembered of them.
+pub const RACING_MEMORY: u64 = 4 << 20;
 /// Steps that the plain accesses at one place in the code make in a run: a hot race must not fill the whole run.
 pub const MOST_STEPS: u32 = 10_000;
 
@@ -167,6 +169,20 @@ impl Site {
             .bytes()
             .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         Site(u64::from(hash) << 32 | u64::from(offset))
+    }
+
+    /// Set in numbers of kinds, and clear in places of code: those are in modules of less than two gigabytes.
+    const KIND: u64 = 1 << 31;
+
+    /// Stands in lists of sites for a kind of accesses at one of them: to which memory they are. A list that has any means only
+    /// accesses of these kinds.
+    pub fn of_kind(number: u64) -> Site {
+        Site(number | Site::KIND)
+    }
+
+    /// Whether this is a kind of accesses, and no place.
+    pub fn is_kind(self) -> bool {
+        self.0 & Site::KIND != 0
     }
 }
 

@@ -13,7 +13,7 @@ use crate::sys::{self, Memory};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
@@ -249,6 +249,7 @@ impl RegionMap {
             &report.ending,
             &report.threads,
             &report.limited,
+            &report.races_over,
             &report.held,
             &report.cut,
             &report.partly_controlled,

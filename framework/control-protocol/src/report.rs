@@ -83,6 +83,8 @@ pub struct Report {
     pub accesses: AtomicU64,
     /// Code sites that made so many steps that their later accesses were none.
     pub limited: AtomicU32,
+    /// Not 0: more memory was touched than races are looked for in, and no more were from there on.
+    pub races_over: AtomicU32,
     /// The race that ended the run, if one did.
     pub race: RaceReport,
     /// A code of [`HeldAt`], 0 while the process is not held; set last.

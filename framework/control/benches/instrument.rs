@@ -1,6 +1,7 @@
 //! What steps inside the program's own code cost: `cargo bench -p waylay-control --bench instrument`.
 //!
-//! Every number is the best of several in processor time, and every ratio is between two loops of one run.
+//! Every number is the best of several in processor time, and every ratio is between two loops of one run. Ends with a status
+//! other than 0 when one of the limits that were promised is exceeded in every attempt by more than the machine's own noise.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,6 +11,43 @@ use waylay_control_protocol::{
     ClockSource, Instrumentation, Level, REGION_VARIABLE, RegionMap, Settings, Switching,
 };
 use waylay_patch::{Plan, Wanted};
+
+/// What ratios of two loops differ by on a busy machine when nothing was changed: another program that has the same core's
+/// caches, or a clock that changes between the two.
+const NOISE: f64 = 1.25;
+/// A limit counts as exceeded when so many attempts in a row exceed it.
+const ATTEMPTS: u32 = 3;
+
+/// What was promised, and how far it is from that.
+#[derive(Default)]
+struct Limits {
+    broken: Vec<String>,
+}
+
+impl Limits {
+    /// Measures until the limit is kept, and prints the least that was measured.
+    fn hold(&mut self, what: &str, unit: &str, most: f64, mut measure: impl FnMut() -> (f64, String)) {
+        let (mut least, mut how) = measure();
+        for _ in 1..ATTEMPTS {
+            if least <= most {
+                break;
+            }
+            let (again, text) = measure();
+            if again < least {
+                (least, how) = (again, text);
+            }
+        }
+        let verdict = if least <= most {
+            "kept"
+        } else if least <= most * NOISE {
+            "within noise"
+        } else {
+            self.broken.push(format!("{what}: {least:.2} {unit}, promised at most {most} {unit}"));
+            "BROKEN"
+        };
+        println!("{what:<44} {how:<24} {least:7.2} {unit:<5} at most {most:6} {unit}: {verdict}");
+    }
+}
 
 fn library() -> PathBuf {
     let own = std::env::current_exe().expect("a benchmark knows its own path");
@@ -60,15 +98,18 @@ fn time(
     String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    let mut limits = Limits::default();
     let plain = build("gcc", &[]).expect("gcc is installed");
-    let unpatched = time(&plain, "lock", 1_000_000, Switching::Free, None);
     let patched = Some(Instrumentation::new(Level::Atomics, true));
-    let free = time(&plain, "lock", 1_000_000, Switching::Free, patched);
-    let strict = time(&plain, "lock", 200_000, Switching::Carrier, patched);
-    println!("LOCK XADD, unpatched              {unpatched:8.2} ns");
-    println!("LOCK XADD, patched, free          {free:8.2} ns   {:.2} times", free / unpatched);
-    println!("LOCK XADD, patched, strict        {strict:8.2} ns   a step without a switch");
+    limits.hold("LOCK XADD, patched, free-running", "times", 2.5, || {
+        let before = time(&plain, "lock", 1_000_000, Switching::Free, None);
+        let after = time(&plain, "lock", 1_000_000, Switching::Free, patched);
+        (after / before, format!("{before:.2} -> {after:.2} ns"))
+    });
+    limits.hold("the same as a step, without a switch", "ns", 40.0, || {
+        (time(&plain, "lock", 200_000, Switching::Carrier, patched), String::new())
+    });
     let gcc = &[
         "-fsanitize=thread",
         "--param=tsan-instrument-func-entry-exit=0",
@@ -83,28 +124,48 @@ fn main() {
     ][..];
     for (compiler, flags) in [("gcc", gcc), ("clang", clang)] {
         let (Some(none), Some(reported)) = (build(compiler, &[]), build(compiler, flags)) else { continue };
-        for mode in ["sort", "hash", "lock"] {
-            let before = time(&none, mode, 1_000_000, Switching::Free, None);
-            let level = if mode == "lock" { Level::Atomics } else { Level::Sync };
-            for (keep_reports, how) in [(0, "taken out"), (1, "a branch")] {
+        for (mode, level, most) in
+            [("sort", Level::Sync, 1.5), ("hash", Level::Sync, 1.5), ("lock", Level::Atomics, 2.0)]
+        {
+            let measure = |keep_reports| {
                 let mut wanted = Instrumentation::new(level, false);
                 wanted.keep_reports = keep_reports;
+                let before = time(&none, mode, 1_000_000, Switching::Free, None);
                 let after = time(&reported, mode, 1_000_000, Switching::Free, Some(wanted));
-                println!(
-                    "{compiler:<6} {mode:<6} {before:7.2} -> {after:7.2} ns  {:.2} times  at level {level}, free, calls: {how}",
-                    after / before
-                );
-            }
+                (after / before, format!("{before:.2} -> {after:.2} ns"))
+            };
+            limits.hold(&format!("{compiler} {mode}, level {level}, free-running"), "times", most, || {
+                measure(0)
+            });
+            let (ratio, how) = measure(1);
+            println!("{:<44} {how:<24} {ratio:7.2} times", "    with a branch in each call");
         }
     }
-    for path in ["/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3"] {
+    for (path, most) in [
+        ("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", 150.0),
+        ("/usr/lib/x86_64-linux-gnu/libcrypto.so.3", f64::INFINITY),
+    ] {
         let Ok(bytes) = std::fs::read(path) else { continue };
-        let begun = Instant::now();
-        let plan = Plan::of(&bytes, Wanted::Atomics).expect("a library");
-        let analysed = begun.elapsed();
-        let text = plan.to_bytes();
-        let begun = Instant::now();
-        assert_eq!(Plan::from_bytes(&text).as_ref(), Some(&plan));
-        println!("{path}: analysed in {analysed:?}, read from the cache in {:?}", begun.elapsed());
+        limits.hold(&format!("analysis of {}", path.rsplit('/').next().unwrap_or(path)), "ms", most, || {
+            let begun = processor_time();
+            let plan = Plan::of(&bytes, Wanted::Atomics).expect("a library");
+            let analysed = processor_time() - begun;
+            let text = plan.to_bytes();
+            let begun = Instant::now();
+            assert_eq!(Plan::from_bytes(&text).as_ref(), Some(&plan));
+            (analysed, format!("from the cache {:?}", begun.elapsed()))
+        });
     }
+    for broken in &limits.broken {
+        println!("{broken}");
+    }
+    std::process::ExitCode::from(u8::from(!limits.broken.is_empty()))
+}
+
+/// Milliseconds of processor time of this thread: what others do meanwhile does not count.
+fn processor_time() -> f64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
+    now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 / 1e6
 }

@@ -60,6 +60,12 @@ pub(crate) fn thread_id() -> i32 {
     unsafe { call(libc::SYS_gettid, [0; 6]) as i32 }
 }
 
+/// The kernel's id of the process.
+pub(crate) fn process_id() -> i32 {
+    // SAFETY: takes no arguments and cannot fail.
+    unsafe { call(libc::SYS_getpid, [0; 6]) as i32 }
+}
+
 /// Gives up the processor once.
 pub(crate) fn yield_now() {
     // SAFETY: takes no arguments.

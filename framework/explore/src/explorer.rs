@@ -247,6 +247,7 @@ impl<'a> Exploration<'a> {
         summary.threads = summary.threads.max(observed.threads);
         summary.steps = summary.steps.max(observed.steps);
         summary.partly_controlled += u64::from(observed.partly_controlled);
+        summary.races_over += u64::from(observed.races_over);
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
         self.total_steps += observed.steps;

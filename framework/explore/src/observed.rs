@@ -35,6 +35,8 @@ pub struct Observed {
     pub accesses: u64,
     /// Code sites that made so many steps that their later accesses were none.
     pub limited: u32,
+    /// More memory was touched than races are looked for in.
+    pub races_over: bool,
     /// Sites of unmodified code that are steps, and that could not be made steps.
     pub patched: (u32, u32),
     /// Two accesses that nothing orders, at which it ended.
@@ -90,6 +92,7 @@ impl Observed {
             cut: report.cut.load(Ordering::Relaxed) != 0,
             accesses: report.accesses.load(Ordering::Relaxed),
             limited: report.limited.load(Ordering::Relaxed),
+            races_over: report.races_over.load(Ordering::Relaxed) != 0,
             patched: (report.patched.load(Ordering::Relaxed), report.refused.load(Ordering::Relaxed)),
             race: Race::of(&report.race),
             hung,

@@ -247,6 +247,7 @@ mod tests {
             cut: false,
             accesses: 0,
             limited: 0,
+            races_over: false,
             patched: (0, 0),
             race: None,
             hung: None,

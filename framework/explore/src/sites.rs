@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use waylay_control_protocol::Pair;
+use waylay_control_protocol::{Pair, Site};
 
 use crate::recording::Conditions;
 
@@ -101,7 +101,7 @@ impl Sites {
 
     /// How many sites are steps, and how many accesses a run makes: what would be steps otherwise.
     pub fn numbers(&self) -> (usize, u64) {
-        (self.known.len(), self.accesses)
+        (self.known.iter().filter(|&&site| !Site(site).is_kind()).count(), self.accesses)
     }
 
     /// The most sites of a run whose later accesses were no steps.
@@ -130,6 +130,8 @@ mod tests {
         assert!(!sites.learn(&[3], 50, 1));
         assert_eq!(sites.conditions().steps.sites, Some(vec![3, 9]));
         assert_eq!((sites.numbers(), sites.limited()), ((2, 100), 1));
+        assert!(sites.learn(&[Site::of_kind(3).0], 50, 0), "another kind of memory at a place");
+        assert_eq!(sites.numbers().0, 2);
         assert!(Sites::new(&conditions, true).looks_at(321), "a search looks at every run");
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
+use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS, RACING_MEMORY};
 use waylay_driver::report::count;
 use waylay_schedule::promise::Promise;
 
@@ -145,6 +145,8 @@ pub struct Summary {
     pub doubtful_races: u64,
     /// Races that a fresh process did not show.
     pub unconfirmed_races: u64,
+    /// Runs that touched more memory than races are looked for in.
+    pub races_over: u64,
     /// Instructions of unmodified code that were patched to be steps.
     pub patched: u64,
     /// Instructions that could not be patched safely.
@@ -179,6 +181,13 @@ pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
             "{} pairs of unordered accesses in code without debug information may be atomic and were not reported as races \
              (compile with -g, or with waylay cflags)",
             count(summary.doubtful_races)
+        ));
+    }
+    if summary.races_over > 0 {
+        notes.push(format!(
+            "{} runs touched more than {} MiB of memory: races were looked for only up to there",
+            count(summary.races_over),
+            RACING_MEMORY >> 20
         ));
     }
     if summary.accesses >= MOST_ACCESSES {

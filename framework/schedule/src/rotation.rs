@@ -7,7 +7,7 @@
 use crate::event::{Event, ThreadId};
 
 /// The enabled threads as a bit set, and whose turn it is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Rotation {
     words: Vec<u64>,
     enabled: usize,
@@ -15,15 +15,42 @@ pub struct Rotation {
     current: Option<ThreadId>,
     /// The running thread offered its turn.
     yielding: bool,
+    /// Its steps without a break, and after how many it offers its turn whatever it does.
+    stretch: u32,
+    patience: u32,
+}
+
+/// Steps without a break after which a thread has had its turn where that is limited: one that waits with changing values
+/// looks as if it worked. Many times what the programs have that can be searched, and few compared with the limit at which
+/// a run counts as endless.
+const PATIENCE: u32 = 20_000;
+
+impl Default for Rotation {
+    fn default() -> Rotation {
+        Rotation {
+            words: Vec::new(),
+            enabled: 0,
+            current: None,
+            yielding: false,
+            stretch: 0,
+            patience: u32::MAX,
+        }
+    }
 }
 
 impl Rotation {
+    /// An order in which no thread goes on for ever while another could.
+    pub fn fair() -> Rotation {
+        Rotation { patience: PATIENCE, ..Rotation::default() }
+    }
+
     /// Forgets all threads and keeps the memory.
     pub fn clear(&mut self) {
         self.words.fill(0);
         self.enabled = 0;
         self.current = None;
         self.yielding = false;
+        self.stretch = 0;
     }
 
     /// Makes room for a thread.
@@ -41,7 +68,7 @@ impl Rotation {
         self.enabled += usize::from(self.words[word] & bit == 0);
         self.words[word] |= bit;
         if self.current == Some(thread) {
-            self.yielding = next.kind.is_idle();
+            self.yielding = next.kind.is_idle() || self.stretch >= self.patience;
         }
     }
 
@@ -88,9 +115,11 @@ impl Rotation {
 
     /// Says who runs now.
     pub fn turn(&mut self, thread: ThreadId) {
+        self.stretch = self.stretch.saturating_add(1);
         if self.current != Some(thread) {
             self.current = Some(thread);
             self.yielding = false;
+            self.stretch = 0;
         }
     }
 
@@ -135,6 +164,25 @@ mod tests {
 
     fn order(rotation: &Rotation) -> Vec<u32> {
         (0..rotation.len()).map(|place| rotation.at(place).unwrap().0).collect()
+    }
+
+    #[test]
+    fn a_thread_that_goes_on_and_on_offers_its_turn() {
+        let work = Event::local(EventKind::Fence);
+        let mut rotation = Rotation::fair();
+        rotation.ready(ThreadId(0), work);
+        rotation.ready(ThreadId(1), work);
+        let mut steps = 0;
+        while rotation.at(0) != Some(ThreadId(1)) {
+            rotation.turn(ThreadId(0));
+            rotation.ready(ThreadId(0), work);
+            steps += 1;
+            assert!(steps < 2 * PATIENCE);
+        }
+        assert!(steps >= PATIENCE && !rotation.would_preempt());
+        rotation.turn(ThreadId(1));
+        rotation.ready(ThreadId(1), work);
+        assert_eq!(order(&rotation), [1, 0], "the other has as long a turn");
     }
 
     #[test]

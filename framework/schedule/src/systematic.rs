@@ -14,7 +14,8 @@
 //! altogether when the bound never cut anything off.
 //!
 //! Deviations: a thread about to yield gives way for free whenever another is enabled, and cannot be chosen then; so a
-//! thread that spins with yields takes no more turns than the others take steps, and the space stays finite.
+//! thread that spins with yields takes no more turns than the others take steps, and the space stays finite. A thread that
+//! took 20,000 steps without a break is taken to yield: it may wait with changing values, which looks like work.
 //! The record of decisions grows with the run, unlike in other strategies.
 
 use crate::event::{Event, ThreadId};
@@ -62,7 +63,7 @@ impl Systematic {
         Systematic {
             bounding,
             limit,
-            rotation: Rotation::default(),
+            rotation: Rotation::fair(),
             path: Vec::new(),
             script: Vec::new(),
             scripted: 0,

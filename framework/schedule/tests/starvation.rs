@@ -56,6 +56,71 @@ fn two_threads_that_wait_for_a_third_give_way() {
     }
 }
 
+/// Nothing of what it does looks idle.
+#[test]
+fn a_thread_that_writes_while_it_waits_gives_way() {
+    let program = Program::flat(vec![vec![SpinBusy(0)], vec![Local, Local, Set(0)]]);
+    for spec in SPECS {
+        assert!(longest_run(&program, spec, 200) < 3000);
+    }
+}
+
+/// Two threads hand a token to and fro until a third says that it is enough: none of the two goes on for long, and both
+/// together would go on for ever.
+#[test]
+fn threads_that_hand_over_to_each_other_give_way() {
+    let program =
+        Program::flat(vec![vec![Relay(1, 2, 0)], vec![Relay(2, 1, 0)], vec![Local, Set(1), Local, Set(0)]]);
+    for spec in SPECS {
+        assert!(longest_run(&program, spec, 500) < 4000);
+    }
+}
+
+/// The one that all wait for is created last and does not pay for those before it: of three in four schedules some thread
+/// waits, for a thousand steps at most, each for its creation.
+#[test]
+fn several_that_wait_cost_little_more_than_one() {
+    let spins = || vec![SpinBusy(0)];
+    let program = Program::spawning(vec![
+        vec![Spawn(1), Spawn(2), Spawn(3), Join(3)],
+        spins(),
+        spins(),
+        vec![Local, Set(0)],
+    ]);
+    for spec in SPECS {
+        let mut strategy = spec.parse::<Spec>().unwrap().build();
+        let mut steps = 0;
+        for index in 0..500 {
+            let (_, execution) = run_once(&program, &mut strategy, Run { seed: Seed(8), index }).unwrap();
+            steps += execution.trace.steps.len();
+        }
+        assert!(steps / 500 < 1200, "{spec}: {} steps", steps / 500);
+    }
+}
+
+/// A third that only ever gets a lock between two that take it in turn. One step in three counts: while the lock is held
+/// nobody else is enabled.
+#[test]
+fn a_thread_in_line_for_a_lock_gets_it() {
+    let busy = || vec![RelayLocked(0)];
+    let program = Program::flat(vec![busy(), busy(), vec![Lock(0), Set(0), Unlock(0)]]);
+    for spec in SPECS {
+        assert!(longest_run(&program, spec, 500) < 6000);
+    }
+}
+
+/// Threads of which none is starved of anything but the end.
+#[test]
+fn a_livelock_stays_one() {
+    let program = Program::flat(vec![vec![SpinBusy(0)], vec![SpinBusy(1)]]);
+    for spec in SPECS {
+        let mut strategy = spec.parse::<Spec>().unwrap().build();
+        let (_, execution) = run_once(&program, &mut strategy, Run { seed: Seed(8), index: 0 }).unwrap();
+        assert!(execution.cut, "{spec}");
+        assert!(execution.lengths.iter().all(|&length| length > 10_000), "{spec}: {:?}", execution.lengths);
+    }
+}
+
 /// The main thread waits at its exit for threads that wait for it to leave.
 #[test]
 fn the_final_wait_ends_when_the_others_only_spin() {

@@ -106,6 +106,19 @@ fn deadlocks_are_found_with_one_preemption() {
     assert!(deadlocks(1) > 0);
 }
 
+/// A thread that waits without showing it gives way after a while: the search does not stay in one run.
+#[test]
+fn busy_spinning_does_not_hold_a_bounded_search_up() {
+    let program = Program::flat(vec![vec![SpinBusy(0)], vec![Local, Set(0)]]);
+    for bounding in [Bounding::None, Bounding::Preemptions, Bounding::Delays] {
+        let mut strategy = Systematic::new(bounding, Some(1));
+        for _ in 0..3 {
+            let (_, execution) = run_once(&program, &mut strategy, Run::default()).unwrap();
+            assert!(!execution.cut && !execution.deadlocked, "{bounding:?}");
+        }
+    }
+}
+
 /// A thread about to yield is passed over for free, so a search over a polite spin loop ends under every bound.
 #[test]
 fn polite_spinning_does_not_hold_a_bounded_search_up() {

@@ -120,6 +120,15 @@ fn what_is_decided_by_the_processors_counter() {
     assert_eq!((&sites["found"], &sites["refused"]), (&1.into(), &0.into()), "{seen:#}");
 }
 
+/// A signal comes between any two steps of the thread that it interrupts, and what its handler touches makes steps there.
+#[test]
+fn a_handler_that_sees_what_its_thread_is_changing() {
+    told_apart("handler.c", PLAIN, 60);
+    told_apart("handler.c", FAST, 60);
+    told_apart("handler.c", Build { options: &["-O2", "-DPROCESS"] }, 60);
+    told_apart("handler.c", Build { options: &["-O2", "-DTIMER"] }, 60);
+}
+
 /// What is always under one lock, or handed over when threads begin and end, is no step.
 #[test]
 fn steps_are_few() {
@@ -133,6 +142,27 @@ fn steps_are_few() {
     assert!(auto["accesses"].as_u64() > Some(100), "{auto:#}");
     let note = atomics["notes"].to_string();
     assert!(note.contains("plain accesses") && !auto["notes"].to_string().contains("at level"), "{note}");
+}
+
+/// One function is used on one object that threads share, and 50 times by each on one of its own: accesses to those, made by
+/// the same instructions, are no steps, of which there would be 300 and more.
+#[test]
+fn steps_are_those_to_what_is_shared() {
+    told_apart("container.c", FAST, 100);
+    told_apart("container.c", PLAIN, 100);
+    let place = Workplace::new();
+    for how in [FAST, PLAIN] {
+        let program = build(&place, "container.c", how, false);
+        let (_, found) = explore(&place, &["--runs", "60", "--strategy", "random"], &program);
+        assert!(found["sites"].as_u64() > Some(0), "{found:#}");
+        assert!(found["steps"].as_u64() < Some(80), "{how:?}: {found:#}");
+        assert!(found["accesses"].as_u64() > Some(300), "{how:?}: {found:#}");
+        // With n = 4 and k of about 120, depth 2 is promised in one of 480 runs. That a thread writes the same value again and
+        // again does not mean that it waits.
+        let (code, found) =
+            explore(&place, &["--runs", "2000", "--stop-on-first", "--strategy", "pct:depth=2"], &program);
+        assert_eq!(code, Some(1), "{how:?}: {found:#}");
+    }
 }
 
 /// A search that goes from one schedule to the next begins again when it learns of another step, so that what it says of

@@ -17,7 +17,7 @@ use support::Workplace;
 /// second schedule shows in fewer than one of 1e12 seeds.
 const RUNS: &str = "40";
 
-const C: [&str; 17] = [
+const C: [&str; 18] = [
     "mutex",
     "trylock",
     "rwlock",
@@ -35,6 +35,7 @@ const C: [&str; 17] = [
     "pointer",
     "heap",
     "stack",
+    "signal",
 ];
 const CPP: [&str; 8] =
     ["shared-mutex", "condition", "static", "call-once", "shared-pointer", "promise", "ring", "latch"];
@@ -159,6 +160,24 @@ fn compiled_for_it() {
     if Command::new("clang").arg("--version").output().is_ok() {
         told_apart(&place, &build_for_waylay(&place, "clang", "ways.c"), &["mutex", "release"]);
     }
+}
+
+/// What is beyond the memory that is looked at is said.
+#[test]
+fn a_run_that_touches_too_much_memory_is_not_called_clean() {
+    let place = Workplace::new();
+    let program = build(&place, "large.c", &["-g", "-O1"]);
+    let note = |megabytes: &str| {
+        let options = ["explore", "--json", "--quiet", "--races", "--runs", "1", "--timeout", "120s"];
+        let ran = place.waylay(&[&options[..], &["--", &program, megabytes]].concat());
+        let summary: Value =
+            serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
+        assert_eq!(ran.status.code(), Some(0), "{summary:#}");
+        let noted = summary["notes"].to_string().contains("touched more than 4 MiB");
+        assert_eq!(summary["races_over"].as_u64() > Some(0), noted, "{summary:#}");
+        noted
+    };
+    assert!(!note("2") && note("5"));
 }
 
 /// Every pair once, each with what it is about; the same for any number of jobs; the same again from what was stored.

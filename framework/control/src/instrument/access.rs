@@ -7,7 +7,7 @@ use waylay_schedule::{Event, EventKind};
 
 use super::races::Deed;
 use super::verdict;
-use super::watch::{Watch, watch};
+use super::watch::{Watch, actor, watch};
 use crate::me::{Unmanaged, me};
 use crate::runtime::{Logical, runtime, step};
 
@@ -120,7 +120,8 @@ unsafe fn controlled_atomic(me: *mut Logical, access: Access) {
         if (*watch()).learns((*runtime()).sched.live()) && access.bytes > 0 {
             learn(me, access, true);
         }
-        announce(me, access, waits(access));
+        // Who only writes looks at nothing.
+        announce(me, access, access.kind != EventKind::AtomicStore && waits(access));
         if access.bytes > 0 {
             let reads = access.kind != EventKind::AtomicStore;
             let writes = access.kind != EventKind::AtomicLoad;
@@ -134,7 +135,7 @@ unsafe fn controlled_plain(me: *mut Logical, access: Access) {
     // SAFETY: by the caller's promise.
     unsafe {
         let candidate = is_candidate(me, access);
-        let waits = waits(access);
+        let waits = access.kind == EventKind::PlainRead && waits(access);
         if candidate && is_step(access, waits) {
             announce(me, access, waits);
         } else if waits {
@@ -180,7 +181,7 @@ unsafe fn is_candidate(me: *mut Logical, access: Access) -> bool {
         }
         // Alone, there is nothing to choose. What is learned now counts from the next run on: this one has to be repeatable
         // from its settings.
-        live > 1 && (*watch()).is_chosen(access.code)
+        live > 1 && (*watch()).is_chosen(access.code, access.address, (*me).id)
     }
 }
 
@@ -194,7 +195,7 @@ unsafe fn learn(me: *mut Logical, access: Access, atomic: bool) {
     // SAFETY: called with the token.
     unsafe {
         let watch: &mut Watch = &mut *watch();
-        watch.learn((*me).id, &access, atomic, &(*runtime()).region);
+        watch.learn(actor(me), &access, atomic, &(*runtime()).region);
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`access`]: an access becomes a step, or does not
 //! - [`watch`]: which do, and what a run teaches about others
 //! - [`modules`]: code addresses that mean the same in every process
+//! - [`objects`]: what kind of memory an access is to; pure
 //! - [`sharing`], [`suspects`]: which accesses are worth a step, learned from runs; pure
 //! - [`order`]: what comes before what in a run; pure
 //! - [`races`]: accesses that nothing orders; pure. [`verdict`]: one of them ends the run
@@ -14,6 +15,7 @@
 
 mod access;
 mod modules;
+mod objects;
 mod order;
 pub(crate) mod patch;
 mod progress;

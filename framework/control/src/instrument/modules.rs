@@ -24,8 +24,13 @@ impl Modules {
         if !self.all.iter().any(|module| (module.start..module.end).contains(&code)) {
             self.look();
         }
-        let module = self.all.iter().find(|module| (module.start..module.end).contains(&code))?;
-        Some(Site::new(&module.name, (code - module.base) as u32))
+        self.known(code)
+    }
+
+    /// The same in a module that was looked at before, or of data in it.
+    pub(super) fn known(&self, address: usize) -> Option<Site> {
+        let module = self.all.iter().find(|module| (module.start..module.end).contains(&address))?;
+        Some(Site::new(&module.name, (address - module.base) as u32))
     }
 
     /// The address of a place; none when its module is not loaded.

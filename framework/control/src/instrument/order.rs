@@ -156,6 +156,12 @@ impl Order {
         self.ended(ended);
     }
 
+    /// All that another did comes before what the thread does from now on.
+    pub(super) fn include(&mut self, thread: ThreadId, other: ThreadId) {
+        let clock = self.thread(other).clock.clone();
+        self.thread(thread).clock.join(&clock);
+    }
+
     /// The stack of a thread that nobody will join, or that was joined, may become that of another: to that one, and to
     /// nobody else, it comes before. In other schedules the two may live at once, so that does not protect.
     pub(super) fn ended(&mut self, thread: ThreadId) {

@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 
 use waylay_control_protocol::AccessReport;
+use waylay_control_protocol::instrumentation::RACING_MEMORY;
 use waylay_schedule::ThreadId;
 
 use super::order::{Epoch, Locks, Order, SetId, Way};
@@ -27,7 +28,7 @@ const MOST_WORDS: usize = 64;
 /// Accesses that are remembered of a word.
 const MOST_VISITS: usize = 24;
 /// Words that are remembered; a run that touches more is not looked at any further, because an order may be missed.
-const MOST_MEMORY: usize = 1 << 19;
+const MOST_MEMORY: usize = (RACING_MEMORY >> GRAIN) as usize;
 /// Heap blocks that are remembered.
 const MOST_BLOCKS: usize = 1 << 18;
 const NONE: u32 = u32::MAX;
@@ -219,6 +220,11 @@ impl Races {
             self.order.pass(deed.thread);
         }
         race
+    }
+
+    /// Whether more memory was touched than is remembered: nothing is told from there on, because an order may be missed.
+    pub(super) fn is_over(&self) -> bool {
+        self.over
     }
 
     fn is_forgiven(&mut self, one: usize, other: usize, is_known: &mut impl FnMut(usize, usize) -> bool) -> bool {

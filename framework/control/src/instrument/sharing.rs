@@ -22,7 +22,6 @@ pub(super) struct Sharing {
     words: ByAddress<usize, Word>,
     /// Code that touched a word that is not in conflict so far: a list per word.
     visits: Vec<Visit>,
-    conflicting: ByAddress<usize, ()>,
 }
 
 struct Word {
@@ -35,24 +34,26 @@ struct Word {
 
 struct Visit {
     code: usize,
+    thread: ThreadId,
+    address: usize,
     next: u32,
 }
 
 impl Sharing {
-    /// Forgets memory, not what was learned about code: a new run begins.
+    /// Forgets all: a new run begins.
     pub(super) fn clear(&mut self) {
         self.words.clear();
         self.visits.clear();
     }
 
-    /// Takes in an access; `learned` is told of code that is in conflict and was not known to be.
+    /// Takes in an access; `learned` is told of code that is in conflict, who executed it, and where.
     pub(super) fn note(
         &mut self,
         thread: ThreadId,
         code: usize,
         (address, bytes): (usize, usize),
         writes: bool,
-        mut learned: impl FnMut(usize),
+        mut learned: impl FnMut(usize, ThreadId, usize),
     ) {
         let last = (address + bytes.max(1) - 1) >> GRAIN;
         for index in (address >> GRAIN..=last).take(MOST_WORDS) {
@@ -63,27 +64,23 @@ impl Sharing {
             if !(word.shared && word.written) {
                 let mut at = word.visits;
                 while let Some(visit) = self.visits.get(at as usize) {
-                    if visit.code == code {
+                    if visit.code == code && visit.thread == thread {
                         break;
                     }
                     at = visit.next;
                 }
                 if at == NONE {
-                    self.visits.push(Visit { code, next: word.visits });
+                    self.visits.push(Visit { code, thread, address, next: word.visits });
                     word.visits = self.visits.len() as u32 - 1;
                 }
                 continue;
             }
             let mut at = core::mem::replace(&mut word.visits, NONE);
             while let Some(visit) = self.visits.get(at as usize) {
-                if self.conflicting.insert(visit.code, ()).is_none() {
-                    learned(visit.code);
-                }
+                learned(visit.code, visit.thread, visit.address);
                 at = visit.next;
             }
-            if self.conflicting.insert(code, ()).is_none() {
-                learned(code);
-            }
+            learned(code, thread, address);
         }
     }
 }
@@ -96,9 +93,10 @@ mod tests {
         let mut sharing = Sharing::default();
         let mut learned = Vec::new();
         for &(thread, code, address, bytes, writes) in accesses {
-            sharing.note(ThreadId(thread), code, (address, bytes), writes, |code| learned.push(code));
+            sharing.note(ThreadId(thread), code, (address, bytes), writes, |code, _, _| learned.push(code));
         }
         learned.sort_unstable();
+        learned.dedup();
         learned
     }
 

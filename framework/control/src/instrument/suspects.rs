@@ -48,6 +48,8 @@ struct Word {
 #[derive(Clone, Copy)]
 struct Visit {
     code: usize,
+    /// Where the access began, which may be before the word.
+    address: usize,
     at: Epoch,
     locks: SetId,
     bytes: u8,
@@ -64,25 +66,24 @@ fn bytes_of(index: usize, address: usize, length: usize) -> u8 {
     (u16::MAX << first & !(u16::MAX << last)) as u8
 }
 
-/// What threads did in a run, and which code was found to conflict in any.
+/// What threads did in a run.
 #[derive(Default)]
 pub(super) struct Suspects {
     words: ByAddress<usize, Word>,
     visits: Vec<Visit>,
-    known: ByAddress<usize, ()>,
     /// Visits that were forgotten for want of room, to spread what is.
     forgotten: u32,
 }
 
 impl Suspects {
-    /// Forgets memory, not what was learned about code: a new run begins.
+    /// Forgets all: a new run begins.
     pub(super) fn clear(&mut self) {
         self.words.clear();
         self.visits.clear();
     }
 
-    /// Takes in an access; `learned` is told of code that conflicts and was not known to.
-    pub(super) fn note(&mut self, order: &mut Order, touch: Touch, mut learned: impl FnMut(usize)) {
+    /// Takes in an access; `learned` is told of code that conflicts, who executed it, and where.
+    pub(super) fn note(&mut self, order: &mut Order, touch: Touch, mut learned: impl FnMut(usize, ThreadId, usize)) {
         let now = order.now(touch.thread);
         let locks = order.held(touch.thread);
         let last = (touch.address + touch.bytes.max(1) - 1) >> GRAIN;
@@ -107,7 +108,7 @@ impl Suspects {
         index: usize,
         (now, locks): (Epoch, SetId),
         touch: &Touch,
-        learned: &mut impl FnMut(usize),
+        learned: &mut impl FnMut(usize, ThreadId, usize),
     ) -> bool {
         if self.words.len() >= MOST_MEMORY && !self.words.contains_key(&index) {
             return false;
@@ -136,17 +137,18 @@ impl Suspects {
                 && !order.protect(visit.locks, locks)
             {
                 convicted = true;
-                if !visit.atomic && self.known.insert(visit.code, ()).is_none() {
-                    learned(visit.code);
+                if !visit.atomic {
+                    learned(visit.code, ThreadId(visit.at.thread), visit.address);
                 }
             }
             at = visit.next;
         }
-        if convicted && !touch.atomic && self.known.insert(touch.code, ()).is_none() {
-            learned(touch.code);
+        if convicted && !touch.atomic {
+            learned(touch.code, touch.thread, touch.address);
         }
         let mut visit = Visit {
             code: touch.code,
+            address: touch.address,
             at: now,
             locks,
             bytes,
@@ -202,8 +204,9 @@ mod tests {
 
         fn touch(&mut self, thread: ThreadId, code: usize, address: usize, writes: bool, atomic: bool) {
             let touch = Touch { thread, code, address, bytes: 4, reads: atomic || !writes, writes, atomic };
-            self.suspects.note(&mut self.order, touch, |code| self.learned.push(code));
+            self.suspects.note(&mut self.order, touch, |code, _, _| self.learned.push(code));
             self.learned.sort_unstable();
+            self.learned.dedup();
         }
 
         fn reads(&mut self, thread: ThreadId, code: usize, address: usize) {

@@ -13,6 +13,7 @@ use waylay_schedule::{EventKind, ThreadId};
 
 use super::access::Access;
 use super::modules::Modules;
+use super::objects::Objects;
 use super::order::{Locks, Order, Way};
 use super::patch::{self, Attention};
 use super::progress::Found;
@@ -39,6 +40,9 @@ pub(super) struct Watch {
     order: Order,
     pub(super) races: Races,
     modules: Modules,
+    objects: Objects,
+    /// Places in code and kinds of accesses that were told of, by number.
+    told: ByAddress<usize, ()>,
     level: Level,
     /// Plain accesses are looked at to learn which are worth a step.
     learning: bool,
@@ -50,6 +54,8 @@ pub(super) struct Watch {
     accesses: u64,
     /// Plain accesses from elsewhere are no steps; with the steps that each made so far.
     chosen: Option<ByAddress<usize, u32>>,
+    /// Of those, accesses of other kinds are none either; empty: all are.
+    kinds: ByAddress<usize, ()>,
     /// What `chosen` was made from, and the same in order.
     sites: Option<Vec<Site>>,
     codes: Vec<usize>,
@@ -66,6 +72,9 @@ static WATCH: Slot = Slot(UnsafeCell::new(None));
 
 /// Whether the order of what threads do is followed.
 static FOLLOWED: AtomicBool = AtomicBool::new(false);
+
+/// Whether it matters who allocated what.
+static OBJECTS: AtomicBool = AtomicBool::new(false);
 
 /// # Safety
 /// The caller holds the token, and no borrow of the result lives across a handover.
@@ -102,6 +111,8 @@ pub(crate) unsafe fn begin_run() {
         watch.found = Found::default();
         watch.sharing.clear();
         watch.suspects.clear();
+        watch.objects.clear();
+        watch.told.clear();
         watch.learning = watch.level.sees_accesses() && region.settings().profile != 0;
         (watch.looking, watch.accesses) = (false, 0);
         watch.order = Order::new(Locks::Protect);
@@ -110,6 +121,7 @@ pub(crate) unsafe fn begin_run() {
         watch.races = Races::default();
         watch.find_deliberate(region);
         FOLLOWED.store(watch.learning && watch.level == Level::Auto || watch.racing, Ordering::Relaxed);
+        OBJECTS.store(watch.learning || watch.racing || !watch.kinds.is_empty(), Ordering::Relaxed);
         patch::report(region.report());
         if region.settings().debugged != 0 {
             patch::show_faults();
@@ -126,6 +138,7 @@ impl Watch {
             None => {
                 if !self.in_place || self.sites.is_some() {
                     (self.chosen, self.sites) = (None, None);
+                    self.kinds.clear();
                     patch::turn(Attention::All, true, false);
                 }
             }
@@ -133,6 +146,7 @@ impl Watch {
                 if !self.in_place || self.sites.as_deref() != Some(sites) {
                     self.sites = Some(sites.to_vec());
                     self.chosen = Some(ByAddress::default());
+                    self.kinds = sites.iter().filter(|site| site.is_kind()).map(|site| (site.0 as usize, ())).collect();
                     self.find_sites();
                     patch::turn(Attention::These(&self.codes), true, false);
                 }
@@ -144,7 +158,8 @@ impl Watch {
     /// Looks for the code of sites, which may be in modules that are not loaded yet.
     fn find_sites(&mut self) {
         let Watch { sites: Some(sites), chosen: Some(chosen), modules, codes, .. } = self else { return };
-        for code in sites.iter().filter_map(|&site| modules.code(site)) {
+        let places = sites.iter().filter(|site| !site.is_kind());
+        for code in places.filter_map(|&site| modules.code(site)) {
             chosen.entry(code).or_insert(0);
         }
         codes.clear();
@@ -193,6 +208,9 @@ impl Watch {
             let mut site = |code| modules.site(code).unwrap_or(Site(0));
             region.forgiven().0.contains(&Pair::new(site(one), site(other)))
         });
+        if self.races.is_over() {
+            region.report().races_over.store(1, Ordering::Relaxed);
+        }
         if race.is_none() && (self.stop_at == 0 || self.races.serial() != self.stop_at) {
             return None;
         }
@@ -225,9 +243,16 @@ impl Watch {
         }
     }
 
-    /// Whether plain accesses from this place are worth a step.
-    pub(super) fn is_chosen(&self, code: usize) -> bool {
-        self.chosen.as_ref().is_none_or(|chosen| chosen.contains_key(&code))
+    /// Whether a plain access of a thread is worth a step: at this place, and to this kind of memory.
+    pub(super) fn is_chosen(&mut self, code: usize, address: usize, thread: ThreadId) -> bool {
+        let Some(chosen) = &self.chosen else { return true };
+        if !chosen.contains_key(&code) {
+            return false;
+        }
+        let Watch { kinds, modules, objects, .. } = self;
+        let Some(site) = modules.site(code).filter(|_| !kinds.is_empty()) else { return true };
+        let kind = objects.kind(site, address, thread.0, || modules.known(address));
+        kinds.contains_key(&(kind.0 as usize))
     }
 
     /// Counts a step of a place that is worth steps; false when it had its share.
@@ -242,17 +267,21 @@ impl Watch {
         *steps < MOST_STEPS
     }
 
-    /// Learns from an access.
+    /// Learns from an access of a thread or of handlers on it: see [`actor`].
     pub(super) fn learn(&mut self, thread: ThreadId, access: &Access, atomic: bool, region: &RegionMap) {
         let (reads, writes) = match access.kind {
             EventKind::PlainRead | EventKind::AtomicLoad => (true, false),
             EventKind::PlainWrite | EventKind::AtomicStore => (false, true),
             _ => (true, true),
         };
-        let Watch { sharing, suspects, modules, order, .. } = self;
-        let learned = |code| {
-            if let Some(site) = modules.site(code) {
-                region.add_conflicting(site);
+        let Watch { sharing, suspects, modules, order, objects, told, .. } = self;
+        let learned = |code, actor: ThreadId, address| {
+            let Some(site) = modules.site(code) else { return };
+            let kind = objects.kind(site, address, thread_of(actor), || modules.known(address));
+            for site in [site, kind] {
+                if told.insert(site.0 as usize, ()).is_none() {
+                    region.add_conflicting(site);
+                }
             }
         };
         if self.level == Level::Auto {
@@ -262,6 +291,26 @@ impl Watch {
             sharing.note(thread, access.code, (access.address, access.bytes), writes, learned);
         }
     }
+}
+
+/// Who makes an access, for whoever looks ahead to other schedules: a thread, or the handlers of signals on it, which could
+/// come at any of its steps.
+///
+/// # Safety
+/// The thread lives as long as the run.
+pub(super) unsafe fn actor(thread: *mut Logical) -> ThreadId {
+    // SAFETY: by the caller's promise.
+    unsafe { if (*thread).handlers > 0 { handler_of(thread) } else { ThreadId((*thread).id.0 * 2) } }
+}
+
+/// The thread that an actor is, or is on.
+fn thread_of(actor: ThreadId) -> u32 {
+    actor.0 / 2
+}
+
+unsafe fn handler_of(thread: *mut Logical) -> ThreadId {
+    // SAFETY: as for `actor`.
+    unsafe { ThreadId((*thread).id.0 * 2 + 1) }
 }
 
 /// A thread is about to be created: from now on accesses can meet.
@@ -287,28 +336,92 @@ pub(crate) unsafe fn before_spawn() {
 pub(crate) mod edge {
     use super::*;
 
+    /// How a thread is called by the one who follows an order.
+    type Naming = unsafe fn(*mut Logical) -> ThreadId;
+
+    unsafe fn id(thread: *mut Logical) -> ThreadId {
+        // SAFETY: it lives as long as the run.
+        unsafe { (*thread).id }
+    }
+
     #[inline]
-    fn with(what: impl Fn(&mut Order)) {
+    fn with(what: impl Fn(&mut Order, Naming)) {
         if FOLLOWED.load(Ordering::Relaxed) {
             // SAFETY: the running thread has the token.
             let watch = unsafe { &mut *watch() };
-            what(&mut watch.order);
-            what(&mut watch.races.order);
+            what(&mut watch.order, actor);
+            what(&mut watch.races.order, id);
         }
     }
 
-    /// `me` created a thread.
+    /// `me` created a thread, which blocks the signals that `me` blocks.
     #[inline]
     pub(crate) unsafe fn spawned(me: *mut Logical, child: *mut Logical) {
         // SAFETY: both live as long as the run.
-        with(|order| unsafe { order.spawned((*me).id, (*child).id) });
+        unsafe {
+            with(|order, name| order.spawned(name(me), name(child)));
+            masked(child, 0, (*child).mask);
+        }
     }
 
     /// `me` saw a thread end.
     #[inline]
     pub(crate) unsafe fn joined(me: *mut Logical, ended: *mut Logical) {
         // SAFETY: both live as long as the run.
-        with(|order| unsafe { order.joined((*me).id, (*ended).id) });
+        unsafe {
+            with(|order, name| order.joined(name(me), name(ended)));
+            if FOLLOWED.load(Ordering::Relaxed) {
+                (*watch()).order.include(actor(me), handler_of(ended));
+            }
+        }
+    }
+
+    /// What stands between a thread and the handler of a signal on it: blocked by the one, at work in the other. No lock of
+    /// the program's is inside our own memory.
+    fn gate(thread: *mut Logical, signal: u32) -> usize {
+        const { assert!(size_of::<Logical>() > 65) }
+        thread as usize + signal as usize
+    }
+
+    fn each(signals: u64, mut what: impl FnMut(u32)) {
+        (1..=64).filter(|signal| signals & 1 << (signal - 1) != 0).for_each(&mut what);
+    }
+
+    /// `me` sends a signal to a thread: what it did so far comes before the handler.
+    #[inline]
+    pub(crate) unsafe fn signals(me: *mut Logical, target: *mut Logical) {
+        // SAFETY: both live as long as the run.
+        with(|order, name| unsafe { order.hand_over(name(me), target as usize) });
+    }
+
+    /// `me` blocks other signals than before.
+    #[inline]
+    pub(crate) unsafe fn masked(me: *mut Logical, before: u64, after: u64) {
+        if before != after && FOLLOWED.load(Ordering::Relaxed) {
+            // SAFETY: the running thread has the token.
+            unsafe {
+                let order = &mut (*watch()).order;
+                each(after & !before, |signal| order.locked(actor(me), gate(me, signal), Way::Exclusive));
+                each(before & !after, |signal| order.unlocked(actor(me), gate(me, signal)));
+            }
+        }
+    }
+
+    /// `me` is in the handlers of these signals from now on.
+    #[inline]
+    pub(crate) unsafe fn interrupted(me: *mut Logical, signals: u64) {
+        // SAFETY: the running thread has the token.
+        unsafe {
+            with(|order, name| order.take_over(name(me), me as usize));
+            masked(me, 0, signals);
+        }
+    }
+
+    /// `me` is about to leave them.
+    #[inline]
+    pub(crate) unsafe fn goes_on(me: *mut Logical, signals: u64) {
+        // SAFETY: the running thread has the token.
+        unsafe { masked(me, signals, 0) };
     }
 
     /// What is handed over through descriptors: which of them are two ends of one is the kernel's knowledge.
@@ -337,7 +450,7 @@ pub(crate) mod edge {
     #[inline]
     pub(crate) unsafe fn ended(thread: *mut Logical) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.ended((*thread).id) });
+        with(|order, name| unsafe { order.ended(name(thread)) });
     }
 
     /// A thread that is not under control took part.
@@ -351,24 +464,33 @@ pub(crate) mod edge {
     /// Whether [`allocated`] and [`resized`] are worth calling.
     #[inline(always)]
     pub(crate) fn follows() -> bool {
-        FOLLOWED.load(Ordering::Relaxed)
+        OBJECTS.load(Ordering::Relaxed)
     }
 
     /// Code at `caller` was given memory.
     #[cold]
     pub(crate) fn allocated(start: usize, bytes: usize, caller: usize) {
-        with_blocks(|races, me| {
-            races.allocated(Block { start, bytes, thread: me, code: caller });
+        with_blocks(|watch, me| {
+            let site = if caller == 0 { None } else { watch.modules.site(caller) };
+            watch.objects.allocated(start, bytes, site, me);
+            if watch.racing {
+                watch.races.allocated(Block { start, bytes, thread: me, code: caller });
+            }
         });
     }
 
     /// A block has another length now.
     #[cold]
     pub(crate) fn resized(start: usize, bytes: usize) {
-        with_blocks(|races, _| races.resized(start, bytes));
+        with_blocks(|watch, _| {
+            watch.objects.resized(start, bytes);
+            if watch.racing {
+                watch.races.resized(start, bytes);
+            }
+        });
     }
 
-    fn with_blocks(what: impl FnOnce(&mut Races, u32)) {
+    fn with_blocks(what: impl FnOnce(&mut Watch, u32)) {
         let me = crate::me::me();
         if me.is_null() {
             return;
@@ -376,10 +498,7 @@ pub(crate) mod edge {
         let _inside = crate::me::Unmanaged::enter();
         // SAFETY: a logical thread that runs program code has the token.
         unsafe {
-            let watch = &mut *watch();
-            if watch.racing {
-                what(&mut watch.races, (*me).id.0);
-            }
+            what(&mut *watch(), (*me).id.0);
         }
     }
 
@@ -387,27 +506,27 @@ pub(crate) mod edge {
     #[inline]
     pub(crate) unsafe fn locked(me: *mut Logical, lock: Key, way: Way) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.locked((*me).id, lock.0, way) });
+        with(|order, name| unsafe { order.locked(name(me), lock.0, way) });
     }
 
     /// `me` gave a lock back.
     #[inline]
     pub(crate) unsafe fn unlocked(me: *mut Logical, lock: Key) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.unlocked((*me).id, lock.0) });
+        with(|order, name| unsafe { order.unlocked(name(me), lock.0) });
     }
 
     /// What `me` did so far is for those who take over from the object.
     #[inline]
     pub(crate) unsafe fn hands_over(me: *mut Logical, object: Key) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.hand_over((*me).id, object.0) });
+        with(|order, name| unsafe { order.hand_over(name(me), object.0) });
     }
 
     /// `me` goes on after those who handed over to the object.
     #[inline]
     pub(crate) unsafe fn takes_over(me: *mut Logical, object: Key) {
         // SAFETY: it lives as long as the run.
-        with(|order| unsafe { order.take_over((*me).id, object.0) });
+        with(|order, name| unsafe { order.take_over(name(me), object.0) });
     }
 }

@@ -8,7 +8,7 @@ use libc::{c_int, off_t};
 
 use super::fail;
 use crate::instrument::patch::trap;
-use crate::me::me;
+use crate::me::{Unmanaged, me};
 use crate::runtime::timers;
 use crate::snapshot;
 
@@ -104,8 +104,10 @@ unsafe extern "C-unwind" fn sigaction(
     // SAFETY: the caller's promise to us is the one it would have made to libc; a thread of the run that runs has the token.
     unsafe {
         let result = set_action(signal, new, old);
-        if !new.is_null() && !me().is_null() {
-            timers::actions_changed();
+        let thread = me();
+        if !new.is_null() && !thread.is_null() {
+            let _inside = Unmanaged::enter();
+            timers::actions_changed(thread);
         }
         result
     }

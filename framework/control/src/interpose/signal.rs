@@ -10,9 +10,12 @@ use libc::{c_int, pid_t, pthread_t, sigset_t};
 use waylay_schedule::{Event, EventKind};
 
 use super::{fail, interpose};
+use crate::instrument::edge;
 use crate::instrument::patch::trap;
 use crate::me::as_program;
-use crate::runtime::{Logical, call_off, demote_me, interrupt, lookup, raise_pending, runtime, step, timers};
+use crate::runtime::{
+    Logical, call_off, demote_me, in_handlers, interrupt, lookup, raise_pending, runtime, step, timers,
+};
 use crate::sched::State;
 use crate::{snapshot, sys};
 
@@ -66,6 +69,7 @@ unsafe fn change_mask(me: *mut Logical, how: c_int, new: *const sigset_t, old: *
             old.cast::<u64>().write_unaligned(before);
         }
         (*me).mask = after & !UNBLOCKABLE;
+        edge::masked(me, before, (*me).mask);
         timers::take_held(me, (*me).mask);
         if (*me).pending_signals & !(*me).mask != 0 {
             raise_pending(me);
@@ -78,7 +82,8 @@ unsafe fn change_mask(me: *mut Logical, how: c_int, new: *const sigset_t, old: *
 unsafe fn mask_changed(me: *mut Logical) {
     // SAFETY: called by the running thread, at home.
     unsafe {
-        (*me).mask = sys::signal_mask();
+        let before = core::mem::replace(&mut (*me).mask, sys::signal_mask());
+        edge::masked(me, before, (*me).mask);
         if trap::to_block((*me).mask) != (*me).mask {
             sys::swap_signal_mask(trap::to_block((*me).mask));
         }
@@ -92,8 +97,13 @@ const SYNCHRONOUS: c_int = 0;
 const ASYNCHRONOUS: c_int = 1;
 
 interpose! {
-    fn kill(process: pid_t, signal: c_int) -> c_int, |_me| {
+    // The kernel would have the handler run on whatever kernel thread it likes, beside the one that has the token.
+    fn kill(process: pid_t, signal: c_int) -> c_int, |me| {
         may_come();
+        if signal > 0 && signal <= 64 && process == sys::process_id() && timers::send_to_process(me, signal) {
+            step(me, Event::local(EventKind::SignalSend));
+            return 0;
+        }
         real::kill(process, signal)
     }
     fn killpg(group: pid_t, signal: c_int) -> c_int, |_me| {
@@ -156,6 +166,7 @@ interpose! {
             return real::pthread_kill(handle, signal);
         }
         (*thread).pending_signals |= 1 << (signal - 1);
+        edge::signals(me, thread);
         if thread == me {
             raise_pending(me);
             return 0;
@@ -176,7 +187,7 @@ interpose! {
             return change_mask(me, how, new, old);
         }
         demote_me(me);
-        let result = as_program(me, || real::pthread_sigmask(how, new, old));
+        let result = in_handlers(me, (*me).mask, || real::pthread_sigmask(how, new, old));
         mask_changed(me);
         result
     }
@@ -189,7 +200,7 @@ interpose! {
             };
         }
         demote_me(me);
-        let result = as_program(me, || real::sigprocmask(how, new, old));
+        let result = in_handlers(me, (*me).mask, || real::sigprocmask(how, new, old));
         mask_changed(me);
         result
     }

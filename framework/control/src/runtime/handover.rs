@@ -17,6 +17,7 @@ use super::descriptors::ask_outside;
 use super::logical::{Logical, Place};
 use super::{SHARED, ending, inspect, preempt, runtime, timers, watcher};
 use crate::heap::guard;
+use crate::instrument::edge;
 use crate::interpose::cancellation_point;
 use crate::me::as_program;
 use crate::sched::{Choice, State};
@@ -359,6 +360,23 @@ pub(super) unsafe fn resumed(me: *mut Logical) {
     }
 }
 
+/// Makes a call that the kernel interrupts with handlers of these signals, if with any: program code that runs on the
+/// thread, and could have run at another of its steps.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn in_handlers<R>(me: *mut Logical, signals: u64, call: impl FnOnce() -> R) -> R {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        (*me).handlers += 1;
+        edge::interrupted(me, signals);
+        let result = as_program(me, call);
+        edge::goes_on(me, signals);
+        (*me).handlers -= 1;
+        result
+    }
+}
+
 /// Raises the signals that others sent to the running thread.
 ///
 /// # Safety
@@ -380,7 +398,7 @@ pub(crate) unsafe fn raise_pending(me: *mut Logical) {
                 let values = &mut (*runtime()).values;
                 let value = values.iter().position(|(known, _)| *known == signal as i32);
                 let value = value.map(|place| values.swap_remove(place).1);
-                as_program(me, || timers::queue(process, (*me).kernel_id, signal as i32, value));
+                in_handlers(me, bit, || timers::queue(process, (*me).kernel_id, signal as i32, value));
             }
         }
     }

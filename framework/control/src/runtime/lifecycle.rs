@@ -126,6 +126,7 @@ unsafe fn from_pool(stack_size: Option<usize>) -> Option<*mut Logical> {
         (*thread).cancelled = false;
         (*thread).cancels_anywhere = false;
         (*thread).pending_signals = 0;
+        (*thread).handlers = 0;
         Some(thread)
     }
 }

@@ -51,6 +51,8 @@ pub(crate) struct Logical {
     pub(crate) cancels_anywhere: bool,
     /// Signals it will raise on itself when it runs next: bit n-1 is signal n.
     pub(crate) pending_signals: u64,
+    /// Handlers of signals that it is in.
+    pub(crate) handlers: u32,
     /// How often the destructor that runs last has run.
     pub(crate) rounds: u32,
     /// What the routine returned, for a thread that goes to the pool.
@@ -92,6 +94,7 @@ impl Logical {
             cancelled: false,
             cancels_anywhere: false,
             pending_signals: 0,
+            handlers: 0,
             rounds: 0,
             result: core::ptr::null_mut(),
             recyclable: false,

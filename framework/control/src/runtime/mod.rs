@@ -50,7 +50,7 @@ use crate::sched::{ByAddress, Scheduler, State};
 pub(crate) use calls::Whereabouts;
 pub(crate) use descriptors::{descriptors_changed, unknown_event, wait_for_descriptors};
 pub(crate) use ending::{end_at_race, finalise};
-pub(crate) use handover::{demote_me, raise_pending};
+pub(crate) use handover::{demote_me, in_handlers, raise_pending};
 pub(crate) use in_process::{begin as begin_in_process, end as end_in_process, stop as stop_in_process};
 pub(crate) use leaving::call_until_exit;
 pub(crate) use lifecycle::{complete_join, create, exit_point, join_point, last_words, lookup, main_left};

@@ -15,6 +15,7 @@ use waylay_schedule::{Event, EventKind};
 
 use super::logical::Logical;
 use super::{create, descriptors_changed, interrupt, runtime, sleep, step};
+use crate::instrument::edge;
 use crate::me::{Unmanaged, as_program, me};
 use crate::sched::{Moment, State};
 use crate::sys;
@@ -140,7 +141,7 @@ unsafe fn act(me: *mut Logical, purpose: Purpose) {
         match purpose {
             Purpose::Signal { signal, to, value } => {
                 step(me, Event::local(EventKind::SignalSend));
-                send(signal, to, value);
+                send(me, signal, to, value);
             }
             Purpose::Call(function, value) => as_program(me, || function(value)),
             Purpose::Descriptor(descriptor) => {
@@ -156,7 +157,7 @@ unsafe fn act(me: *mut Logical, purpose: Purpose) {
 
 /// Sends a signal to the thread with that number; or to the first that does not block it, or waits for signals in the
 /// kernel; or, if there is none, keeps it until one of them wants it.
-unsafe fn send(signal: i32, to: Option<i32>, value: Option<usize>) {
+unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, value: Option<usize>) {
     let bit = 1u64 << (signal - 1);
     // SAFETY: called with the token; threads that have not finished exist.
     unsafe {
@@ -177,6 +178,7 @@ unsafe fn send(signal: i32, to: Option<i32>, value: Option<usize>) {
             (*runtime).overdue |= bit;
             return;
         }
+        target.into_iter().for_each(|target| edge::signals(me, target));
         (*runtime).sched.signals_may_come = true;
         let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
         match target {
@@ -211,27 +213,55 @@ fn would_end_process(signal: i32) -> bool {
         libc::SIGTTIN,
         libc::SIGTTOU,
     ];
+    action_of(signal) == Some(libc::SIG_DFL) && !HARMLESS.contains(&signal)
+}
+
+/// Whether the program has a handler for a signal.
+fn is_handled(signal: i32) -> bool {
+    action_of(signal).is_some_and(|action| action != libc::SIG_DFL && action != libc::SIG_IGN)
+}
+
+fn action_of(signal: i32) -> Option<usize> {
     // As the kernel has it: handler, flags, restorer, mask.
     let mut action = [0usize; 4];
     // SAFETY: the kernel writes no more than that, and changes nothing without a new action.
     let error = unsafe {
         sys::call(libc::SYS_rt_sigaction, [signal as usize, 0, &raw mut action as usize, size_of::<u64>(), 0, 0])
     };
-    error == 0 && action[0] == libc::SIG_DFL && !HARMLESS.contains(&signal)
+    (error == 0).then_some(action[0])
 }
 
 /// The program may handle signals now that it did not handle before: those that timers were to bring are on their way.
 ///
 /// # Safety
 /// The caller holds the token.
-pub(crate) unsafe fn actions_changed() {
+pub(crate) unsafe fn actions_changed(me: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {
         let overdue = core::mem::take(&mut (*runtime()).overdue);
         for signal in (1..=64).filter(|signal| overdue & 1 << (signal - 1) != 0) {
-            send(signal, None, None);
+            send(me, signal, None, None);
         }
     }
+}
+
+/// The running thread sends a signal to the process; false when that would end it, or when the kernel should have it for
+/// another reason.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn send_to_process(me: *mut Logical, signal: i32) -> bool {
+    if !is_handled(signal) {
+        return false;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        send(me, signal, None, None);
+        if (*me).pending_signals & !(*me).mask != 0 {
+            super::raise_pending(me);
+        }
+    }
+    true
 }
 
 /// Gives signals that nobody wanted to the calling thread, which does not block them any more or is about to wait for some.
@@ -241,7 +271,7 @@ pub(crate) unsafe fn actions_changed() {
 pub(crate) unsafe fn take_held(me: *mut Logical, blocked: u64) {
     // SAFETY: by the caller's promise.
     unsafe {
-        actions_changed();
+        actions_changed(me);
         let held = (*runtime()).held & !blocked;
         if held != 0 {
             (*runtime()).held &= !held;

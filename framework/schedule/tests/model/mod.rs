@@ -42,6 +42,13 @@ pub enum Op {
     Spin { flag: u8, polite: bool },
     /// The same with two loads in turn.
     SpinTwo(u8, u8),
+    /// Waits for a flag by loading it, and writes something after each load.
+    SpinBusy(u8),
+    /// Waits for the first flag, blocked, takes it back, and sets the second, again and again until the third is set: then
+    /// sets the second for good.
+    Relay(u8, u8, u8),
+    /// Takes lock 0, loads a flag and releases the lock, until the flag is set.
+    RelayLocked(u8),
     /// Creates a thread.
     Spawn(u32),
     /// Waits for a thread.
@@ -188,7 +195,7 @@ impl<'a> Machine<'a> {
     }
 
     pub fn enabled(&self, thread: usize) -> bool {
-        let Thread { exists, started, pc, finished, .. } = self.threads[thread];
+        let Thread { exists, started, pc, phase, finished } = self.threads[thread];
         if self.exited || !exists || finished {
             return false;
         }
@@ -198,6 +205,8 @@ impl<'a> Machine<'a> {
         match self.program.threads[thread][pc] {
             Op::Lock(lock) => self.locks[lock as usize].is_none(),
             Op::Wait(flag) => self.flags[flag as usize],
+            Op::Relay(mine, ..) if phase == 0 => self.flags[mine as usize],
+            Op::RelayLocked(_) if phase == 0 => self.locks[0].is_none(),
             Op::Join(other) => self.threads[other as usize].finished,
             _ => true,
         }
@@ -223,6 +232,14 @@ impl<'a> Machine<'a> {
             Op::Spin { polite: true, .. } if phase == 1 => Event::local(EventKind::Yield),
             Op::Spin { flag: index, .. } => flag(index),
             Op::SpinTwo(first, second) => flag(if phase == 0 { first } else { second }),
+            Op::SpinBusy(_) if phase == 1 => Event::access(EventKind::AtomicStore, variable(15), 4),
+            Op::SpinBusy(index) => flag(index),
+            Op::Relay(mine, theirs, end) => flag([mine, end, theirs][phase as usize]),
+            Op::RelayLocked(end) => match phase {
+                0 => Event::new(EventKind::MutexLock, ObjectId(0x2000)),
+                1 => flag(end),
+                _ => Event::new(EventKind::MutexUnlock, ObjectId(0x2000)),
+            },
             Op::Spawn(other) => Event::on_thread(EventKind::ThreadSpawn, ThreadId(other)),
             Op::Join(other) => Event::on_thread(EventKind::ThreadJoin, ThreadId(other)),
             Op::Exit => Event::local(EventKind::ProcessExit),
@@ -263,6 +280,38 @@ impl<'a> Machine<'a> {
                 if !self.flags[flag as usize] {
                     next = pc;
                     phase = 1 - self.threads[thread].phase;
+                }
+            }
+            Op::SpinBusy(flag) => {
+                if self.threads[thread].phase == 1 || !self.flags[flag as usize] {
+                    next = pc;
+                    phase = 1 - self.threads[thread].phase;
+                }
+            }
+            Op::Relay(mine, theirs, end) => {
+                phase = (self.threads[thread].phase + 1) % 3;
+                match phase {
+                    1 => self.flags[mine as usize] = false,
+                    2 if self.flags[end as usize] => {
+                        self.flags[theirs as usize] = true;
+                        phase = 0;
+                    }
+                    2 => {}
+                    _ => self.flags[theirs as usize] = true,
+                }
+                if phase != 0 || !self.flags[end as usize] {
+                    next = pc;
+                }
+            }
+            Op::RelayLocked(end) => {
+                phase = (self.threads[thread].phase + 1) % 3;
+                match phase {
+                    1 => self.locks[0] = Some(thread as u32),
+                    2 => {}
+                    _ => self.locks[0] = None,
+                }
+                if phase != 0 || !self.flags[end as usize] {
+                    next = pc;
                 }
             }
             Op::Spawn(other) => {

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static pthread_spinlock_t spin;
 static pthread_barrier_t barrier;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static sem_t semaphore;
+static pthread_t starter;
 static int ends[2];
 static int ready;
 static atomic_int flag;
@@ -95,6 +97,16 @@ static void *with_semaphore(void *posts) {
         if (!broken) sem_wait(&semaphore);
         copies[0] = shared;
     }
+    return NULL;
+}
+
+static void on_signal(int number) { copies[0] = shared + number; }
+
+static void *with_signal(void *sends) {
+    if (!sends) return NULL;
+    if (!broken) shared = 5;
+    pthread_kill(starter, SIGUSR1);
+    if (broken) shared = 5;
     return NULL;
 }
 
@@ -237,6 +249,7 @@ static const struct {
     {"join", with_join},         {"release", with_release},     {"sequential", with_sequential},
     {"own-lock", with_own_lock}, {"pointer", with_pointer},     {"heap", with_heap},
     {"stack", with_stack},       {"waiting", with_waiting},     {"annotation", with_annotation},
+    {"signal", with_signal},
 };
 
 int main(int count, char **arguments) {
@@ -244,6 +257,8 @@ int main(int count, char **arguments) {
     pthread_spin_init(&spin, 0);
     pthread_barrier_init(&barrier, NULL, 2);
     sem_init(&semaphore, 0, 0);
+    starter = pthread_self();
+    signal(SIGUSR1, on_signal);
     if (pipe(ends) != 0) return 3;
     for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
         if (strcmp(ways[i].name, arguments[1]) != 0) continue;
