@@ -109,7 +109,11 @@ fn campaigns_of_a_night_count_together() {
     let first = strict("pct:depth=auto", vec![promise(1, 0.3, 10), promise(2, 0.01, 400)]);
     let second = strict("pct:depth=auto", vec![promise(2, 0.005, 100)]);
     let other = strict("random", vec![]);
-    let all = together([first, second, other]);
+    let mut moved = second;
+    moved.tests[0].plugin = "/elsewhere/libaccount.so".into();
+    let mut first = first;
+    first.tests[0].plugin = "/here/libaccount.so".into();
+    let all = together([first, moved, other]);
     assert_eq!(all.len(), 1, "one scenario");
     let guarantees = of_all(&all);
     assert_eq!(guarantees.len(), 2, "a strategy of its own is another sentence");

@@ -24,7 +24,7 @@ fn add(known: &mut Scenario, other: Scenario) {
     }
     // What did not run takes nothing away from what did.
     for test in other.tests.into_iter().filter(|test| test.iterations > 0) {
-        let same = |one: &&mut Test| one.name == test.name && one.plugin == test.plugin && alike(one, &test);
+        let same = |one: &&mut Test| is_same(one, &test);
         match known.tests.iter_mut().find(same) {
             Some(one) => add_test(one, test),
             None => known.tests.push(test),
@@ -32,8 +32,13 @@ fn add(known: &mut Scenario, other: Scenario) {
     }
 }
 
-/// Whether the same strategy decided; otherwise there is no one sentence about both.
-fn alike(one: &Test, other: &Test) -> bool {
+/// Whether it is the same test of the same plugin, wherever that was installed, and the same strategy decided: otherwise
+/// there is no one sentence about both.
+fn is_same(one: &Test, other: &Test) -> bool {
+    let file = |test: &Test| test.plugin.rsplit(['/', '\\']).next().map(str::to_owned);
+    if one.name != other.name || file(one) != file(other) {
+        return false;
+    }
     match (&one.strict, &other.strict) {
         (Some(one), Some(other)) => one.strategy == other.strategy,
         (one, other) => one.is_none() == other.is_none(),
