@@ -85,6 +85,8 @@ pub fn serve(
     ready: &mut dyn FnMut(Option<SocketAddr>),
 ) -> Result<(), ServeError> {
     interrupt::watch();
+    // Before anything runs and between campaigns, too: to ask must never end the service.
+    interrupt::watch_for_looks();
     for mix in &config.mixes {
         runner.check(mix).map_err(|problem| ServeError::Mix { name: mix.name.clone(), problem })?;
     }
@@ -152,7 +154,9 @@ fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: 
     let now = Timestamp::now();
     let left = config.windows.open_until(now).map(|until| (until, time_between(now, until)));
     let Some((until, left)) = left.filter(|(_, left)| *left >= SHORTEST) else {
-        board.doing(Doing::Waiting(config.windows.next_open(now)));
+        let next = config.windows.next_open(now);
+        answer_look(config, log, next);
+        board.doing(Doing::Waiting(next));
         std::thread::sleep(LOOK);
         return;
     };
@@ -160,10 +164,10 @@ fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: 
         Ok(standings) => standings,
         Err(error) => {
             log.line(&format!("no turn: {error}"));
-            return rest(board, CHARGE);
+            return rest(config, board, log, CHARGE);
         }
     };
-    let Some(place) = rotation::next(&standings) else { return rest(board, CHARGE) };
+    let Some(place) = rotation::next(&standings) else { return rest(config, board, log, CHARGE) };
     let mix = &config.mixes[place];
     let open_end = until == Timestamp::MAX;
     let most = match (open_end, mix.duration) {
@@ -178,7 +182,7 @@ fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: 
     };
     if let Err(error) = history.add_turn(&mix.name, charge) {
         log.line(&format!("no turn: {error}"));
-        return rest(board, CHARGE);
+        return rest(config, board, log, CHARGE);
     }
     board.doing(Doing::Running { mix: mix.name.clone(), until: end });
     log.line(&format!("mix {} begins", mix.name));
@@ -218,10 +222,20 @@ fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: 
         Err(error) => log.line(&format!("after mix {}: {error}", mix.name)),
     }
     if failed {
-        rest(board, CHARGE / config.mixes.len() as u32);
+        rest(config, board, log, CHARGE / config.mixes.len() as u32);
     } else if began.elapsed() < Duration::from_secs(1) {
         // A mix that is over at once must not become a busy loop.
-        rest(board, Duration::from_secs(1));
+        rest(config, board, log, Duration::from_secs(1));
+    }
+}
+
+/// Says that nothing runs when somebody asks what does; a campaign answers for itself.
+fn answer_look(config: &Config, log: &Log, next: Option<Timestamp>) {
+    if interrupt::take_look() {
+        let until = next.map_or_else(String::new, |next| {
+            format!(": the next window opens at {}", config.zone.to_datetime(next).strftime("%Y-%m-%d %H:%M"))
+        });
+        log.line(&format!("nothing is running now{until}"));
     }
 }
 
@@ -247,10 +261,11 @@ fn time_between(from: Timestamp, to: Timestamp) -> Duration {
 }
 
 /// Waits, unless the service is to end.
-fn rest(board: &Board, time: Duration) {
+fn rest(config: &Config, board: &Board, log: &Log, time: Duration) {
     let until = Instant::now() + time;
     while Instant::now() < until && !interrupt::requested() {
         board.beat();
+        answer_look(config, log, None);
         std::thread::sleep(LOOK);
     }
 }

@@ -16,7 +16,7 @@ use waylay_driver::report::Live;
 use waylay_history::History;
 use waylay_history::sighting::Sighting;
 
-const PAGES: [(&str, &str); 7] = [
+const PAGES: [(&str, &str); 11] = [
     ("live", "/"),
     ("failures", "/failures"),
     ("failure", "/failure/deadlock-b05fe2c2e43f8fce"),
@@ -24,7 +24,49 @@ const PAGES: [(&str, &str); 7] = [
     ("campaigns", "/campaigns"),
     ("campaign", "/campaign/20261116-220000"),
     ("trends", "/trends"),
+    ("trend", "/trends?test=map"),
+    ("night", "/night/2026-11-17"),
+    ("suppressions", "/suppressions"),
+    ("nothing", "/failures?q=nothing+fits"),
 ];
+
+/// Tables that are cut at the right: what they are, and by how much.
+const CUT: &str = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth + 1)\
+    .map((one) => one.querySelector('thead')?.textContent + ': ' + one.scrollWidth + ' of ' + one.clientWidth).join('; ')";
+
+/// Text with less contrast than WCAG asks of small text, 4.5 to 1. A background is that of the nearest element that has
+/// one; what is half transparent is mixed with it.
+const PALE: &str = r#"(() => {
+    const parts = (colour) => (colour.match(/[\d.]+/g) || []).map(Number);
+    const mix = (above, below, part) => above.map((value, place) => value * part + below[place] * (1 - part));
+    const light = (rgb) => {
+        const [r, g, b] = rgb.map((value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (element) => {
+        for (let one = element; one; one = one.parentElement) {
+            const [r, g, b, a = 1] = parts(getComputedStyle(one).backgroundColor);
+            if (a === 1) return [r, g, b];
+        }
+        return [255, 255, 255];
+    };
+    const pale = new Set();
+    for (const element of document.querySelectorAll('body *')) {
+        const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+        if (!own || !element.getClientRects().length || ['SCRIPT', 'STYLE', 'OPTION'].includes(element.tagName)) continue;
+        const style = getComputedStyle(element);
+        const back = behind(element);
+        const [r, g, b, a = 1] = parts(style.color);
+        const front = mix([r, g, b], back, a * Number(style.opacity));
+        const [high, low] = [light(front), light(back)].sort((x, y) => y - x);
+        const ratio = (high + 0.05) / (low + 0.05);
+        if (ratio < 4.5) pale.add(element.tagName + '.' + element.className + ' ' + ratio.toFixed(2));
+    }
+    return [...pale].join('; ');
+})()"#;
+
+/// Numbers whose word does not fit them.
+const ONE_OF_MANY: &str = r#"(document.body.innerText.match(/(^|[^\d.,:-])1 (failures|threads|nights|times|iterations|tests|campaigns|steps|suspensions|workers)\b/g) || []).join('; ')"#;
 
 /// A failure with evidence in a folder, its stacks real and its names hostile.
 fn with_evidence(out: &std::path::Path) {
@@ -103,6 +145,9 @@ fn pages_fit_run_no_foreign_script_and_raise_no_complaint() {
             let wide = browser.ask("document.documentElement.scrollWidth");
             assert!(wide.as_u64().unwrap() <= u64::from(width), "{name} is {wide} wide on {width}");
             assert_eq!(browser.ask("window.owned === undefined"), true, "{name} ran a foreign script");
+            assert_eq!(browser.ask(CUT), "", "{name} on {width}: a table is cut");
+            assert_eq!(browser.ask(PALE), "", "{name}, {style}: text that is hard to read");
+            assert_eq!(browser.ask(ONE_OF_MANY), "", "{name}");
             let backdrop = browser.ask("getComputedStyle(document.body).backgroundColor");
             let expected = if dark { "rgb(15, 20, 26)" } else { "rgb(246, 247, 249)" };
             assert_eq!(backdrop, expected, "{name} is not {style}");
@@ -122,6 +167,13 @@ fn pages_fit_run_no_foreign_script_and_raise_no_complaint() {
     browser.until("document.getElementById('tiles').textContent !== window.first");
     assert_eq!(browser.ask("document.getElementById('failures').textContent.includes('<img src=x')"), true);
     assert_eq!(browser.ask("window.owned === undefined"), true);
+
+    // What a reader opened stays open when numbers change.
+    browser.ask("document.getElementById('over-warm-up').open = true");
+    browser.ask("window.first = document.getElementById('tests').textContent, true");
+    served.tell(&mut reporter, 7300);
+    browser.until("document.getElementById('tests').textContent !== window.first");
+    assert_eq!(browser.ask("document.getElementById('over-warm-up').open"), true);
 
     // The line that runs a failure again is whole, with a button beside it.
     browser.open(&served.url("/failure/deadlock-b05fe2c2e43f8fce"));

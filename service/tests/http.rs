@@ -173,7 +173,11 @@ fn only_files_of_a_failure_can_be_had() {
             std::fs::write(folder.join("dump.dmp"), vec![7u8; 300_000]).unwrap();
             std::fs::write(folder.join("page.html"), "<script>window.owned=1</script>").unwrap();
             #[cfg(unix)]
-            std::os::unix::fs::symlink("/etc/passwd", folder.join("link.txt")).unwrap();
+            {
+                std::os::unix::fs::symlink("/etc/passwd", folder.join("link.txt")).unwrap();
+                std::os::unix::fs::symlink("/etc", folder.join("again-9")).unwrap();
+                std::os::unix::fs::symlink("/etc", folder.with_file_name("linked")).unwrap();
+            }
             std::fs::write(out.join("secret.txt"), "secret").unwrap();
             History::open(out).unwrap().import(&nights::utc()).unwrap();
         },
@@ -191,12 +195,21 @@ fn only_files_of_a_failure_can_be_had() {
     let (status, zip) = served.get(&format!("{base}/bundle.zip"));
     assert_eq!(status, 200);
     assert!(zip.contains("failures/crash-1/stacks.txt") && zip.contains("PK"), "{} bytes", zip.len());
-    assert!(!zip.contains("link.txt"));
+    assert!(!zip.contains("link.txt") && !zip.contains("passwd"));
     for path in [
         format!("{base}/../../campaign.json"),
         format!("{base}/..%2f..%2fcampaign.json"),
         format!("{base}/%2e%2e/%2e%2e/%2e%2e/secret.txt"),
         format!("{base}/..%5c..%5csecret.txt"),
+        format!("{base}/..\\..\\..\\secret.txt"),
+        format!("{base}/%252e%252e%252f%252e%252e%252fcampaign.json"),
+        format!("{base}/..%252f..%252f..%252fsecret.txt"),
+        format!("{base}/%c0%ae%c0%ae/%c0%ae%c0%ae/secret.txt"),
+        format!("{base}/again-9/passwd"),
+        format!("{base}/again-9%2fpasswd"),
+        format!("/files/{campaign}/linked/passwd"),
+        format!("/files/{campaign}/linked/bundle.zip"),
+        format!("/files/%2e%2e/crash-1/stacks.txt"),
         format!("{base}//etc/passwd"),
         format!("{base}/%2fetc%2fpasswd"),
         format!("{base}/link.txt"),
@@ -230,4 +243,57 @@ fn what_is_live_is_sent_as_it_changes() {
         text.push_str(&String::from_utf8_lossy(&piece[..length]));
     }
     assert!(text.contains("text/event-stream") && text.contains("libraries until"), "{text}");
+}
+
+/// A client that opens connections and never says what it wants takes no place from others.
+#[test]
+fn clients_that_say_nothing_keep_nobody_out() {
+    let served = Served::new(|_| (), "");
+    let mut silent = Vec::new();
+    for number in 0..300 {
+        let mut stream = TcpStream::connect(served.address()).unwrap();
+        // Half a head, or nothing at all.
+        if number % 2 == 0 {
+            let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ");
+        }
+        silent.push(stream);
+    }
+    let began = std::time::Instant::now();
+    for _ in 0..20 {
+        assert_eq!(served.get("/health").0, 200, "kept out by {} that say nothing", silent.len());
+    }
+    // Long before the patience with any of them is over: they were made to leave.
+    assert!(began.elapsed() < std::time::Duration::from_secs(9), "{:?}", began.elapsed());
+}
+
+/// A token that is sent letter by letter, and never to its end, is not waited for.
+#[test]
+fn a_body_that_does_not_come_is_given_up() {
+    let served = Served::new(|_| (), "[dashboard]\nlisten = \"127.0.0.1:1\"\ntoken-file = \"token\"\n");
+    let began = std::time::Instant::now();
+    let (status, text) = served.raw("POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\ntoken=");
+    assert_eq!(status, 408, "{text}");
+    assert!(began.elapsed() >= std::time::Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_night_tells_what_was_new_in_it_and_what_it_guarantees() {
+    let served = Served::new(thirty_nights, "");
+    let page = served.get("/night/2026-11-17").1;
+    let (new, known) = page.split_once("Known before").expect("both kinds");
+    assert!(new.contains("leak-77a1b2c3d4e5f607") && !new.contains("deadlock-b05fe2c2e43f8fce"), "{page}");
+    assert!(
+        known.contains("deadlock-b05fe2c2e43f8fce") && known.contains("What this night guarantees"),
+        "{page}"
+    );
+    assert_eq!(served.get("/night/1999-01-01").0, 404);
+    // The page that people open in the morning begins with the same.
+    let morning = served.get("/").1;
+    assert!(morning.contains("2 new failures") && morning.contains("leak-77a1b2c3d4e5f607"), "{morning}");
+    assert!(
+        morning.contains("last night: 3 different failures") && morning.contains("/night/2026-11-17"),
+        "{morning}"
+    );
+    let _campaign = served.at_work(60);
+    assert!(served.get("/").1.contains("this night so far"));
 }

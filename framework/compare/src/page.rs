@@ -56,7 +56,10 @@ fn verdict(out: &mut String, results: &Results) {
     out.push_str("<div class=\"tiles\">");
     out.push_str(&tile(bugs.to_string(), "tests with a bug"));
     if twins > 0 {
-        out.push_str(&tile(alarms.to_string(), &format!("failures in {twins} correct tests")));
+        out.push_str(&tile(
+            alarms.to_string(),
+            &format!("failures in {}", waylay_report::numbers::plural(twins as u64, "correct test")),
+        ));
     }
     if let Some(best) = best {
         let label = format!("found in every trial by {}", Html(&best.label));

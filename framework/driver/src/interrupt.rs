@@ -28,6 +28,11 @@ pub fn watch_for_looks() {
     sys::watch_for_looks();
 }
 
+/// Whether somebody has asked since the last call; for whoever has no campaign at work that would answer.
+pub fn take_look() -> bool {
+    sys::take_look()
+}
+
 /// Remembers how the terminal is, so that an end at once gives it back. False when standard error is none.
 pub fn remember_terminal() -> bool {
     sys::remember_terminal()

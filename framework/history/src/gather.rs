@@ -1,5 +1,6 @@
 //! A campaign or a failure as pages and reports want it: what its folder tells, with what the history knows beside.
 
+use rusqlite::OptionalExtension;
 use waylay_driver::archive::{self, FailureFolder};
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::store::CampaignRecord;
@@ -54,6 +55,9 @@ impl History {
             }
         }
         let mut failure = failure.unwrap_or_else(|| bare(&row));
+        if let Some(record) = campaign.as_deref().map(|name| self.record(name)).transpose()?.flatten() {
+            failure.rate = archive::rate_in(&failure, &archive::record::campaign(&record));
+        }
         failure.state = row.state;
         failure.count_ever = row.count;
         failure.nights = row.nights;
@@ -65,24 +69,25 @@ impl History {
 
     /// A campaign; none when it was never seen.
     pub fn known_campaign(&self, name: &str) -> Result<Option<Campaign>, HistoryError> {
-        use rusqlite::OptionalExtension;
-        let record: Option<String> = self.at(self
-            .connection
-            .query_row(
-                "SELECT record FROM campaign_record WHERE campaign = (SELECT id FROM campaign WHERE name = ?1)",
-                [name],
-                |row| row.get(0),
-            )
-            .optional())?;
-        let Some(record) = record.and_then(|text| serde_json::from_str::<CampaignRecord>(&text).ok()) else {
-            return Ok(None);
-        };
+        let Some(record) = self.record(name)? else { return Ok(None) };
         let mut campaign = archive::record::campaign(&record);
         if campaign.state == CampaignState::Running && !is_at_work(self.out(), name) {
             campaign.state = CampaignState::Interrupted;
         }
         campaign.series = self.series(name)?;
         Ok(Some(campaign))
+    }
+
+    fn record(&self, campaign: &str) -> Result<Option<CampaignRecord>, HistoryError> {
+        let text: Option<String> = self.at(self
+            .connection
+            .query_row(
+                "SELECT record FROM campaign_record WHERE campaign = (SELECT id FROM campaign WHERE name = ?1)",
+                [campaign],
+                |row| row.get(0),
+            )
+            .optional())?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 }
 

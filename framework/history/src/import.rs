@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::Path;
 
+use waylay_driver::archive::read_series;
 use waylay_driver::store::{CampaignRecord, CampaignState, load_failure};
 
 use crate::sighting::Sighting;
-use crate::write::{Context, put_campaign, put_sightings};
+use crate::write::{Context, put_campaign, put_series, put_sightings};
 use crate::{History, HistoryError};
 
 /// What an import did.
@@ -52,9 +53,12 @@ impl History {
             if record.state == CampaignState::Running {
                 record.state = CampaignState::Interrupted;
             }
-            let sightings = sightings_in(&out.join(&record.name), &mut imported.unreadable);
+            let folder = out.join(&record.name);
+            let sightings = sightings_in(&folder, &mut imported.unreadable);
+            let series = read_series(&folder);
             self.transaction(|connection| {
                 let campaign = put_campaign(connection, &record, context)?;
+                put_series(connection, campaign, &series)?;
                 put_sightings(connection, campaign, &sightings, context)
             })?;
             imported.campaigns += 1;

@@ -62,6 +62,10 @@ pub struct Filter {
     pub test: Option<String>,
     /// Only those of this campaign.
     pub campaign: Option<String>,
+    /// Only those that were seen in this night.
+    pub night: Option<String>,
+    /// Of these, only those that no night before had.
+    pub first_seen_then: bool,
     /// Only those whose signature, message, place or test has this text in it.
     pub text: Option<String>,
     /// In this order.
@@ -250,6 +254,12 @@ impl Filter {
                  WHERE campaign = (SELECT id FROM campaign WHERE name = ?))",
             &self.campaign,
         );
+        equal(
+            "failure.id IN (SELECT failure FROM sighting
+                 WHERE campaign IN (SELECT id FROM campaign WHERE night = ?))",
+            &self.night,
+        );
+        equal("first_night = ?", if self.first_seen_then { &self.night } else { &None });
         if let Some(text) = &self.text {
             // Neither of the pattern's own characters means anything special in what people type.
             let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
@@ -407,6 +417,16 @@ impl History {
                     suspensions: unsigned(row, 5)?,
                 })
             })?;
+            rows.collect()
+        })())
+    }
+
+    /// The campaigns of a night, oldest first.
+    pub fn campaigns_of(&self, night: &str, limit: u64) -> Result<Vec<CampaignRow>, HistoryError> {
+        let sql = format!("SELECT {CAMPAIGN} FROM campaign WHERE night = ?1 ORDER BY started LIMIT ?2");
+        self.at((|| {
+            let mut select = self.connection.prepare_cached(&sql)?;
+            let rows = select.query_map(params![night, limit as i64], campaign_row)?;
             rows.collect()
         })())
     }

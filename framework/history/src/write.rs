@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 use waylay_driver::store::{CampaignRecord, CampaignState, ScenarioRecord};
-use waylay_report::model::FailureState;
+use waylay_report::model::{FailureState, Sample};
 
 use crate::night::night_of;
 use crate::sighting::{Sighting, file_name, shorten};
@@ -266,6 +266,29 @@ fn put_scenario(
         if test.iterations > 0 {
             test_ran(connection, id, night)?;
         }
+    }
+    Ok(())
+}
+
+/// How a campaign stood over time, as its folder tells it: for one that was not heard of while it ran.
+pub(crate) fn put_series(
+    connection: &Connection,
+    CampaignId(campaign): CampaignId,
+    series: &[Sample],
+) -> rusqlite::Result<()> {
+    let mut insert =
+        connection.prepare_cached("INSERT OR IGNORE INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    // The last is there already: it is the record itself.
+    for sample in series.iter().step_by(series.len().div_ceil(SAMPLES as usize).max(1)) {
+        insert.execute(params![
+            campaign,
+            (sample.at_s * 1000.0) as i64,
+            sample.iterations as i64,
+            sample.schedules as i64,
+            sample.failures as i64,
+            sample.signatures as i64,
+            sample.suspensions as i64
+        ])?;
     }
     Ok(())
 }

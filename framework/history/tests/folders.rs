@@ -10,7 +10,7 @@ use waylay_driver::store::{Campaign, CampaignState};
 use waylay_history::query::Evidence;
 use waylay_history::retention::Limits;
 use waylay_history::{FILE, History};
-use waylay_report::model::FailureState;
+use waylay_report::model::{FailureState, Sample};
 
 #[test]
 fn a_deleted_database_is_made_again_from_the_folders() {
@@ -47,6 +47,21 @@ fn a_deleted_database_is_made_again_from_the_folders() {
     assert!(known.failure.files.iter().any(|file| file.name == "stacks.txt"), "{:?}", known.failure.files);
     assert_eq!(known.sightings.len(), 2);
     assert_eq!(history.known_campaign(&first).unwrap().unwrap().iterations(), 10);
+}
+
+#[test]
+fn what_a_folder_tells_about_its_time_is_imported_and_so_is_how_often_a_failure_came() {
+    let out = tempfile::tempdir().unwrap();
+    let name = folder(out.path(), CampaignState::Finished, &["c-1"]);
+    let samples: Vec<Sample> =
+        (0..2000).map(|at| Sample { at_s: at as f64, iterations: at * 3, ..Sample::default() }).collect();
+    fs::write(out.path().join(&name).join("series.json"), serde_json::to_vec(&samples).unwrap()).unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    history.import(&utc()).unwrap();
+    let series = history.known_campaign(&name).unwrap().unwrap().series;
+    assert!((100..=600).contains(&series.len()), "{}", series.len());
+    let rate = history.known_failure("c-1").unwrap().unwrap().failure.rate.unwrap();
+    assert_eq!((rate.reproduced, rate.runs), (1, 10));
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub struct Chart<'a> {
     pub series: Vec<Series<'a>>,
     /// What is below.
     pub axis: Axis,
-    /// Bars instead of curves: for things that are counted once each.
+    /// Bars instead of curves, rows on top of each other: for things that are counted once each.
     pub bars: bool,
 }
 
@@ -108,8 +108,12 @@ impl Chart<'_> {
             Axis::Elapsed => points().map(|point| point.0).fold(1.0, f64::max),
             Axis::Labels(labels) => labels.len() as f64,
         };
-        let most = points().map(|point| point.1).filter(|value| value.is_finite()).fold(0.0, f64::max);
-        let mark = step(most.max(1e-9), 3.0).max(if most >= 3.0 { 1.0 } else { 0.0 });
+        let most = self.most();
+        // Where nothing is above zero, an axis up to one says so.
+        let mark = match most {
+            0.0 => 1.0,
+            most => step(most, 3.0).max(if most >= 3.0 { 1.0 } else { 0.0 }),
+        };
         let top = (most / mark).ceil().max(1.0) * mark;
         out.push_str("<div class=\"plot\"><div class=\"ys\">");
         for index in 0..=(top / mark).round() as u32 {
@@ -139,19 +143,40 @@ impl Chart<'_> {
         out
     }
 
+    /// The highest point; of bars, which stand on each other, the highest stack.
+    fn most(&self) -> f64 {
+        let finite = |value: f64| if value.is_finite() { value.max(0.0) } else { 0.0 };
+        if !self.bars {
+            return self
+                .series
+                .iter()
+                .flat_map(|one| &one.points)
+                .map(|point| finite(point.1))
+                .fold(0.0, f64::max);
+        }
+        let longest = self.series.iter().map(|one| one.points.len()).max().unwrap_or(0);
+        let stack = |place: usize| -> f64 {
+            self.series.iter().filter_map(|one| one.points.get(place)).map(|point| finite(point.1)).sum()
+        };
+        (0..longest).map(stack).fold(0.0, f64::max)
+    }
+
     fn bars(&self, out: &mut String, series: &Series<'_>, row: usize, (right, top): (f64, f64)) {
         let slot = WIDTH / right.max(1.0);
-        let rows = self.series.len() as f64;
-        let width = (slot * 0.7 / rows).min(40.0);
-        for (x, value) in &series.points {
-            let left = (x + 0.5) * slot + (row as f64 - rows / 2.0) * width;
+        let width = (slot * 0.7).min(40.0);
+        for (place, (x, value)) in series.points.iter().enumerate() {
+            let below: f64 =
+                self.series[..row].iter().filter_map(|one| one.points.get(place)).map(|point| point.1).sum();
             let height = value / top * HEIGHT;
+            if height <= 0.0 {
+                continue;
+            }
             let _ = write!(
                 out,
-                "<rect class=\"c{}\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{} {}</title></rect>",
+                "<rect class=\"c{}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{} {}</title></rect>",
                 series.colour,
-                HEIGHT - height,
-                width * 0.92,
+                (x + 0.5) * slot - width / 2.0,
+                HEIGHT - (below / top * HEIGHT) - height,
                 compact(*value),
                 Html(series.name)
             );
@@ -216,23 +241,36 @@ pub fn level(samples: &[Sample], counter: impl Fn(&Sample) -> u64) -> Vec<(f64, 
     samples.iter().map(|sample| (sample.at_s, counter(sample) as f64)).collect()
 }
 
-/// The charts of one campaign: iterations, failures, and suspensions and schedules where there were any.
+/// Charts side by side, or a word where there are none.
+pub fn row(charts: &[String]) -> String {
+    match charts {
+        [] => "<div class=\"card dim\">It was over before there was something to draw.</div>".to_owned(),
+        charts => format!("<div class=\"charts\">{}</div>", charts.concat()),
+    }
+}
+
+/// The charts of one campaign: iterations, failures, and suspensions and schedules where there were any. None of one that
+/// was over before there was something to compare.
 pub fn of_campaign(samples: &[Sample]) -> Vec<String> {
+    let Some(last) = samples.last().filter(|_| samples.len() > 1) else { return Vec::new() };
     let chart = |title, unit, series: Vec<Series<'_>>| {
         Chart { title, unit, series, axis: Axis::Elapsed, bars: false }.html()
     };
     let one = |colour, points| vec![Series { name: "", colour, points }];
-    let has = |counter: fn(&Sample) -> u64| samples.last().is_some_and(|last| counter(last) > 0);
-    let mut charts = vec![chart("Iterations", "per second", one(1, rate(samples, |s| s.iterations)))];
+    let mut charts = Vec::new();
+    // Where every iteration is a schedule, one curve tells both.
+    if last.schedules < last.iterations || last.iterations == 0 {
+        charts.push(chart("Iterations", "per second", one(1, rate(samples, |s| s.iterations))));
+    }
     let failures = vec![
         Series { name: "all", colour: 5, points: level(samples, |s| s.failures) },
         Series { name: "different", colour: 4, points: level(samples, |s| s.signatures) },
     ];
     charts.push(chart("Failures", "so far", failures));
-    if has(|sample| sample.suspensions) {
+    if last.suspensions > 0 {
         charts.push(chart("Suspensions", "per second", one(3, rate(samples, |s| s.suspensions))));
     }
-    if has(|sample| sample.schedules) {
+    if last.schedules > 0 {
         charts.push(chart("Schedules", "per second, strict mode", one(2, rate(samples, |s| s.schedules))));
     }
     charts
@@ -250,8 +288,8 @@ pub fn of_nights(nights: &[NightPoint]) -> Vec<String> {
         title: "Different failures",
         unit: "per night",
         series: vec![
-            Series { name: "new", colour: 5, points: points(|night| night.new_signatures as f64) },
             Series { name: "known", colour: 4, points: points(known) },
+            Series { name: "new", colour: 5, points: points(|night| night.new_signatures as f64) },
         ],
         axis: labels(),
         bars: true,
@@ -289,6 +327,36 @@ mod tests {
         let at = |at_s, iterations| Sample { at_s, iterations, ..Sample::default() };
         let samples = [at(0.0, 0), at(2.0, 100), at(2.0, 150), at(4.0, 50)];
         assert_eq!(rate(&samples, |sample| sample.iterations), [(2.0, 50.0), (4.0, 0.0)]);
+    }
+
+    #[test]
+    fn bars_stand_on_each_other_and_the_axis_holds_both() {
+        let rows = vec![
+            Series { name: "known", colour: 4, points: vec![(0.0, 13.0)] },
+            Series { name: "new", colour: 5, points: vec![(0.0, 4.0)] },
+        ];
+        let labels = Axis::Labels(vec!["a".into()]);
+        let html = Chart { title: "x", unit: "", series: rows, axis: labels, bars: true }.html();
+        // 17 of an axis up to 20, 200 high: 13 are 130 high and begin at 70, 4 are 40 high above them.
+        assert!(html.contains("y=\"70.0\" width=\"40.0\" height=\"130.0\""), "{html}");
+        assert!(html.contains("y=\"30.0\" width=\"40.0\" height=\"40.0\""), "{html}");
+    }
+
+    #[test]
+    fn nothing_at_all_has_an_axis_of_its_own_and_one_sample_has_no_chart() {
+        let none = vec![Series { name: "x", colour: 1, points: vec![(0.0, 0.0)] }];
+        let axis = Axis::Labels(vec!["a".into()]);
+        let html = Chart { title: "x", unit: "", series: none, axis, bars: true }.html();
+        assert!(html.contains(">0</span>") && html.contains(">1</span>"), "{html}");
+        assert!(of_campaign(&[Sample::default()]).is_empty());
+    }
+
+    #[test]
+    fn schedules_that_are_all_there_is_are_not_drawn_twice() {
+        let at = |at_s, iterations, schedules| Sample { at_s, iterations, schedules, ..Sample::default() };
+        let titles = |samples: &[Sample]| of_campaign(samples).concat().matches("<figure").count();
+        assert_eq!(titles(&[at(0.0, 0, 0), at(1.0, 9, 9)]), 2, "failures and schedules");
+        assert_eq!(titles(&[at(0.0, 0, 0), at(1.0, 20, 9)]), 3, "iterations too");
     }
 
     #[test]

@@ -21,6 +21,11 @@ pub struct Markdown<'a>(pub &'a str);
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<'a>(pub &'a str);
 
+/// A name or another text that has one line of a terminal to itself: line breaks and tabs are visible too, and a width is
+/// kept to.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a>(pub &'a str);
+
 /// Whether a character is not seen itself but changes how others are seen.
 pub(crate) fn is_hidden(c: char) -> bool {
     let marks =
@@ -79,6 +84,21 @@ impl Display for Plain<'_> {
     }
 }
 
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::with_capacity(self.0.len());
+        for c in self.0.chars() {
+            match c {
+                c if is_hidden(c) || matches!(c, '\n' | '\t' | '\u{2028}' | '\u{2029}') => {
+                    write!(text, "⟨U+{:04X}⟩", u32::from(c))?;
+                }
+                c => text.push(c),
+            }
+        }
+        f.pad(&text)
+    }
+}
+
 /// Bytes as base64, for what is put into an address.
 pub fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -106,6 +126,8 @@ mod tests {
         assert!(html.ends_with("&quot;&amp;⟨U+0000⟩⟨U+202E⟩"), "{html}");
         assert_eq!(Xml("a\u{ffff}b\u{1b}").to_string(), "ab⟨U+001B⟩");
         assert_eq!(Plain("a\u{1b}[2Jb\n\u{9b}c").to_string(), "a⟨U+001B⟩[2Jb\n⟨U+009B⟩c");
+        assert_eq!(format!("{:<9}|", Name("a\nb")), "a⟨U+000A⟩b|");
+        assert_eq!(format!("{:<4}|", Name("a")), "a   |");
         let markdown = Markdown("| `x` |\n<img src=x> @all [a](http://b)").to_string();
         assert!(!markdown.contains(['|', '`', '\n', '<', '@', '[', '(']), "{markdown}");
     }

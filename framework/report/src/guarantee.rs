@@ -4,6 +4,10 @@
 //! a bug of depth d with at least the probability that the strategy's paper proves, so the runs of all these depths count
 //! together: P = 1 − ∏ (1 − p)^runs. Random suspension has a bound for depth 1 alone. The operating system has none.
 
+mod together;
+
+pub use together::together;
+
 use serde::Serialize;
 use waylay_schedule::RunParameters;
 use waylay_schedule::guarantee::Guarantee as PerRun;

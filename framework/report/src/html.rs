@@ -38,13 +38,10 @@ pub fn report(night: &Night) -> String {
     body += &guarantees(&guarantee::of_all(&campaign.scenarios));
     body.push_str("<h2 id=\"tests\">Tests</h2>");
     body += &tests_table(campaign);
-    body.push_str("<h2 id=\"time\">Over time</h2><div class=\"charts\">");
-    body.extend(chart::of_campaign(&campaign.series));
-    body.push_str("</div>");
+    let _ =
+        write!(body, "<h2 id=\"time\">Over time</h2>{}", chart::row(&chart::of_campaign(&campaign.series)));
     if night.trend.len() > 1 {
-        body.push_str("<h2>Nights</h2><div class=\"charts\">");
-        body.extend(chart::of_nights(&night.trend));
-        body.push_str("</div>");
+        let _ = write!(body, "<h2>Nights</h2>{}", chart::row(&chart::of_nights(&night.trend)));
     }
     body.push_str("<h2>Where it ran</h2><div class=\"card\">");
     body += &environment(&campaign.environment, Some(&campaign.seed));

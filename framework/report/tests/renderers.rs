@@ -334,3 +334,17 @@ fn in_a_real_browser_hostile_text_is_inert_and_nothing_is_wider_than_the_screen(
         assert!(wide.parse::<u32>().unwrap() <= of.parse::<u32>().unwrap(), "{title}");
     }
 }
+
+#[test]
+fn a_leak_is_drawn_growing() {
+    let growth = Growth { of: "open descriptors".into(), points: vec![(0.0, 7.0), (30.0, 900.0)] };
+    let failure = Failure { kind: "leak".into(), growth: Some(growth), ..Failure::default() };
+    let page = waylay_report::page::failure_details(&failure, waylay_report::page::FileLinks::default());
+    assert!(
+        page.contains("How it grows") && page.contains("open descriptors") && page.contains("30 s"),
+        "{page}"
+    );
+    let without = Failure { growth: None, ..failure };
+    let page = waylay_report::page::failure_details(&without, waylay_report::page::FileLinks::default());
+    assert!(!page.contains("How it grows"), "{page}");
+}

@@ -40,7 +40,7 @@ pub(super) async fn list(
     Ok(shell::page("Campaigns", "/campaigns", &body))
 }
 
-fn table(rows: &[CampaignRow], site: &Site) -> String {
+pub(super) fn table(rows: &[CampaignRow], site: &Site) -> String {
     if rows.is_empty() {
         return "<div class=\"card dim\">None yet.</div>".to_owned();
     }
@@ -64,14 +64,16 @@ fn table(rows: &[CampaignRow], site: &Site) -> String {
         };
         let _ = write!(
             out,
-            "<tr><td class=\"when\">{}</td><td><a href=\"/campaign/{}\">{}</a>{mix}</td><td>{}{trouble}</td>\
-             <td class=\"num\" data-unit=\"iterations\">{}</td><td class=\"num\" data-unit=\"failures\">{}</td>\
+            "<tr><td class=\"when\">{}</td><td class=\"name\"><a href=\"/campaign/{}\">{}</a>{mix}</td><td>{}{trouble}</td>\
+             <td class=\"num\" data-unit=\"iteration{}\">{}</td><td class=\"num\" data-unit=\"failure{}\">{}</td>\
              <td class=\"num\" data-unit=\"new\">{new}</td><td class=\"num\">{}</td></tr>",
             date(row.started, &site.zone),
             part(&row.name),
             Html(&row.name),
             Html(&row.state),
+            if row.iterations == 1 { "" } else { "s" },
             compact(row.iterations as f64),
+            if row.signatures == 1 { "" } else { "s" },
             count(row.signatures),
             long_span(row.updated.duration_since(row.started).as_secs_f64().max(0.0)),
         );
@@ -98,14 +100,14 @@ pub(super) async fn page(
     let mut body = tiles(&campaign, &row, &shared.site);
     body += &problems(&campaign);
     body.push_str("<h2>Failures</h2>");
-    body += &failures::table(&failures, &shared.site);
+    body += &failures::table(&failures, &shared.site.zone);
     if row.signatures > LISTED {
         let _ = write!(body, "<p class=\"dim\">the {LISTED} most frequent of {}</p>", count(row.signatures));
     }
     body.push_str("<h2>What it guarantees</h2>");
     body += &guarantees(&guarantee::of_all(&campaign.scenarios));
     body.push_str("<h2>Over time</h2>");
-    let _ = write!(body, "<div class=\"charts\">{}</div>", chart::of_campaign(&campaign.series).concat());
+    body += &chart::row(&chart::of_campaign(&campaign.series));
     body.push_str("<h2>Tests</h2>");
     body += &tests_table(&campaign);
     let _ = write!(
@@ -121,7 +123,13 @@ fn tiles(campaign: &Campaign, row: &CampaignRow, site: &Site) -> String {
     let iterations = campaign.iterations();
     let rate = if seconds > 0.0 { iterations as f64 / seconds } else { 0.0 };
     let mut out = String::from("<div class=\"tiles first\">");
-    out += &tile("Began", &date(row.started, &site.zone), &format!("night of {}", row.night));
+    let _ = write!(
+        out,
+        "<a class=\"tile\" href=\"/night/{}\"><span>Began</span><b>{}</b><span>night of {}</span></a>",
+        part(&row.night),
+        date(row.started, &site.zone),
+        Html(&row.night)
+    );
     out += &tile("Ran for", &long_span(seconds), campaign.state.word());
     out += &tile("Iterations", &compact(iterations as f64), &format!("{} per second", compact(rate)));
     out += &tile(

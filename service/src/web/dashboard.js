@@ -11,7 +11,13 @@ if (connection && connection.dataset.live && window.EventSource) {
       // The server made these from pieces that escape all text; what did not change keeps its place and selection.
       if (shown[name] !== parts[name]) {
         shown[name] = parts[name];
-        document.getElementById(name).innerHTML = parts[name];
+        const place = document.getElementById(name);
+        // What a reader opened stays open, and what was pushed aside stays there.
+        const open = [...place.querySelectorAll("details[id][open]")].map((one) => one.id);
+        const aside = [...place.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+        place.innerHTML = parts[name];
+        for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+        [...place.querySelectorAll(".scroll")].forEach((one, at) => { one.scrollLeft = aside[at] ?? 0; });
       }
     }
   };

@@ -68,13 +68,16 @@ fn words(state: FailureState, reasons: Option<Sightings>) -> String {
 
 fn nights(known: &KnownFailure, site: &Site) -> String {
     let mut out = String::from(
-        "<h2>Campaigns that had it</h2><div class=\"scroll\"><table><thead><tr><th>night</th><th>campaign</th>\
+        "<h2>Campaigns that had it</h2><div class=\"scroll\"><table class=\"list\"><thead><tr><th>night</th><th>campaign</th>\
          <th class=\"num\">times</th><th>last seen</th><th>evidence</th></tr></thead><tbody>",
     );
     for one in known.sightings.iter().take(LISTED) {
         let _ = write!(
             out,
-            "<tr><td>{}</td><td><a href=\"/campaign/{}\">{}</a></td><td class=\"num\">{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td class=\"when\"><a href=\"/night/{}\">{}</a></td><td class=\"name\"><a href=\"/campaign/{}\">{}</a></td>\
+             <td class=\"num\" data-unit=\"×\">{}</td><td class=\"when\" data-word=\"last\">{}</td>\
+             <td class=\"when\">{}</td></tr>",
+            part(&one.night),
             Html(&one.night),
             part(&one.campaign),
             Html(&one.campaign),

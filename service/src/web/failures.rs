@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use axum::extract::{Query, State};
 use axum::response::Html as Answer;
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use waylay_history::query::{FailureRow, Filter, Order, Totals};
 use waylay_report::escape::Html;
@@ -13,7 +14,7 @@ use waylay_report::page::pill;
 
 use super::live::date;
 use super::shell::{self, part};
-use super::{PAGE, Shared, Site, Trouble};
+use super::{PAGE, Shared, Trouble};
 
 /// Counting stops here: the exact number of a hundred thousand helps nobody.
 pub(super) const MOST: u64 = 10_001;
@@ -50,6 +51,8 @@ impl Asked {
             kind: some(&self.kind),
             test: some(&self.test),
             campaign: None,
+            night: None,
+            first_seen_then: false,
             text: some(&self.q),
             order: match self.order.as_str() {
                 "count" => Order::Count,
@@ -94,7 +97,7 @@ pub(super) async fn page(
         })
         .await?;
     let mut body = filters(&asked, totals);
-    body += &table(&rows, &shared.site);
+    body += &table(&rows, &shared.site.zone);
     let page = asked.page.min(MOST / PAGE);
     body += &shell::turns(&asked.with("", ""), page, rows.len() as u64, all, MOST);
     Ok(shell::page("Failures", "/failures", &body))
@@ -160,7 +163,7 @@ fn choice(name: &str, none: &str, chosen: &str, values: &[(&str, &str)]) -> Stri
 }
 
 /// Failures as rows.
-pub(super) fn table(rows: &[FailureRow], site: &Site) -> String {
+pub(super) fn table(rows: &[FailureRow], zone: &TimeZone) -> String {
     if rows.is_empty() {
         return "<div class=\"card dim\">Nothing that fits.</div>".to_owned();
     }
@@ -183,7 +186,12 @@ pub(super) fn table(rows: &[FailureRow], site: &Site) -> String {
             Html(row.what.lines().next().unwrap_or_default())
         );
         if !row.place.is_empty() {
-            let _ = write!(out, "<span class=\"line dim\">{}</span>", Html(&row.place));
+            let _ = write!(
+                out,
+                "<span class=\"line dim\" title=\"{}\">{}</span>",
+                Html(&row.place),
+                Html(last_parts(&row.place))
+            );
         }
         let _ = write!(
             out,
@@ -192,9 +200,26 @@ pub(super) fn table(rows: &[FailureRow], site: &Site) -> String {
             count(row.count),
             if row.nights == 1 { "night" } else { "nights" },
             count(row.nights),
-            date(row.first_seen, &site.zone),
-            date(row.last_seen, &site.zone)
+            date(row.first_seen, zone),
+            date(row.last_seen, zone)
         );
     }
     out + "</tbody></table></div>"
+}
+
+/// The last parts of a path: where on the machine a source lies tells nobody which one it is.
+fn last_parts(path: &str) -> &str {
+    path.rmatch_indices(['/', '\\']).nth(2).map_or(path, |(at, _)| &path[at + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_named_by_its_last_parts() {
+        assert_eq!(last_parts("/home/a/tests/map/src/lib.rs:7"), "map/src/lib.rs:7");
+        assert_eq!(last_parts("C:\\work\\map\\src\\lib.rs:7"), "map\\src\\lib.rs:7");
+        assert_eq!(last_parts("src/lib.rs:7"), "src/lib.rs:7");
+    }
 }

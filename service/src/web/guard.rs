@@ -193,8 +193,15 @@ pub(super) async fn login(State(shared): State<Shared>, request: Request) -> Res
     if let Err(refusal) = guess(&shared.guard, peer) {
         return refusal;
     }
-    let Ok(body) = axum::body::to_bytes(request.into_body(), super::LARGEST_BODY).await else {
-        return (StatusCode::PAYLOAD_TOO_LARGE, "too large\n").into_response();
+    let body = axum::body::to_bytes(request.into_body(), super::LARGEST_BODY);
+    let body = match tokio::time::timeout(super::BODY_PATIENCE, body).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return (StatusCode::PAYLOAD_TOO_LARGE, "too large\n").into_response(),
+        Err(_) => {
+            // What is left of it would be taken for the next request.
+            let close = [(header::CONNECTION, "close")];
+            return (StatusCode::REQUEST_TIMEOUT, close, "too slow\n").into_response();
+        }
     };
     let text = String::from_utf8_lossy(&body).into_owned();
     let shown = text.split('&').find_map(|pair| pair.strip_prefix("token=")).map(decode).unwrap_or_default();
@@ -305,6 +312,42 @@ mod tests {
         assert!(!shows(header::AUTHORIZATION, "Bearer 0123456789abcde"));
         assert!(!shows(header::AUTHORIZATION, "Basic 0123456789abcdef"));
         assert!(!shows(header::AUTHORIZATION, "Bearer "));
+    }
+
+    #[test]
+    fn every_other_text_than_the_token_is_refused_whatever_it_has_in_common_with_it() {
+        let token = "0123456789abcdefÄ";
+        let guard = guard(Some(token));
+        assert!(guard.is_token(token));
+        let mut wrong = vec![String::new(), token.to_uppercase(), format!(" {token}"), format!("{token}\0")];
+        wrong.extend(
+            (0..token.len()).filter(|end| token.is_char_boundary(*end)).map(|end| token[..end].to_owned()),
+        );
+        wrong.extend(
+            (1..token.len()).filter(|at| token.is_char_boundary(*at)).map(|at| token[at..].to_owned()),
+        );
+        wrong.extend((1..300).map(|more| format!("{token}{}", "x".repeat(more))));
+        wrong.extend((0..16).flat_map(|at| {
+            (b' '..=b'~').filter(move |byte| *byte != token.as_bytes()[at]).map(move |byte| {
+                let mut bytes = token.as_bytes().to_vec();
+                bytes[at] = byte;
+                String::from_utf8(bytes).unwrap()
+            })
+        }));
+        assert!(wrong.len() > 1500, "{}", wrong.len());
+        for text in wrong {
+            assert!(!guard.is_token(&text), "{text:?}");
+            for (name, value) in [
+                (header::AUTHORIZATION, format!("Bearer {text}")),
+                (header::COOKIE, format!("waylay={text}")),
+                (header::COOKIE, format!("waylay={text}; waylay={text}")),
+            ] {
+                let Ok(value) = HeaderValue::from_str(&value) else { continue };
+                let shown = HeaderMap::from_iter([(name, value)]);
+                assert!(!guard.shows_token(&shown), "{shown:?}");
+            }
+        }
+        assert!(!self::guard(None).is_token(""), "where there is no token, nothing is one");
     }
 
     #[test]

@@ -19,8 +19,9 @@ use waylay_report::chart;
 use waylay_report::escape::Html;
 use waylay_report::model::{Campaign, Sample};
 use waylay_report::numbers::{compact, count, long_span};
-use waylay_report::page::{pill, tests_table, tile};
+use waylay_report::page::{pill, tests_now, tile};
 
+use super::night::Lately;
 use super::shell::{self, part};
 use super::{Shared, Site, Trouble};
 use crate::board::{Doing, Standing};
@@ -31,6 +32,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// The parts of the page that change, by the name of the element that they are in.
 struct Parts {
     now: String,
+    night: String,
     tiles: String,
     charts: String,
     failures: String,
@@ -38,39 +40,45 @@ struct Parts {
 }
 
 impl Parts {
-    fn make(standing: &Standing, totals: Totals, zone: &TimeZone) -> Parts {
+    fn make(standing: &Standing, lately: &Lately, zone: &TimeZone) -> Parts {
         let campaign = standing.campaign.as_ref().map(|campaign| record::campaign(campaign));
+        let running = matches!(standing.doing, Doing::Running { .. });
         Parts {
             now: now(standing, zone),
-            tiles: tiles(standing, campaign.as_ref(), totals),
+            night: lately.html(running, zone),
+            // Before the first campaign there is nothing to count.
+            tiles: campaign.as_ref().map_or_else(String::new, |one| tiles(standing, one, lately.totals)),
             charts: charts(&standing.series),
-            failures: failures(standing, zone),
-            tests: campaign.as_ref().map_or_else(String::new, tests_table),
+            failures: failures(standing, lately, zone),
+            tests: campaign.as_ref().map_or_else(String::new, tests_now),
         }
     }
 
     fn json(&self) -> String {
-        let Parts { now, tiles, charts, failures, tests } = self;
-        json!({ "now": now, "tiles": tiles, "charts": charts, "failures": failures, "tests": tests })
-            .to_string()
+        let Parts { now, night, tiles, charts, failures, tests } = self;
+        json!({
+            "now": now, "night": night, "tiles": tiles, "charts": charts, "failures": failures, "tests": tests,
+        })
+        .to_string()
     }
 }
 
 /// Makes the parts anew while somebody looks.
 pub(super) async fn keep_up(site: Arc<Site>, live: Arc<watch::Sender<Arc<str>>>) {
-    let mut totals = Totals::default();
+    let mut lately = Lately::default();
     let mut asked = None;
     loop {
         tokio::time::sleep(EVERY).await;
         if live.receiver_count() == 0 {
             continue;
         }
+        let standing = site.board.look();
         // The states of all failures change slowly, and are counted seldom.
         if asked.is_none_or(|at: tokio::time::Instant| at.elapsed() > Duration::from_secs(5)) {
-            totals = site.ask(|history| history.totals()).await.unwrap_or(totals);
+            lately = ask(&site, &standing).await.unwrap_or(lately);
             asked = Some(tokio::time::Instant::now());
         }
-        let text: Arc<str> = Parts::make(&site.board.look(), totals, &site.zone).json().into();
+        let text: Arc<str> = Parts::make(&standing, &lately, &site.zone).json().into();
         live.send_if_modified(|known| {
             let other = *known != text;
             if other {
@@ -79,6 +87,11 @@ pub(super) async fn keep_up(site: Arc<Site>, live: Arc<watch::Sender<Arc<str>>>)
             other
         });
     }
+}
+
+async fn ask(site: &Arc<Site>, standing: &Standing) -> Result<Lately, Trouble> {
+    let recent: Vec<String> = standing.recent.iter().map(|recent| recent.signature.clone()).collect();
+    site.ask(move |history| Lately::ask(history, &recent)).await
 }
 
 /// The stream of parts.
@@ -96,13 +109,14 @@ pub(super) async fn events(State(shared): State<Shared>) -> Response {
 
 /// The page.
 pub(super) async fn page(State(shared): State<Shared>) -> Result<Answer<String>, Trouble> {
-    let totals = shared.site.ask(|history| history.totals()).await?;
-    let parts = Parts::make(&shared.site.board.look(), totals, &shared.site.zone);
+    let standing = shared.site.board.look();
+    let lately = ask(&shared.site, &standing).await?;
+    let parts = Parts::make(&standing, &lately, &shared.site.zone);
     let body = format!(
-        "<div id=\"now\" class=\"now\" aria-live=\"polite\">{}</div><div id=\"tiles\">{}</div>\
+        "<div id=\"now\" class=\"now\" aria-live=\"polite\">{}</div><div id=\"night\">{}</div><div id=\"tiles\">{}</div>\
          <div id=\"charts\">{}</div><div id=\"failures\">{}</div><div id=\"tests\">{}</div>\
          <p class=\"dim small\" id=\"connection\" data-live=\"/events\"></p>",
-        parts.now, parts.tiles, parts.charts, parts.failures, parts.tests
+        parts.now, parts.night, parts.tiles, parts.charts, parts.failures, parts.tests
     );
     Ok(shell::page("Live", "/", &body))
 }
@@ -152,18 +166,26 @@ fn rate(series: &[Sample], counter: fn(&Sample) -> u64) -> f64 {
     if seconds > 0.0 { counter(last).saturating_sub(counter(before)) as f64 / seconds } else { 0.0 }
 }
 
-fn tiles(standing: &Standing, campaign: Option<&Campaign>, totals: Totals) -> String {
+fn tiles(standing: &Standing, campaign: &Campaign, totals: Totals) -> String {
     let last = standing.series.last().copied().unwrap_or_default();
     let per_second = |counter| format!("{} per second", compact(rate(&standing.series, counter)));
     let mut out = String::from("<div class=\"tiles\">");
-    out += &tile("Iterations", &compact(last.iterations as f64), &per_second(|sample| sample.iterations));
+    // Where every iteration is a schedule, one number tells both.
+    if last.schedules < last.iterations || last.iterations == 0 {
+        out += &tile("Iterations", &compact(last.iterations as f64), &per_second(|sample| sample.iterations));
+    }
     out += &tile(
         "Failures",
         &count(last.failures),
         &format!("{} different in this campaign", count(last.signatures)),
     );
     let known = totals.new + totals.ongoing + totals.rare;
-    out += &tile("Open failures", &count(known), &format!("{} of them new", count(totals.new)));
+    let _ = write!(
+        out,
+        "<a class=\"tile\" href=\"/failures?state=open\"><span>Open failures</span><b>{}</b><span>{} of them new</span></a>",
+        count(known),
+        count(totals.new)
+    );
     if last.suspensions > 0 {
         out +=
             &tile("Suspensions", &compact(last.suspensions as f64), &per_second(|sample| sample.suspensions));
@@ -171,8 +193,7 @@ fn tiles(standing: &Standing, campaign: Option<&Campaign>, totals: Totals) -> St
     if last.schedules > 0 {
         out += &tile("Schedules", &compact(last.schedules as f64), &per_second(|sample| sample.schedules));
     }
-    let scenario =
-        campaign.and_then(|campaign| campaign.scenarios.last()).map_or("", |scenario| &scenario.name);
+    let scenario = campaign.scenarios.last().map_or("", |scenario| &scenario.name);
     // By the clock: a campaign that takes evidence says nothing for a while, and goes on all the same.
     let runs = match (&standing.doing, &standing.campaign) {
         (Doing::Running { .. }, Some(campaign)) => {
@@ -191,19 +212,20 @@ fn charts(series: &[Sample]) -> String {
     if series.len() < 2 {
         return String::new();
     }
-    format!("<div class=\"charts\">{}</div>", chart::of_campaign(series).concat())
+    chart::row(&chart::of_campaign(series))
 }
 
-fn failures(standing: &Standing, zone: &TimeZone) -> String {
+fn failures(standing: &Standing, lately: &Lately, zone: &TimeZone) -> String {
     let mut out = String::new();
     if !standing.recent.is_empty() {
         out.push_str("<h2>Failures of this campaign</h2><div class=\"scroll\"><table class=\"list\"><tbody>");
         for recent in &standing.recent {
             let _ = write!(
                 out,
-                "<tr><td class=\"num dim\">{}</td><td>{}</td><td class=\"name\"><a href=\"/failure/{}\">{}</a>\
+                "<tr><td class=\"when\">{}</td><td>{}</td><td class=\"name\">{} <a href=\"/failure/{}\">{}</a>\
                  <span class=\"line\">{}</span></td></tr>",
                 clock(recent.at, zone),
+                lately.states.get(&recent.signature).map_or_else(String::new, |state| pill(state, state)),
                 pill("kind", &recent.kind),
                 part(&recent.signature),
                 Html(recent.test.as_deref().unwrap_or("the host itself")),

@@ -5,16 +5,19 @@
 //! out should a piece ever forget.
 //!
 //! - [`guard`]: who may ask, how often, and what every answer forbids browsers to do
+//! - `connections`: how many at once, and what becomes of those that say nothing or do not listen
 //! - `shell`: what all pages share
-//! - `live`, `failures`, `failure`, `suppressions`, `campaigns`, `trends`: the pages
+//! - `live`, `failures`, `failure`, `suppressions`, `campaigns`, `night`, `trends`: the pages
 //! - `download`: evidence
 
 mod campaigns;
+mod connections;
 mod download;
 mod failure;
 mod failures;
 pub mod guard;
 mod live;
+mod night;
 mod shell;
 mod suppressions;
 mod trends;
@@ -35,23 +38,26 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use jiff::tz::TimeZone;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use waylay_history::suppression::Suppressions;
 use waylay_history::{History, HistoryError};
 
 use crate::board::Board;
 use crate::config::{Config, Dashboard};
 use crate::{metrics, sys};
+use connections::{Connections, Patient};
 use guard::{Guard, Peer};
 
-/// Connections at once. A browser keeps a few open; five people are thirty.
-const CONNECTIONS: usize = 128;
 /// A request's head; ours have a few hundred bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 /// A request's body; only a token is ever sent.
 const LARGEST_BODY: usize = 4096;
 /// How long a client may take to say what it wants.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may take to send the little that it has to send beside.
+const BODY_PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may leave an answer where it is.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 /// Connections to the history that are kept open.
 const READERS: usize = 4;
 /// Failures or campaigns on one page.
@@ -210,7 +216,7 @@ async fn accept(
     let live = Arc::new(watch::channel(Arc::from("")).0);
     tokio::spawn(live::keep_up(Arc::clone(&site), Arc::clone(&live)));
     let router = router(Shared { site, live, guard: Arc::new(guard) });
-    let free = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = Arc::new(Connections::default());
     loop {
         let accepted = tokio::select! {
             _ = stopped.changed() => return,
@@ -222,9 +228,11 @@ async fn accept(
             continue;
         };
         // One too many is let go at once; it may come back.
-        let Ok(permit) = Arc::clone(&free).try_acquire_owned() else { continue };
+        let Some(seat) = connections.seat(peer.ip()) else { continue };
         let inner = TowerToHyperService::new(router.clone());
+        let heard = seat.heard();
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            heard();
             request.extensions_mut().insert(Peer(peer.ip()));
             hyper::service::Service::call(&inner, request)
         });
@@ -232,10 +240,12 @@ async fn accept(
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_PATIENCE)
             .max_buf_size(LONGEST_HEAD)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Patient::new(stream, ANSWER_PATIENCE)), service);
         tokio::spawn(async move {
-            let _ = connection.await;
-            drop(permit);
+            tokio::select! {
+                _ = connection => (),
+                () = seat.wanted() => (),
+            }
         });
     }
 }
@@ -251,6 +261,7 @@ fn router(shared: Shared) -> Router {
         .route("/campaigns", get(campaigns::list))
         .route("/campaign/{name}", get(campaigns::page))
         .route("/trends", get(trends::page))
+        .route("/night/{night}", get(night::page))
         .route("/metrics", get(prometheus))
         .route("/health", get(|| async { "ok\n" }))
         .route("/login", post(guard::login))

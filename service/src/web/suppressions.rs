@@ -48,9 +48,9 @@ fn list(site: &Site) -> String {
 
 fn fits(one: &Suppression) -> String {
     let words = [
-        one.kind.clone(),
+        Some(one.kind.clone().map_or_else(|| "every failure".to_owned(), |kind| format!("every {kind}"))),
         one.test.as_ref().map(|test| format!("in {}", test.as_str())),
-        one.signature.as_ref().map(|signature| signature.as_str().to_owned()),
+        one.signature.as_ref().map(|signature| format!("with signature {}", signature.as_str())),
     ];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

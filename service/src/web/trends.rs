@@ -63,20 +63,23 @@ fn of_nights(nights: &[NightPoint]) -> String {
     if nights.is_empty() {
         return "<div class=\"card dim\">No night yet.</div>".to_owned();
     }
-    let mut out = format!("<div class=\"charts\">{}</div>", chart::of_nights(nights).concat());
+    let mut out = chart::row(&chart::of_nights(nights));
     out.push_str(
-        "<h2>Nights</h2><div class=\"scroll\"><table><thead><tr><th>night</th><th class=\"num\">ran for</th>\
+        "<h2>Nights</h2><div class=\"scroll\"><table class=\"list\"><thead><tr><th>night</th><th class=\"num\">ran for</th>\
          <th class=\"num\">iterations</th><th class=\"num\">failures</th><th class=\"num\">different</th>\
          <th class=\"num\">new</th></tr></thead><tbody>",
     );
     for night in nights.iter().rev() {
         let _ = write!(
             out,
-            "<tr><td>{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td>\
-             <td class=\"num\">{}</td><td class=\"num\">{}</td></tr>",
+            "<tr><td class=\"name\"><a href=\"/night/{}\">{}</a></td><td class=\"num\">{}</td>\
+             <td class=\"num\" data-unit=\"iterations\">{}</td><td class=\"num\" data-unit=\"failure{}\">{}</td>\
+             <td class=\"num\" data-unit=\"different\">{}</td><td class=\"num\" data-unit=\"new\">{}</td></tr>",
+            part(&night.campaign),
             Html(&night.campaign),
             long_span(night.seconds),
             compact(night.iterations as f64),
+            if night.failures == 1 { "" } else { "s" },
             count(night.failures),
             count(night.signatures),
             count(night.new_signatures)
@@ -106,9 +109,9 @@ fn of_one(test: &str, nights: &[TestNight]) -> String {
         bars("Average iteration", "in microseconds", 3, |night| night.average_ns / 1000.0),
     ];
     format!(
-        "<h2>{}</h2><div class=\"charts\">{}</div><p><a href=\"/failures?test={}\">its failures</a></p>",
+        "<h2>{} <a class=\"small\" href=\"/failures?test={}\">its failures</a></h2>{}",
         Html(test),
-        charts.concat(),
-        part(test)
+        part(test),
+        chart::row(&charts)
     )
 }

@@ -123,6 +123,9 @@ impl Served {
             }))
             .ok();
         }
+        let mut over = record.scenarios[0].clone();
+        over.name = "warm-up".into();
+        record.scenarios.insert(0, over);
         reporter.campaign(&record, self.out.path());
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use waylay_driver::campaign::{self, Selection};
 use waylay_driver::catalog::{PluginDescription, TestDescription};
 use waylay_driver::config::Overrides;
+use waylay_report::escape::Name;
 
 use crate::args::ListOptions;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
@@ -54,26 +55,27 @@ pub(crate) fn list(arguments: &ListOptions, json: bool) -> Result<u8, Failed> {
 }
 
 fn print_plugin(path: &Path, plugin: &PluginDescription) {
-    println!("{} ({})", plugin.name, path.display());
+    println!("{} ({})", Name(&plugin.name), path.display());
     for test in &plugin.tests {
         print_test(test);
     }
     for kind in &plugin.kinds {
-        println!("  shared kind {}: {}", kind.name, kind.about);
+        println!("  shared kind {}: {}", Name(&kind.name), Name(&kind.about));
     }
     for hooks in &plugin.hooks {
-        println!("  hooks {}: {}", hooks.name, hooks.about);
+        println!("  hooks {}: {}", Name(&hooks.name), Name(&hooks.about));
     }
 }
 
 fn print_test(test: &TestDescription) {
-    println!("  {:<28} {}", test.name, test.about);
+    println!("  {:<28} {}", Name(&test.name), Name(&test.about));
     for param in &test.params {
         let default = param.default.as_deref().unwrap_or("(must be configured)");
-        let about = if param.about.is_empty() { String::new() } else { format!("  # {}", param.about) };
-        println!("      {} = {default}{about}", param.name);
+        let about =
+            if param.about.is_empty() { String::new() } else { format!("  # {}", Name(&param.about)) };
+        println!("      {} = {}{about}", Name(&param.name), Name(default));
     }
     if !test.takes.is_empty() {
-        println!("      takes {}", test.takes.join(", "));
+        println!("      takes {}", Name(&test.takes.join(", ")));
     }
 }

@@ -4,6 +4,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use serde_json::json;
+use waylay_report::escape::Plain;
+
+/// The same for people: what a plugin or a program under test has in its texts is shown, and no terminal obeys it.
+pub(crate) fn tell(text: std::fmt::Arguments<'_>) {
+    write(&mut std::io::stderr().lock(), format_args!("{}", Plain(&text.to_string())));
+}
 
 /// Writes as far as somebody reads. The macros of the standard library panic when the reader went away, as `head` does
 /// and as a terminal does that is closed under a nightly campaign; these take their place in this crate.
@@ -19,7 +25,7 @@ macro_rules! println {
     ($($text:tt)*) => { print!("{}\n", format_args!($($text)*)) };
 }
 macro_rules! eprint {
-    ($($text:tt)*) => { $crate::output::write(&mut std::io::stderr().lock(), format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::output::tell(format_args!($($text)*)) };
 }
 macro_rules! eprintln {
     ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
@@ -53,7 +59,13 @@ impl Failed {
             Failed::Usage(text) | Failed::Own(text) => format!("waylay: {text}"),
             Failed::Config(text) => text.clone(),
         };
-        eprintln!("{}", text.trim_end());
+        match self {
+            // Its colours are our own; what it quotes is the user's own file.
+            Failed::Config(text) => {
+                write(&mut std::io::stderr().lock(), format_args!("{}\n", text.trim_end()))
+            }
+            _ => eprintln!("{}", text.trim_end()),
+        }
         if json {
             println!("{}", json!({ "error": text, "exit_code": code }));
         }

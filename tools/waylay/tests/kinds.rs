@@ -276,6 +276,12 @@ fn memory_that_is_never_freed_is_a_leak_with_the_stack_that_allocated_it() {
         let stack = failure.first_stack();
         assert!(stack.iter().any(|function| function.contains(guilty)), "{stack:#?}");
         complete(&failure, 1);
+        // The curve that its page shows: it rises, and has points of several seconds.
+        let growth: serde_json::Value = serde_json::from_str(&failure.file("growth.json")).unwrap();
+        let points: Vec<(f64, f64)> = serde_json::from_value(growth["points"].clone()).unwrap();
+        let (first, last) = (points[0], points[points.len() - 1]);
+        assert!(points.len() >= 10 && last.1 > 2.0 * first.1 && last.0 - first.0 > 1.0, "{points:?}");
+        assert!(points.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{points:?}");
     }
     assert_eq!(ran.failures().len(), 3, "{}", ran.stderr);
 }

@@ -224,3 +224,50 @@ fn a_stack_overflow_on_a_thread_of_the_test_is_told_as_one() {
     assert!(failure.what().contains("stack overflow"), "{}", failure.what());
     assert!(failure.first_stack().iter().any(|function| function == "descend"), "{:#}", failure.json);
 }
+
+/// A name, a description, a message and a thread's name that a terminal would obey, and that pass for lines of ours.
+#[test]
+fn nothing_that_a_plugin_says_commands_a_terminal() {
+    const HOSTILE: &str = "a\\033[2Jb\\033]0;owned\\007\\r\\nclean: all is well";
+    let place = Workplace::new();
+    let beginning = support::C_BEGINNING.replace(
+        ".name = \"probe\", .about = \"a probe\"",
+        &format!(".name = \"{HOSTILE}\", .about = \"{HOSTILE}\""),
+    );
+    assert_ne!(beginning, support::C_BEGINNING);
+    place.compile_whole(
+        "hostile",
+        &format!(
+            "{beginning}\nstatic int32_t iterate(probe *self, waylay_context *worker) {{\n\
+             pthread_setname_np(pthread_self(), \"t\\033[2J\\n\"); usleep(1000);\n\
+             static int calls; if (__atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) % 40) return WAYLAY_OK;\n\
+             waylay_fail(self->services, worker, \"{HOSTILE}\"); return WAYLAY_OK; }}\n"
+        ),
+    );
+    place.write(
+        "waylay.toml",
+        "[[scenario]]\nname = \"alone\"\nduration = \"280s\"\n[[scenario.test]]\nplugin = \"hostile\"\nmax-failures = 1\n\
+         [[scenario]]\nname = \"pot\"\nduration = \"280s\"\n[[scenario.test]]\nplugin = \"waylay_melting_pot\"\nworkers = 1\n\
+         max-failures = 1\n[[scenario.test.contains]]\nplugin = \"hostile\"\n",
+    );
+    let ran = place.run(1, &[]);
+    let listed = place.waylay(&["list", "waylay.toml"]);
+    let failures = place.waylay(&["failures"]);
+    for (what, text) in [
+        ("run", &ran.stderr),
+        ("list", &listed.stdout),
+        ("list", &listed.stderr),
+        ("failures", &failures.stdout),
+        ("failures", &failures.stderr),
+    ] {
+        let obeyed = text.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
+        assert_eq!(obeyed, None, "waylay {what}: {text:?}");
+        assert!(!text.lines().any(|line| line.starts_with("clean: all is well")), "waylay {what}:\n{text}");
+    }
+    // All of it was there to be shown: a row of the table and one of the pot, and the list.
+    assert!(ran.stderr.matches("a⟨U+001B⟩[2Jb⟨U+001B⟩]0;owned⟨U+0007⟩").count() >= 3, "{}", ran.stderr);
+    assert!(listed.stdout.contains("⟨U+001B⟩[2Jb"), "{}", listed.stdout);
+    // Machines get the name as it is.
+    let named = |text: &str| text.contains("\\u001b[2Jb");
+    assert!(named(&ran.stdout), "{}", ran.stdout);
+}

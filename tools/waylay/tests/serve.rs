@@ -202,3 +202,51 @@ fn what_cannot_be_served_is_said_before_anything_runs() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs/nightly.toml");
     assert_eq!(place.waylay(&["serve", shipped, "--check"]).code(), Some(0));
 }
+
+/// Asking what is running is answered in the log, for a test whose threads take turns, too; and it is harmless while the
+/// service waits for its window.
+#[test]
+fn the_log_says_what_is_running_when_asked() {
+    let place = Workplace::new();
+    place.write(
+        "strict.toml",
+        "[[scenario]]\nname = \"turns\"\nmode = \"strict\"\nruns = 1000000000\n\
+         [[scenario.test]]\nplugin = \"waylay_schedules_c\"\nname = \"deadlock-fixed\"\n",
+    );
+    // A window of one minute that opens in half a day is not open now.
+    let later = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC) + jiff::Span::new().hours(12);
+    let window = format!(
+        "time-zone = \"UTC\"\n[[window]]\nfrom = \"{}\"\nto = \"{}\"\n",
+        later.strftime("%H:%M"),
+        (&later + jiff::Span::new().minutes(1)).strftime("%H:%M")
+    );
+    let mix = "[[mix]]\nname = \"strict\"\nconfig = \"strict.toml\"\nduration = \"280s\"\n";
+    let log = place.path().join("out/serve.log");
+    let read = || std::fs::read_to_string(&log).unwrap_or_default();
+    let ask_until = |served: &Served, words: &[&str]| {
+        let asked = Instant::now();
+        while !words.iter().all(|word| read().contains(word)) {
+            assert!(asked.elapsed() < PATIENCE, "no answer with {words:?}:\n{}", read());
+            served.running.signal(libc::SIGUSR1);
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    };
+    let end = |served: Served| {
+        served.running.signal(libc::SIGTERM);
+        let ran = served.running.finish();
+        assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
+    };
+    place.write("night.toml", &format!("out = \"out\"\n{window}{mix}"));
+    let waiting = Served::start(&place);
+    ask_until(&waiting, &["nothing is running now: the next window opens at"]);
+    end(waiting);
+    place.write("night.toml", &format!("out = \"out\"\n{mix}"));
+    let running = Served::start(&place);
+    let words = [
+        "━━ running now ━━ scenario turns",
+        "deadlock-fixed#0",
+        "strict mode: only the thread whose turn it is",
+    ];
+    ask_until(&running, &words);
+    end(running);
+}

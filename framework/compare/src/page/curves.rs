@@ -116,7 +116,7 @@ pub(super) fn chart(out: &mut String, results: &Results, rows: &[usize], against
         let value = 10_f64.powf(left + f64::from(decade));
         let shown = match against {
             Against::Schedules => waylay_report::numbers::count(value.round() as u64),
-            Against::Seconds => seconds(value),
+            Against::Seconds => round_time(value),
         };
         let place = f64::from(decade) / f64::from(decades) * 100.0;
         let _ = write!(out, "<span style=\"left:{place:.1}%\">{shown}</span>");
@@ -124,9 +124,28 @@ pub(super) fn chart(out: &mut String, results: &Results, rows: &[usize], against
     out.push_str("</div></div></figure>");
 }
 
+/// A power of ten in seconds: what stands behind the point is always nothing, and seven of these stand in a row.
+fn round_time(value: f64) -> String {
+    let text = seconds(value);
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn round_times_are_short() {
+        assert_eq!(
+            [1e-6, 1e-5, 1e-4, 1e-3, 1.0, 10.0].map(round_time),
+            ["1 µs", "10 µs", "100 µs", "1 ms", "1 s", "10 s"]
+        );
+    }
 
     #[test]
     fn a_curve_rises_with_every_trial_that_found_it_and_ends_below_those_that_did_not() {

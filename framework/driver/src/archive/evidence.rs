@@ -5,7 +5,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use waylay_report::model::{Campaign, EvidenceFile, Failure, ForcedSwitch, Reproduction, ScheduleFacts};
+use waylay_report::model::{
+    Campaign, EvidenceFile, Failure, ForcedSwitch, Growth, Reproduction, ScheduleFacts,
+};
 
 use waylay_report::timeline::{Timeline, suspensions, svg};
 use waylay_schedule::Schedule;
@@ -16,6 +18,8 @@ use crate::store::{FURTHER_OCCURRENCES, WriteError, atomic};
 
 /// How often the failure came back when it was run again.
 pub const REPRODUCTION_FILE: &str = "reproduction.json";
+/// How a leak grew.
+const GROWTH_FILE: &str = "growth.json";
 /// The picture of what led to it.
 pub const TIMELINE_FILE: &str = "timeline.svg";
 /// The same as data.
@@ -61,6 +65,7 @@ pub fn attach(failure: &mut Failure, folder: &Path) {
         });
     }
     failure.reproduction = read::<Reproduction>(folder, REPRODUCTION_FILE);
+    failure.growth = read::<Growth>(folder, GROWTH_FILE);
     let picture = folder.join(TIMELINE_FILE);
     if fs::metadata(&picture).is_ok_and(|file| file.is_file() && file.len() <= LARGEST_TIMELINE) {
         failure.timeline_svg = fs::read_to_string(picture).ok();
@@ -101,6 +106,15 @@ pub fn timeline(failure: &Failure, folder: &Path) -> Option<Timeline> {
     }
     let schedule = Schedule::decode(&fs::read(folder.join("schedule.bin")).ok()?).ok()?;
     Some(waylay_report::timeline::schedule::timeline(&title, &schedule, &failure.kind))
+}
+
+/// Keeps how a leak grew beside the first time that it was seen.
+pub(crate) fn keep_growth(growth: &Growth, folder: &Path) -> Result<(), WriteError> {
+    let path = folder.join(GROWTH_FILE);
+    if path.exists() {
+        return Ok(());
+    }
+    atomic::write(&path, &serde_json::to_vec(growth).expect("plain data"), false)
 }
 
 /// Draws the picture into the folder of a failure, if the folder has what it takes.

@@ -16,8 +16,8 @@ use waylay_report::model::{Campaign, CampaignState, Failure, Sample};
 
 use crate::store::{CampaignRecord, SERIES_FILE, load_failure};
 pub use bundle::{BundleError, bundle};
-pub(crate) use evidence::draw;
 pub use evidence::{REPRODUCTION_FILE, TIMELINE_DATA, TIMELINE_FILE, attach, rate_in, timeline};
+pub(crate) use evidence::{draw, keep_growth};
 pub use night::{Since, compare, night};
 
 /// Why something that was asked for is not there.
@@ -182,6 +182,12 @@ pub fn read_record(folder: &Path) -> Result<CampaignRecord, ArchiveError> {
     read.map_err(|source| ArchiveError::Read { path, source })
 }
 
+/// How a campaign stood over time; nothing where that was not written or cannot be read.
+pub fn read_series(folder: &Path) -> Vec<Sample> {
+    let text = fs::read(folder.join(SERIES_FILE)).ok();
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
 /// A campaign with its series. One that says it runs although its driver is dead was interrupted.
 pub fn read_campaign(folder: &Path) -> Result<Campaign, ArchiveError> {
     let record = read_record(folder)?;
@@ -189,9 +195,7 @@ pub fn read_campaign(folder: &Path) -> Result<Campaign, ArchiveError> {
     if campaign.state == CampaignState::Running && !is_alive(folder) {
         campaign.state = CampaignState::Interrupted;
     }
-    let series = fs::read(folder.join(SERIES_FILE)).ok();
-    campaign.series =
-        series.and_then(|text| serde_json::from_slice::<Vec<Sample>>(&text).ok()).unwrap_or_default();
+    campaign.series = read_series(folder);
     Ok(campaign)
 }
 

@@ -13,13 +13,15 @@ use super::{
 };
 use crate::store::load_failure;
 
-/// Nights before this one that are looked at: a month.
+/// Campaigns before this one that it is compared with and drawn beside.
 const NIGHTS: usize = 30;
+/// Campaigns that are looked through for them: a service with several mixes has others in between.
+const LOOKED_AT: usize = 300;
 
 /// What a night is compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Since {
-    /// The campaign before it, if there is one.
+    /// The last campaign before it that ran some of the same tests, if there is one.
     #[default]
     Last,
     /// That campaign.
@@ -41,7 +43,7 @@ pub fn night(folder: &Path, since: &Since, made: Timestamp) -> Result<Night, Arc
     sort(&mut night.failures);
     let beside = folder.parent().map(campaigns).unwrap_or_default();
     let here = beside.iter().position(|other| same(other, folder)).unwrap_or(beside.len());
-    let before = &beside[here.saturating_sub(NIGHTS)..here];
+    let before = &of_the_same_tests(&beside[here.saturating_sub(LOOKED_AT)..here], &night);
     let reference = match since {
         Since::Last => before.last().cloned(),
         Since::Campaign(folder) => Some(folder.clone()),
@@ -53,6 +55,26 @@ pub fn night(folder: &Path, since: &Since, made: Timestamp) -> Result<Night, Arc
     }
     night.trend = trend(before, folder);
     Ok(night)
+}
+
+/// The last of these campaigns that ran at least one test that this one ran. What others ran says nothing about it.
+fn of_the_same_tests(before: &[PathBuf], night: &Night) -> Vec<PathBuf> {
+    let ran: BTreeSet<(String, String)> =
+        night.campaign.tests().map(|(_, test)| (test.name.clone(), file_of(&test.plugin))).collect();
+    let shares = |folder: &&PathBuf| {
+        read_record(folder).is_ok_and(|record| {
+            let mut tests = record.scenarios.iter().flat_map(|scenario| &scenario.tests);
+            tests.any(|test| ran.contains(&(test.name.clone(), file_of(&test.plugin))))
+        })
+    };
+    let mut found: Vec<PathBuf> = before.iter().rev().filter(shares).take(NIGHTS).cloned().collect();
+    found.reverse();
+    found
+}
+
+/// A plugin that was moved is still the same.
+fn file_of(plugin: impl AsRef<Path>) -> String {
+    plugin.as_ref().file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn same(a: &Path, b: &Path) -> bool {

@@ -99,6 +99,19 @@ fn nights_are_compared() {
     assert!(states(&alone).iter().all(|(_, state)| *state == FailureState::Unknown), "{:?}", states(&alone));
 }
 
+/// A service with two mixes runs them in turns: what the other one ran is nothing to compare with.
+#[test]
+fn a_campaign_of_other_tests_in_between_is_passed_over() {
+    let out = tempfile::tempdir().unwrap();
+    let first = campaign(out.path(), &[("a", 10)], &[("assert-1", "a")], true);
+    campaign(out.path(), &[("b", 10)], &[("assert-2", "b")], true);
+    let last = campaign(out.path(), &[("a", 10)], &[("assert-1", "a"), ("assert-3", "a")], true);
+    let night = night(&last, &Since::Last, Timestamp::now()).unwrap();
+    assert_eq!(night.compared_with.as_deref(), first.file_name().and_then(|name| name.to_str()));
+    assert_eq!(states(&night), [("assert-3", FailureState::New), ("assert-1", FailureState::Ongoing)]);
+    assert_eq!(night.trend.len(), 2);
+}
+
 #[test]
 fn a_campaign_whose_driver_was_killed_is_reported_with_what_is_there() {
     let out = tempfile::tempdir().unwrap();

@@ -288,7 +288,7 @@ impl Investigator {
     /// Something that grows or was left behind.
     pub(crate) fn leak(&mut self, scene: &Scene<'_>, seen: LeakSeen) -> Draft {
         let mut gaps = Vec::new();
-        let LeakSeen { test, what, reason, label, frames, threads } = seen;
+        let LeakSeen { test, what, reason, label, frames, threads, growth: _ } = seen;
         let mut stacks = Vec::new();
         if !frames.is_empty() {
             match self.memory_map(scene.process()) {

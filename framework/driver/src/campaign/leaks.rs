@@ -9,8 +9,10 @@ use waylay_leaks::{
 };
 
 use super::assignment::Assignment;
+use super::curve::{Readings, of_survivors};
 use crate::host::HostProcess;
 use crate::report::{count, plural};
+use waylay_report::model::Growth;
 
 /// A leak, in the words of a finding.
 pub(crate) struct LeakSeen {
@@ -24,6 +26,8 @@ pub(crate) struct LeakSeen {
     pub(crate) frames: Vec<u64>,
     /// Threads that were left behind.
     pub(crate) threads: Vec<u32>,
+    /// How it grew, of what was seen growing.
+    pub(crate) growth: Option<Growth>,
 }
 
 /// What is looked for.
@@ -43,6 +47,7 @@ pub(crate) struct LeakWatch {
     heap: HeapWatch,
     usage: UsageWatch,
     began: Instant,
+    readings: Readings,
     before: Option<ProcessUsage>,
     /// Tests that are watched, by the host's index.
     watched: Vec<bool>,
@@ -55,6 +60,7 @@ impl LeakWatch {
             heap: HeapWatch::new(settings.policy),
             usage: UsageWatch::new(settings.policy),
             began: Instant::now(),
+            readings: Readings::default(),
             before: None,
             watched,
         }
@@ -84,17 +90,22 @@ impl LeakWatch {
         }
         let mut seen = Vec::new();
         if let Some(region) = host.heap() {
-            for finding in self.heap.observe(&region.snapshot(), &iterations) {
+            let snapshot = region.snapshot();
+            let began = snapshot.taken.saturating_sub(self.began.elapsed());
+            for finding in self.heap.observe(&snapshot, &iterations) {
                 let test = test_of(finding.tag).filter(|test| *test < assignment.plans.len());
                 if test.is_some_and(|test| self.watched[test]) {
                     let frames =
                         region.region().stack(finding.site).map(|stack| stack.frames).unwrap_or_default();
-                    seen.push(memory(test, &finding, frames));
+                    let live = snapshot.sites.get(&(finding.tag, finding.site)).map(|site| &site.live[..]);
+                    let growth = of_survivors(live.unwrap_or_default(), began);
+                    seen.push(LeakSeen { growth: Some(growth), ..memory(test, &finding, frames) });
                 }
             }
         }
         let all: u64 = iterations.values().sum();
         if let Ok(counts) = UsageCounts::read(host.pid()) {
+            self.readings.push(self.began.elapsed(), counts);
             let found = self.usage.observe(self.began.elapsed(), all, &counts);
             let wanted = found.iter().filter(|finding| match finding.resource {
                 // Growth of resident memory alone has no place, and a leak that has one is found by sampling.
@@ -102,7 +113,10 @@ impl LeakWatch {
                 Resource::Descriptors => self.settings.handles,
                 Resource::Threads => self.settings.threads,
             });
-            seen.extend(wanted.map(|finding| growth(self.only_test(), finding)));
+            seen.extend(wanted.map(|finding| {
+                let curve = self.readings.curve(finding.resource, noun(finding.resource));
+                LeakSeen { growth: Some(curve), ..growth(self.only_test(), finding) }
+            }));
         }
         seen
     }
@@ -182,15 +196,20 @@ fn memory(test: Option<usize>, finding: &LeakFinding, frames: Vec<u64>) -> LeakS
         label: "memory leak".to_owned(),
         frames,
         threads: Vec::new(),
+        growth: None,
+    }
+}
+
+fn noun(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Memory => "bytes of memory",
+        Resource::Descriptors => "open descriptors",
+        Resource::Threads => "threads",
     }
 }
 
 fn growth(test: Option<usize>, finding: &GrowthFinding) -> LeakSeen {
-    let noun = match finding.resource {
-        Resource::Memory => "bytes of memory",
-        Resource::Descriptors => "open descriptors",
-        Resource::Threads => "threads",
-    };
+    let noun = noun(finding.resource);
     LeakSeen {
         test,
         what: format!(
@@ -207,6 +226,7 @@ fn growth(test: Option<usize>, finding: &GrowthFinding) -> LeakSeen {
         label: format!("growing number of {noun}"),
         frames: Vec::new(),
         threads: Vec::new(),
+        growth: None,
     }
 }
 
@@ -236,6 +256,7 @@ fn left_of_descriptors(test: Option<usize>, left: &LeftBehind) -> Vec<LeakSeen> 
         label: "descriptors left open".to_owned(),
         frames: Vec::new(),
         threads: Vec::new(),
+        growth: None,
     }]
 }
 
@@ -252,5 +273,6 @@ fn left_of_threads(test: Option<usize>, threads: &[&(ThreadId, String)]) -> Leak
         label: "threads left behind".to_owned(),
         frames: Vec::new(),
         threads: threads.iter().take(16).map(|(id, _)| id.0).collect(),
+        growth: None,
     }
 }

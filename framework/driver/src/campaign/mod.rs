@@ -2,6 +2,7 @@
 
 mod assignment;
 mod combination;
+mod curve;
 mod deadline;
 mod disturbance;
 mod hang;

@@ -134,13 +134,20 @@ impl Supervisor<'_> {
         &mut self,
         session: &mut Session,
         progress: &mut Progress,
-        seen: LeakSeen,
+        mut seen: LeakSeen,
     ) -> Result<(), CampaignError> {
+        let growth = seen.growth.take();
         let _quiet = self.quiet(session, progress);
         let scene = Scene::of(session, progress, self.clock, &self.log);
         let mut draft = self.investigator.leak(&scene, seen);
         if draft.test.is_some() {
-            return self.record(session, progress, draft);
+            let folder = self.failures.folder_of(&draft.finding.signature.id);
+            self.record(session, progress, draft)?;
+            // Of a signature that is only counted there is no folder.
+            if let Some(growth) = growth.filter(|_| folder.is_dir()) {
+                archive::keep_growth(&growth, &folder)?;
+            }
+            return Ok(());
         }
         self.shelve(session, &mut draft)?;
         self.unattributed.push(Unattributed { draft, among: session.assignment.tests.clone() });

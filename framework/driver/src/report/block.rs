@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use waylay_evidence::{Frame, Origin, ThreadStack, origin};
-use waylay_report::escape::Plain;
+use waylay_report::escape::{Name, Plain};
 
 use super::numbers::{count, plural};
 use super::pot::mix_lines;
@@ -20,7 +20,7 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
     let mut text = String::new();
     let test =
         entry.test.as_ref().map_or_else(|| "the host itself".to_owned(), |test| format!("test {test}"));
-    let _ = writeln!(text, "━━ {} in {} ━━ {}", entry.kind, Plain(&test), entry.signature.id);
+    let _ = writeln!(text, "━━ {} in {} ━━ {}", entry.kind, Name(&test), entry.signature.id);
     row(&mut text, "what", &entry.what);
     if let Some(reason) = &entry.reason {
         row(&mut text, "why", reason);
@@ -76,7 +76,7 @@ fn stack_lines(stack: &ThreadStack) -> Vec<String> {
     let mut lines = vec![format!(
         "thread {} ({}){}",
         stack.id,
-        stack.name,
+        Name(&stack.name),
         if stack.crashed { ", crashed here" } else { "" }
     )];
     lines.extend(chosen.iter().take(FRAMES_SHOWN).map(|frame| format!("  {}", frame_line(frame))));

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use waylay_report::escape::Plain;
+use waylay_report::escape::{Name, Plain};
 
 use super::block::failure_block;
 use super::numbers::{count, plural, span};
@@ -147,7 +147,7 @@ fn write(text: &str) {
 
 impl Live for Terminal {
     fn note(&mut self, text: &str) {
-        write(&format!("   {}\n", Plain(text)));
+        write(&note_lines(text));
     }
 
     fn failure(&mut self, entry: &FailureEntry, folder: &Path) {
@@ -186,6 +186,14 @@ impl Live for Terminal {
     }
 }
 
+/// A note, indented to its last line: what a test is called must not pass for a line of ours.
+fn note_lines(text: &str) -> String {
+    let lines = text.lines().enumerate();
+    lines
+        .map(|(number, line)| format!("{}{}\n", if number == 0 { "   " } else { "     " }, Plain(line)))
+        .collect()
+}
+
 fn tick_line(tick: &Tick, rate: f64, suspended: f64) -> String {
     let elapsed = tick.elapsed.as_secs();
     let mut line = format!(
@@ -193,7 +201,7 @@ fn tick_line(tick: &Tick, rate: f64, suspended: f64) -> String {
         elapsed / 3600,
         elapsed / 60 % 60,
         elapsed % 60,
-        tick.scenario,
+        Name(&tick.scenario),
         plural(tick.iterations, "iteration"),
         count(rate as u64),
         // The number is of the whole campaign, whatever its other scenarios were.
@@ -207,7 +215,7 @@ fn tick_line(tick: &Tick, rate: f64, suspended: f64) -> String {
         line.push_str(&format!(", {}", suspension_text(record, suspended)));
     }
     if let Some((worker, time)) = &tick.slowest {
-        line.push_str(&format!(", slowest now {worker} for {}", span(*time)));
+        line.push_str(&format!(", slowest now {} for {}", Name(worker), span(*time)));
     }
     line
 }
@@ -215,6 +223,11 @@ fn tick_line(tick: &Tick, rate: f64, suspended: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_line_of_a_note_is_seen_to_be_one() {
+        assert_eq!(note_lines("a\u{7}\nclean: b"), "   a⟨U+0007⟩\n     clean: b\n");
+    }
 
     #[test]
     fn a_line_says_everything_that_matters() {
@@ -238,5 +251,9 @@ mod tests {
             tick_line(&strict, 700.0, 0.0),
             "[01:02:05] libraries: 1,234,567 iterations (700 schedules/s), 0 failures"
         );
+        let hostile = "\u{1b}[2J\nx".to_owned();
+        let slowest = Some((hostile.clone(), Duration::from_secs(1)));
+        let line = tick_line(&Tick { scenario: hostile, slowest, ..strict }, 0.0, 0.0);
+        assert!(!line.chars().any(char::is_control), "{line:?}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use waylay_report::escape::Name;
+
 use super::numbers::{count, plural, span};
 use crate::failure::Occurrence;
 use crate::store::TestRecord;
@@ -14,7 +16,7 @@ pub(crate) fn share_line(test: &TestRecord) -> Option<String> {
         if test.failures > 0 { format!(", {}", plural(test.failures, "failure")) } else { String::new() };
     Some(format!(
         "{:<26} {:>14} × {} ± {}, {} in all, {:.1} % of the time (asked {:.1} %){failures}",
-        test.name,
+        Name(&test.name),
         count(test.iterations),
         time(test.average_ns),
         time(share.deviation_ns),
@@ -32,13 +34,13 @@ pub(crate) fn mix_lines(occurrence: &Occurrence) -> Vec<String> {
         let ran = match &view.running {
             Some(running) => {
                 let last = if running.over { "last " } else { "" };
-                format!("{last}{} (iteration {})", running.test, count(running.iteration))
+                format!("{last}{} (iteration {})", Name(&running.test), count(running.iteration))
             }
             None => "nothing".to_owned(),
         };
         let held = match view.holds.is_empty() {
             true => String::new(),
-            false => format!(" on {}", view.holds.join(", ")),
+            false => format!(" on {}", Name(&view.holds.join(", "))),
         };
         format!("worker {} ran {ran}{held}", view.worker)
     });
@@ -78,6 +80,10 @@ mod tests {
             "map                                12,345 × 81.0 µs ± 9.00 µs, 1.00 s in all, 24.9 % of the time \
              (asked 25.0 %), 2 failures"
         );
+        let hostile = TestRecord { name: "\u{1b}]0;owned\u{7}\r\nclean: all is well".into(), ..test.clone() };
+        let line = share_line(&hostile).unwrap();
+        assert!(!line.chars().any(char::is_control), "{line:?}");
+        assert!(line.contains("⟨U+001B⟩]0;owned⟨U+0007⟩⟨U+000D⟩⟨U+000A⟩clean"), "{line}");
         assert_eq!(share_line(&TestRecord { pot: None, ..test }), None);
     }
 }

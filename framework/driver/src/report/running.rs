@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use waylay_evidence::{ThreadStack, render};
-use waylay_report::escape::Plain;
+use waylay_report::escape::{Name, Plain};
 
 use super::block::{frame_line, telling_frames};
 use super::numbers::{count, plural, span};
@@ -47,17 +47,17 @@ pub struct WorkerNow {
 pub fn running_text(now: &RunningNow) -> String {
     let mut text = format!(
         "━━ running now ━━ scenario {}, process {}, which {}, {}\n",
-        now.scenario,
+        Name(&now.scenario),
         now.pid,
         now.phase,
         plural(now.workers.len() as u64, "worker")
     );
     let mut written: Vec<(String, Vec<String>)> = Vec::new();
     for WorkerNow { view, stack } in &now.workers {
-        let name = format!("{}#{}", view.test, view.worker);
+        let name = format!("{}#{}", Name(&view.test), view.worker);
         let inside = match &view.running {
             Some(running) if !running.over => {
-                format!(", runs {} (iteration {})", running.test, count(running.iteration))
+                format!(", runs {} (iteration {})", Name(&running.test), count(running.iteration))
             }
             _ => String::new(),
         };
@@ -84,7 +84,7 @@ pub fn running_text(now: &RunningNow) -> String {
         }
     }
     for (test, stack) in &now.started {
-        let name = format!("thread {} ({}) of {test}", stack.id, stack.name);
+        let name = format!("thread {} ({}) of {}", stack.id, Name(&stack.name), Name(test));
         let _ = writeln!(text, "   {name}  {}", render::doing(stack));
         write_stack(&mut text, &mut written, &name, stack);
     }

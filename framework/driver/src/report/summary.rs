@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use waylay_report::escape::Plain;
+use waylay_report::escape::{Name, Plain};
 
 use super::numbers::{count, plural, span};
 use super::pot::share_line;
@@ -68,10 +68,11 @@ pub fn summary_text(summary: &Summary) -> String {
     let mut text = String::new();
     for scenario in &summary.campaign.scenarios {
         let ran = Duration::from_secs_f64(scenario.seconds);
-        let _ = writeln!(text, "scenario {} ({}, {})", scenario.name, scenario.mode, span(ran));
+        let _ = writeln!(text, "scenario {} ({}, {})", Name(&scenario.name), scenario.mode, span(ran));
         for test in &scenario.tests {
             if let Some(line) = share_line(test) {
-                let retired = test.retired.as_ref().map_or_else(String::new, |reason| format!(" [{reason}]"));
+                let retired =
+                    test.retired.as_ref().map_or_else(String::new, |reason| format!(" [{}]", Name(reason)));
                 let _ = writeln!(text, "    {line}{retired}");
                 continue;
             }
@@ -84,11 +85,12 @@ pub fn summary_text(summary: &Summary) -> String {
             } else {
                 String::new()
             };
-            let retired = test.retired.as_ref().map_or_else(String::new, |reason| format!(" [{reason}]"));
+            let retired =
+                test.retired.as_ref().map_or_else(String::new, |reason| format!(" [{}]", Name(reason)));
             let _ = writeln!(
                 text,
                 "  {:<28} {:>14}{average:<12}{failures}{retired}",
-                test.name,
+                Name(&test.name),
                 count(test.iterations)
             );
             if let Some(strict) = &test.strict {
@@ -109,7 +111,7 @@ pub fn summary_text(summary: &Summary) -> String {
         let _ = writeln!(text, "\n{}:", plural(summary.failures.len() as u64, "different failure"));
         for failure in &summary.failures {
             let test = failure.test.as_deref().unwrap_or("the host itself");
-            let (test, what) = (Plain(test), Plain(failure.what.lines().next().unwrap_or_default()));
+            let (test, what) = (Name(test), Plain(failure.what.lines().next().unwrap_or_default()));
             let _ = writeln!(text, "  {} × {} in {test}: {what}", count(failure.count), failure.kind);
             let _ = writeln!(text, "      {}", failure.folder.display());
             let _ = writeln!(text, "      {}", failure.replay);
@@ -132,6 +134,10 @@ pub fn summary_text(summary: &Summary) -> String {
 
 /// What the schedules of a strict test amount to.
 fn strict_lines(text: &mut String, strict: &StrictNumbers) {
+    if strict.runs == 0 {
+        let _ = writeln!(text, "    not one schedule was run with {}", strict.strategy);
+        return;
+    }
     let _ = writeln!(
         text,
         "    {} with {} ({} per second), n = {} threads, k = {} steps",

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use waylay_report::escape::Name;
+
 use super::numbers::{count, plural, span};
 use crate::store::{BoundRecord, RandomizerRecord, TestRecord};
 
@@ -20,7 +22,7 @@ pub(super) fn suspension_text(record: &RandomizerRecord, rate: f64) -> String {
         let _ = write!(text, ", {} never)", count(record.never_suspended));
     }
     if let Some(tracer) = &record.refused_for {
-        let _ = write!(text, ", refused: traced by {tracer}");
+        let _ = write!(text, ", refused: traced by {}", Name(tracer));
     }
     text
 }
@@ -57,7 +59,7 @@ pub(super) fn suspension_lines(record: &RandomizerRecord) -> Vec<String> {
         }
     }
     if let Some(tracer) = &record.refused_for {
-        trouble.push(format!("last traced by {tracer}"));
+        trouble.push(format!("last traced by {}", Name(tracer)));
     }
     if !trouble.is_empty() {
         lines.push(format!("randomizer: {}", trouble.join(", ")));
@@ -66,9 +68,9 @@ pub(super) fn suspension_lines(record: &RandomizerRecord) -> Vec<String> {
         lines.push(format!(
             "  {:<16} suspended {}, {} in all{}",
             if thread.threads > 1 {
-                format!("{} × {}", thread.name, count(thread.threads))
+                format!("{} × {}", Name(&thread.name), count(thread.threads))
             } else {
-                thread.name.clone()
+                Name(&thread.name).to_string()
             },
             plural(thread.suspensions, "time"),
             span(Duration::from_secs_f64(thread.suspended_s)),

@@ -208,7 +208,11 @@ impl FailureStore {
             stacks: finding.stacks,
             dump_threads,
             gaps: finding.gaps,
-            replay: format!("waylay replay {}", shell_word(folder)),
+            // A page shows this line to people who are in some other folder.
+            replay: format!(
+                "waylay replay {}",
+                shell_word(&std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()))
+            ),
             environment: self.environment.clone(),
         }
     }

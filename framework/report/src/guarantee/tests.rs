@@ -103,3 +103,44 @@ fn a_portfolio_is_named_by_its_families() {
     assert_eq!(strategy_in_words(text), "a portfolio of pct, surw, stride and random");
     assert_eq!(strategy_in_words("pct:depth=3"), "pct:depth=3");
 }
+
+#[test]
+fn campaigns_of_a_night_count_together() {
+    let first = strict("pct:depth=auto", vec![promise(1, 0.3, 10), promise(2, 0.01, 400)]);
+    let second = strict("pct:depth=auto", vec![promise(2, 0.005, 100)]);
+    let other = strict("random", vec![]);
+    let mut moved = second;
+    moved.tests[0].plugin = "/elsewhere/libaccount.so".into();
+    let mut first = first;
+    first.tests[0].plugin = "/here/libaccount.so".into();
+    let all = together([first, moved, other]);
+    assert_eq!(all.len(), 1, "one scenario");
+    let guarantees = of_all(&all);
+    assert_eq!(guarantees.len(), 2, "a strategy of its own is another sentence");
+    let expected = 1.0 - 0.99_f64.powi(400) * 0.995_f64.powi(100);
+    assert!((guarantees[0].depths[1].found.unwrap() - expected).abs() < 1e-9, "{:?}", guarantees[0]);
+    // 2,000 schedules at 100 per second each take 20 s, so the pace is still 100 per second.
+    assert!(guarantees[0].sentence.contains("2,000 schedules"), "{}", guarantees[0].sentence);
+    assert_eq!(guarantees[0].depths[1].per_run, Some(0.005), "the weakest is named");
+}
+
+#[test]
+fn of_two_bounds_the_weaker_stands_for_both_and_what_is_broken_stays_broken() {
+    let randomized = |per_iteration: f64, iterations: u64, broken: &[&str]| {
+        let bound = SuspensionBound {
+            threads: 4,
+            min_test_ns: 1000,
+            per_iteration,
+            broken_assumptions: broken.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        let test = Test { name: "map".into(), iterations, bound: Some(bound), ..Test::default() };
+        scenario(Mode::Randomized, test)
+    };
+    let none =
+        Scenario { tests: vec![Test { name: "map".into(), ..Test::default() }], ..randomized(0.1, 1, &[]) };
+    let all = together([randomized(0.002, 100, &["a"]), randomized(0.001, 200, &[]), none]);
+    let guarantee = only(&all[0]);
+    let expected = 1.0 - 0.999_f64.powi(300);
+    assert!((guarantee.depths[0].found.unwrap() - expected).abs() < 1e-9, "{guarantee:?}");
+    assert_eq!(guarantee.broken, ["a"]);
+}

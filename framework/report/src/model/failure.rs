@@ -94,12 +94,24 @@ pub struct Failure {
     /// Its timeline as a picture: SVG that a renderer of this crate made.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeline_svg: Option<String>,
+    /// How it grows, of a leak that was seen growing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub growth: Option<Growth>,
     /// Where it ran.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub environment: Option<Environment>,
     /// Why nobody is told about it, if somebody decided so.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub suppressed: Option<String>,
+}
+
+/// A number that grows, over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Growth {
+    /// What is counted, with its unit: `bytes that are never freed`.
+    pub of: String,
+    /// Seconds since the host began, and the number then.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// A file of evidence.

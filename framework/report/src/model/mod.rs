@@ -15,7 +15,7 @@ pub use campaign::{
     SuspensionBound, Suspensions, Test,
 };
 pub use failure::{
-    EvidenceFile, Failure, FailureState, ForcedSwitch, Frame, Occurrence, Origin, Reproduction,
+    EvidenceFile, Failure, FailureState, ForcedSwitch, Frame, Growth, Occurrence, Origin, Reproduction,
     ScheduleFacts, Stack, Worker,
 };
 

@@ -5,29 +5,20 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::command;
+use super::files::{FileLinks, files};
 use super::overview::{environment, facts, pill};
+use super::stacks::stacks;
+use crate::chart::{Axis, Chart, Series};
 use crate::confidence::{SURE, clean_runs_for};
 use crate::escape::{Html, base64};
-use crate::model::{Failure, FailureState, Frame, Occurrence, Origin, Stack};
-use crate::numbers::{bytes, count, plural};
+use crate::model::{Failure, FailureState, Occurrence};
+use crate::numbers::{count, plural};
 
-/// Groups of equal stacks that are shown.
-const MOST_STACKS: usize = 24;
-/// Frames that are shown of one stack; the file of stacks has all.
-const MOST_FRAMES: usize = 60;
-/// Frames that stay open of a stack without any of the test's own.
-const INNERMOST: usize = 3;
 /// Workers that are listed.
 const MOST_WORKERS: usize = 128;
 
-/// Where the files of a failure can be had.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FileLinks<'a> {
-    /// What comes before a file's name in its address; none when files cannot be had through the page.
-    pub base: Option<&'a str>,
-    /// The address of everything in one file.
-    pub bundle: Option<&'a str>,
-}
+/// What is said of a schedule that was followed once more.
+const CONFIRMED: &str = "a fresh process that followed it failed in the same way";
 
 fn date(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
@@ -65,19 +56,24 @@ pub fn failure_details(failure: &Failure, links: FileLinks<'_>) -> String {
         out += &command(&failure.replay);
         out += &how_sure(failure);
     }
+    if let Some(growth) = &failure.growth {
+        let series = vec![Series { name: &growth.of, colour: 5, points: growth.points.clone() }];
+        let chart = Chart { title: "Growth", unit: &growth.of, series, axis: Axis::Elapsed, bars: false };
+        let _ = write!(out, "<h3>How it grows</h3>{}", chart.html());
+    }
     if let Some(svg) = &failure.timeline_svg {
         // As an image: whatever is in the file, nothing of it runs.
         let _ = write!(
             out,
             "<h3>Who ran when</h3><div class=\"timeline-frame\"><img class=\"timeline\" alt=\"timeline of the failure\" \
-             src=\"data:image/svg+xml;base64,{}\"></div>",
+             src=\"data:image/svg+xml;base64,{}\"></div><p class=\"dim small on-phones\">the picture goes on to the right</p>",
             base64(svg.as_bytes())
         );
     }
     out += &forced(failure);
     if !failure.stacks.is_empty() {
         out.push_str("<h3>Where</h3>");
-        out += &stacks(&failure.stacks);
+        out += &stacks(failure);
     }
     if let Some(occurrence) = failure.occurrences.first() {
         out += &workers(occurrence);
@@ -99,19 +95,12 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
     if let Some(reason) = &failure.reason {
         rows.push(("why", reason.clone()));
     }
-    let mut often = plural(failure.count, "time");
-    if failure.nights > 1 || failure.state == FailureState::Resolved {
-        often += &format!("; {} in {}", plural(failure.count_ever, "time"), plural(failure.nights, "night"));
-    }
-    rows.push((
-        "often",
-        format!("{often}, first {}, last {}", date(failure.first_seen), date(failure.last_seen)),
-    ));
+    rows.push(("often", often(failure)));
     if let Some(schedule) = &failure.schedule {
         rows.push((
             "schedule",
             format!(
-                "{}: {}, {}, {}; {}",
+                "{}: {}, {}, {}{}",
                 schedule.strategy,
                 plural(schedule.steps, "step"),
                 plural(u64::from(schedule.threads), "thread"),
@@ -119,10 +108,12 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
                     1 => "1 switch".to_owned(),
                     n => format!("{} switches", count(n)),
                 },
-                if schedule.confirmed {
-                    "a fresh process that followed it failed in the same way"
-                } else {
-                    "not confirmed by a fresh process"
+                match schedule.confirmed {
+                    // The reason of a strict test ends with these words already.
+                    true if failure.reason.as_ref().is_some_and(|why| why.contains(CONFIRMED)) =>
+                        String::new(),
+                    true => format!("; {CONFIRMED}"),
+                    false => "; not confirmed by a fresh process".to_owned(),
                 }
             ),
         ));
@@ -135,6 +126,18 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
     }
     rows.push(("signature", format!("{}\n{}", failure.id, failure.signature)));
     rows
+}
+
+/// All nights together, then the campaign that the rest of the page is about.
+fn often(failure: &Failure) -> String {
+    let mut out = plural(failure.count_ever.max(failure.count), "time");
+    if failure.nights > 1 || failure.state == FailureState::Resolved {
+        out += &format!(" in {}", plural(failure.nights, "night"));
+    }
+    if failure.count > 0 && failure.count < failure.count_ever {
+        out += &format!(", {} of them in the campaign shown here", count(failure.count));
+    }
+    out + &format!("; first {}, last {}", date(failure.first_seen), date(failure.last_seen))
 }
 
 /// The measured rate, and what it takes to call it fixed.
@@ -189,102 +192,6 @@ fn forced(failure: &Failure) -> String {
         }
     }
     out
-}
-
-/// Stacks, equal ones once, own frames in front, others folded.
-pub fn stacks(stacks: &[Stack]) -> String {
-    let mut groups: Vec<(&Stack, Vec<&Stack>)> = Vec::new();
-    for stack in stacks {
-        let equal =
-            |other: &Stack| !stack.crashed && other.frames == stack.frames && other.doing == stack.doing;
-        match groups.iter_mut().find(|(first, _)| !first.crashed && equal(first)) {
-            Some((_, group)) => group.push(stack),
-            None => groups.push((stack, vec![stack])),
-        }
-    }
-    let mut out = String::new();
-    for (stack, group) in groups.iter().take(MOST_STACKS) {
-        let _ = write!(
-            out,
-            "<div class=\"stack{}\"><div class=\"who\"><b>{}</b>",
-            if stack.crashed { " crashed" } else { "" },
-            Html(&who(group))
-        );
-        if !stack.doing.is_empty() {
-            let _ = write!(out, "<span class=\"dim\">{}</span>", Html(&stack.doing));
-        }
-        let _ = write!(out, "</div>{}</div>", frames(&stack.frames));
-    }
-    if groups.len() > MOST_STACKS {
-        let more: usize = groups[MOST_STACKS..].iter().map(|(_, group)| group.len()).sum();
-        let _ = write!(out, "<p class=\"dim\">and {} more threads in stacks.txt</p>", count(more as u64));
-    }
-    out
-}
-
-fn who(group: &[&Stack]) -> String {
-    const NAMES: usize = 6;
-    let name = |stack: &&Stack| format!("{} ({})", stack.name, stack.thread);
-    let mut names: Vec<String> = group.iter().take(NAMES).map(name).collect();
-    if group.len() > NAMES {
-        names.push(format!("and {} more", group.len() - NAMES));
-    }
-    match group.len() {
-        1 => format!("thread {}", names[0]),
-        n => format!("{n} threads: {}", names.join(", ")),
-    }
-}
-
-fn frames(frames: &[Frame]) -> String {
-    if frames.is_empty() {
-        return "<ol><li class=\"other\">(no frames)</li></ol>".to_owned();
-    }
-    let mut out = String::from("<ol>");
-    let shown = &frames[..frames.len().min(MOST_FRAMES)];
-    let any_own = shown.iter().any(|frame| frame.origin == Origin::Own);
-    for run in shown.chunk_by(|a, b| (a.origin == Origin::Own) == (b.origin == Origin::Own)) {
-        let own = run[0].origin == Origin::Own;
-        // One folded frame would take as much room as itself. Where nothing is the test's own, the innermost tell most.
-        let open = if any_own { 0 } else { INNERMOST };
-        let fold = !own && run.len() > open + 1;
-        for (number, frame) in run.iter().enumerate() {
-            if fold && number == open {
-                let whose = match run.iter().all(|frame| frame.origin == Origin::Waylay) {
-                    true => "of Waylay",
-                    false => "of the runtime",
-                };
-                let (folded, more) = (run.len() - open, if open > 0 { "more " } else { "" });
-                let _ = write!(
-                    out,
-                    "<li class=\"other\"><details><summary>{folded} {more}frames {whose}</summary><ol>"
-                );
-            }
-            let _ = write!(
-                out,
-                "<li class=\"{}\"><span class=\"fn\">{}</span> <span class=\"at\">{}</span></li>",
-                if own { "own" } else { "other" },
-                Html(frame.function.as_deref().unwrap_or("??")),
-                Html(&place(frame))
-            );
-        }
-        if fold {
-            out.push_str("</ol></details></li>");
-        }
-    }
-    if frames.len() > MOST_FRAMES {
-        let _ = write!(out, "<li class=\"other\">… {} more in stacks.txt</li>", frames.len() - MOST_FRAMES);
-    }
-    out + "</ol>"
-}
-
-fn place(frame: &Frame) -> String {
-    match (&frame.file, frame.line) {
-        (Some(file), Some(line)) => format!("{file}:{line}"),
-        _ => frame
-            .module
-            .as_ref()
-            .map_or_else(|| format!("{:#x}", frame.offset), |module| format!("{module}+{:#x}", frame.offset)),
-    }
 }
 
 /// What every worker was doing.
@@ -344,26 +251,4 @@ fn occurrences(occurrences: &[Occurrence], count_all: u64) -> String {
         );
     }
     out + "</tbody></table></div></details>"
-}
-
-fn files(failure: &Failure, links: FileLinks<'_>) -> String {
-    if failure.files.is_empty() && links.bundle.is_none() {
-        return String::new();
-    }
-    let mut out = format!("<h3>Files</h3><p class=\"mono small\">{}</p><p>", Html(&failure.folder));
-    if let Some(bundle) = links.bundle {
-        let _ = write!(out, "<a href=\"{}\"><b>Download everything as one zip</b></a> &nbsp; ", Html(bundle));
-    }
-    for file in &failure.files {
-        let name = match links.base {
-            Some(base) => format!("<a href=\"{}{}\">{}</a>", Html(base), Html(&file.name), Html(&file.name)),
-            None => format!("{}", Html(&file.name)),
-        };
-        let _ = write!(
-            out,
-            "<span class=\"small\">{name} <span class=\"dim\">{}</span></span> &nbsp; ",
-            bytes(file.bytes)
-        );
-    }
-    out + "</p>"
 }

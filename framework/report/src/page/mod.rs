@@ -5,16 +5,19 @@
 //! gets through is still not run.
 
 mod failure;
+mod files;
 mod overview;
 mod promise;
+mod stacks;
 mod tests_table;
 
 use crate::escape::Html;
 
-pub use failure::{FileLinks, failure_card, failure_details, stacks};
+pub use failure::{failure_card, failure_details};
+pub use files::FileLinks;
 pub use overview::{environment, overview_tiles, pill, problems, tile, verdict_banner, verdict_words};
 pub use promise::guarantees;
-pub use tests_table::tests_table;
+pub use tests_table::{tests_now, tests_table};
 
 /// How pages look; light and dark.
 pub const CSS: &str = include_str!("style.css");

@@ -85,11 +85,16 @@ fn promise(one: &TestGuarantee) -> String {
             out,
             "<div class=\"depth {class}\">depth {}<b>{}</b>{}</div>",
             depth.depth,
-            Html(&depth.found_text()),
+            Html(&together(&depth.found_text())),
             Html(&left)
         );
     }
     out + "</section>"
+}
+
+/// A number and its percent sign stay on one line.
+fn together(text: &str) -> String {
+    text.replace(" %", "\u{a0}%")
 }
 
 /// What must hold, and why that is so.

@@ -5,17 +5,32 @@ use std::time::Duration;
 
 use super::overview::pill;
 use crate::escape::Html;
-use crate::model::{Campaign, Scenario, Test};
-use crate::numbers::{count, span};
+use crate::model::{Campaign, Scenario, StrictNumbers, Test};
+use crate::numbers::{count, plural, span};
 
 /// Rows that are shown of one scenario; a page stays a page.
 const MOST_ROWS: usize = 500;
 
 /// The table.
 pub fn tests_table(campaign: &Campaign) -> String {
-    let mut out = String::new();
-    for scenario in &campaign.scenarios {
-        out += &of_scenario(scenario);
+    campaign.scenarios.iter().map(of_scenario).collect()
+}
+
+/// The same while it runs: the scenario that is at work in front, those that are over folded.
+pub fn tests_now(campaign: &Campaign) -> String {
+    let Some((now, over)) = campaign.scenarios.split_last() else { return String::new() };
+    let mut out = of_scenario(now);
+    for scenario in over.iter().rev() {
+        let failures: u64 = scenario.tests.iter().map(|test| test.failures).sum();
+        let _ = write!(
+            out,
+            "<details class=\"more over\" id=\"over-{}\"><summary>{}: {}, {}</summary>{}</details>",
+            Html(&scenario.name),
+            Html(&scenario.name),
+            plural(scenario.tests.iter().map(|test| test.iterations).sum(), "iteration"),
+            plural(failures, "failure"),
+            of_scenario(scenario)
+        );
     }
     out
 }
@@ -31,16 +46,16 @@ fn of_scenario(scenario: &Scenario) -> String {
     if let Some(randomizer) = &scenario.suspensions {
         let _ = write!(
             out,
-            ", {} suspensions, {} threads never suspended",
-            count(randomizer.suspensions),
-            count(randomizer.never_suspended)
+            ", {}, {} never suspended",
+            plural(randomizer.suspensions, "suspension"),
+            plural(randomizer.never_suspended, "thread")
         );
         if let Some(tracer) = &randomizer.refused_for {
             let _ = write!(out, ", refused because {} traced the host", Html(tracer));
         }
     }
     out.push_str(
-        "</span></h3><div class=\"scroll\"><table><thead><tr><th>test</th><th class=\"num\">iterations</th>\
+        "</span></h3><div class=\"scroll\"><table class=\"list tests\"><thead><tr><th>test</th><th class=\"num\">iterations</th>\
          <th class=\"num\">failures</th><th class=\"num\">average</th><th class=\"num\">shortest</th>\
          <th class=\"num\">longest</th>",
     );
@@ -73,38 +88,39 @@ fn row(test: &Test, shares: bool) -> String {
     };
     let mut out = format!("<tr><td class=\"name\"><b>{}</b>", Html(&test.name));
     if let Some(strict) = &test.strict {
-        let _ = write!(
-            out,
-            "<br><span class=\"dim small\">{}, {} threads, {} steps, {} per second</span>",
-            Html(&strict.strategy),
-            strict.threads,
-            count(strict.steps),
-            count(strict.schedules_per_second as u64)
-        );
+        let _ = write!(out, "<span class=\"dim small\">{}</span>", Html(&strict_words(strict)));
     }
     if let Some(retired) = &test.retired {
-        let _ = write!(out, "<br><span class=\"dim small\">{}</span>", Html(retired));
+        let _ = write!(out, "<span class=\"dim small\">{}</span>", Html(retired));
     }
+    let unit = |number: u64, word: &str| if number == 1 { word.to_owned() } else { format!("{word}s") };
     let _ = write!(
         out,
-        "</td><td class=\"num\">{}</td><td class=\"num\">{failures}</td><td class=\"num\">{}</td>\
-         <td class=\"num\">{}</td><td class=\"num\">{}</td>",
+        "</td><td class=\"num\" data-unit=\"{}\">{}</td><td class=\"num\" data-unit=\"{}\">{failures}</td>\
+         <td class=\"num\" data-word=\"average\">{}</td><td class=\"num\" data-word=\"shortest\">{}</td>\
+         <td class=\"num\" data-word=\"longest\">{}</td>",
+        unit(test.iterations, "iteration"),
         count(test.iterations),
+        unit(test.failures, "failure"),
         time(test.average_ns),
         time(test.shortest_ns),
         time(test.longest_ns)
     );
     if shares {
-        out.push_str("<td>");
+        out.push_str("<td class=\"part\">");
         if let Some(share) = &test.share {
             // The longest bar is that of twice what was asked, so that too much is seen as well as too little.
             let scale = (share.asked * 2.0).max(share.achieved).max(1e-9);
+            // One that was retired is asked for nothing any more.
+            let asked = match test.retired {
+                Some(_) if share.asked <= 0.0 => "until it was retired".to_owned(),
+                _ => format!("of {:.1} % asked", share.asked * 100.0),
+            };
             let _ = write!(
                 out,
-                "<span class=\"small\">{:.1} % of {:.1} % asked</span><div class=\"share\"><i style=\"width:{:.1}%\"></i>\
+                "<span class=\"small\">{:.1} % {asked}</span><div class=\"share\"><i style=\"width:{:.1}%\"></i>\
                  <b style=\"left:{:.1}%\"></b></div>",
                 share.achieved * 100.0,
-                share.asked * 100.0,
                 share.achieved / scale * 100.0,
                 share.asked / scale * 100.0
             );
@@ -112,4 +128,18 @@ fn row(test: &Test, shares: bool) -> String {
         out.push_str("</td>");
     }
     out + "</tr>"
+}
+
+/// What the schedules of a strict test were like.
+fn strict_words(strict: &StrictNumbers) -> String {
+    if strict.runs == 0 {
+        return format!("{}, no schedule was run", strict.strategy);
+    }
+    format!(
+        "{}, {}, {}, {} per second",
+        strict.strategy,
+        plural(strict.threads.into(), "thread"),
+        plural(strict.steps, "step"),
+        count(strict.schedules_per_second as u64)
+    )
 }

@@ -126,17 +126,12 @@ impl<'a> Panel<'a> {
 
     fn axis(&self, out: &mut String, top: f64, bottom: f64) {
         let length = self.to.saturating_sub(self.from).max(1);
-        let step = round_step(length / 10);
-        let mut at = self.from.div_ceil(step) * step;
-        while at <= self.to {
+        for at in marks(self.from, self.to, self.timeline.unit) {
             let x = self.x(at);
             let words = match self.timeline.unit {
                 Unit::Steps if length < 100_000 => at.to_string(),
                 Unit::Steps => compact(at as f64),
-                Unit::Nanoseconds => {
-                    let before = std::time::Duration::from_nanos(self.timeline.end.saturating_sub(at));
-                    if before.is_zero() { "0".to_owned() } else { format!("−{}", time_text(before)) }
-                }
+                Unit::Nanoseconds => before(self.to.saturating_sub(at)),
             };
             let _ = write!(
                 out,
@@ -144,7 +139,6 @@ impl<'a> Panel<'a> {
                  <text class=\"tick\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{words}</text>",
                 top - 5.0
             );
-            at += step;
         }
     }
 
@@ -352,6 +346,29 @@ impl<'a> Panel<'a> {
     }
 }
 
+/// Where an axis is marked: at round steps, or at round times before the end.
+fn marks(from: u64, to: u64, unit: Unit) -> Vec<u64> {
+    let step = round_step(to.saturating_sub(from).max(1) / 10);
+    match unit {
+        Unit::Steps => (from.div_ceil(step)..=to / step).map(|number| number * step).collect(),
+        Unit::Nanoseconds => (0..=(to - from.min(to)) / step).map(|number| to - number * step).collect(),
+    }
+}
+
+/// A time before the end. Marks are round, so zeros behind the point say nothing.
+fn before(nanos: u64) -> String {
+    if nanos == 0 {
+        return "0".to_owned();
+    }
+    let text = time_text(std::time::Duration::from_nanos(nanos));
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("−{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => format!("−{text}"),
+    }
+}
+
 /// A step of 1, 2 or 5 times a power of ten.
 fn round_step(least: u64) -> u64 {
     let mut power = 1_u64;
@@ -385,5 +402,19 @@ mod tests {
         assert_eq!(shorten("thread 12", 6), "threa…");
         assert_eq!(shorten("thread", 6), "thread");
         assert_eq!(shorten("thread", 1), "");
+    }
+
+    #[test]
+    fn times_are_round_seen_from_the_end_and_steps_from_the_beginning() {
+        assert_eq!(marks(7, 26, Unit::Steps), (7..=26).collect::<Vec<u64>>());
+        assert_eq!(marks(95, 150, Unit::Steps), [95, 100, 105, 110, 115, 120, 125, 130, 135, 140, 145, 150]);
+        let marks = marks(1_000_000, 9_100_000, Unit::Nanoseconds);
+        let words: Vec<String> = marks.iter().map(|at| before(9_100_000 - at)).collect();
+        assert_eq!(words[..3], ["0", "−1 ms", "−2 ms"]);
+        assert_eq!(words.last().map(String::as_str), Some("−8 ms"));
+        assert_eq!(
+            [before(500_000), before(1_500_000_000), before(120_000_000_000)],
+            ["−500 µs", "−1.5 s", "−2 min 00 s"]
+        );
     }
 }

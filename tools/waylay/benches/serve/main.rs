@@ -2,7 +2,7 @@
 //!
 //! Two measures. Iterations per second with and without visitors, in turns, so that a loaded machine disturbs both alike;
 //! and the processor time of the threads that serve, as a part of what the machine has: that is what is taken from the
-//! campaign at most, and it does not depend on what else runs.
+//! campaign at most, and it does not depend on what else runs. `-- short` is one short round, to see that it works.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const VISITORS: usize = 5;
-const PHASE: Duration = Duration::from_secs(4);
-const ROUNDS: usize = 8;
+/// Length of a phase, and pairs of them.
+const LONG: (Duration, usize) = (Duration::from_secs(4), 8);
+const SHORT: (Duration, usize) = (Duration::from_secs(1), 1);
 const MIX: &str = "[leaks]\nenabled = false\n[[scenario]]\nname = \"wide\"\nduration = \"30m\"\n\
     [[scenario.test]]\nplugin = \"waylay_libraries\"\nname = \"map\"\nworkers = 64\nhang-timeout = \"5m\"\n";
 
@@ -27,6 +28,7 @@ impl Drop for Service {
 }
 
 fn main() {
+    let (phase, rounds) = if std::env::args().any(|argument| argument == "short") { SHORT } else { LONG };
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("mix.toml"), MIX).unwrap();
     let child = Command::new(env!("CARGO_BIN_EXE_waylay"))
@@ -46,8 +48,8 @@ fn main() {
     }
     let (mut alone, mut visited) = (Vec::new(), Vec::new());
     let (mut served_s, mut wall_s) = (0.0, 0.0);
-    for _ in 0..ROUNDS {
-        alone.push(rate(&address));
+    for _ in 0..rounds {
+        alone.push(rate(&address, phase));
         let stop = Arc::new(AtomicBool::new(false));
         let visitors: Vec<_> = (0..VISITORS)
             .map(|_| {
@@ -56,7 +58,7 @@ fn main() {
             })
             .collect();
         let (cpu, began) = (cpu_of_servers(pid), Instant::now());
-        visited.push(rate(&address));
+        visited.push(rate(&address, phase));
         served_s += cpu_of_servers(pid) - cpu;
         wall_s += began.elapsed().as_secs_f64();
         stop.store(true, Ordering::Relaxed);
@@ -70,8 +72,8 @@ fn main() {
     println!("iterations per second alone      {alone:.0?}");
     println!("iterations per second, {VISITORS} visitors {visited:.0?}");
     println!(
-        "lost: {mean:.2} % ± {:.2} % (mean of {ROUNDS} pairs and its error)",
-        spread / (ROUNDS as f64).sqrt()
+        "lost: {mean:.2} % ± {:.2} % (mean of {rounds} pairs and its error)",
+        spread / (rounds as f64).sqrt()
     );
     println!(
         "processor time of serving: {:.3} % of {cores} cores ({:.1} ms per second)",
@@ -114,7 +116,7 @@ fn iterations(address: &str) -> f64 {
 }
 
 /// Iterations per second of one phase, between two moments at which the number changed.
-fn rate(address: &str) -> f64 {
+fn rate(address: &str, phase: Duration) -> f64 {
     let edge = || {
         let before = iterations(address);
         loop {
@@ -126,7 +128,7 @@ fn rate(address: &str) -> f64 {
         }
     };
     let (from, began) = edge();
-    std::thread::sleep(PHASE);
+    std::thread::sleep(phase);
     let (to, ended) = edge();
     (to - from) / (ended - began).as_secs_f64()
 }

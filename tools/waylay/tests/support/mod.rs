@@ -68,7 +68,12 @@ impl Workplace {
 
     /// Compiles a plugin in C with one test: see [`C_BEGINNING`].
     pub(crate) fn compile(&self, name: &str, source: &str) -> PathBuf {
-        let from = self.write(&format!("{name}.c"), &format!("{C_BEGINNING}{source}\n"));
+        self.compile_whole(name, &format!("{C_BEGINNING}{source}\n"))
+    }
+
+    /// Compiles a plugin in C as it is.
+    pub(crate) fn compile_whole(&self, name: &str, source: &str) -> PathBuf {
+        let from = self.write(&format!("{name}.c"), source);
         let to = self.path().join(format!("lib{name}.so"));
         let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../framework/abi/include");
         let output = Command::new("cc")
