@@ -209,7 +209,7 @@ fn only_files_of_a_failure_can_be_had() {
         format!("{base}/again-9%2fpasswd"),
         format!("/files/{campaign}/linked/passwd"),
         format!("/files/{campaign}/linked/bundle.zip"),
-        format!("/files/%2e%2e/crash-1/stacks.txt"),
+        "/files/%2e%2e/crash-1/stacks.txt".to_owned(),
         format!("{base}//etc/passwd"),
         format!("{base}/%2fetc%2fpasswd"),
         format!("{base}/link.txt"),
