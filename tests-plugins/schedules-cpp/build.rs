@@ -2,6 +2,9 @@
 //! which every other symbol is local, and a second script cannot be combined with it. So the C++ entry points are
 //! compiled under other names, and `src/lib.rs` exports functions of the right names that call them.
 
+#[path = "../mingw.rs"]
+mod mingw;
+
 fn main() {
     println!("cargo::rerun-if-changed=src/schedules.cpp");
     println!("cargo::rerun-if-changed=../../framework/abi/include");
@@ -20,4 +23,7 @@ fn main() {
         .warnings_into_errors(true)
         .extra_warnings(true)
         .compile("schedules_cpp");
+    if mingw::is_target() {
+        mingw::link_threads();
+    }
 }

@@ -3,7 +3,10 @@
 //! compiled under other names, and `src/lib.rs` exports functions of the right names that call them.
 //!
 //! The compiler reports volatile and atomic accesses, as `waylay cflags` says, so that each is a step of strict mode.
-//! The calls find the control library in the host, which is there on Linux only.
+//! The calls find the control library in the host; on Windows by way of a file that is linked in.
+
+#[path = "../mingw.rs"]
+mod mingw;
 
 fn main() {
     println!("cargo::rerun-if-changed=src");
@@ -21,7 +24,7 @@ fn main() {
         .flag("-fno-omit-frame-pointer")
         .warnings_into_errors(true)
         .extra_warnings(true);
-    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+    if mingw::is_target() || std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         build.flag("-fsanitize=thread");
         // `--all-targets` also links an executable, which has no host that the calls could find.
         println!("cargo::rustc-link-arg=-Wl,--unresolved-symbols=ignore-all");
@@ -40,4 +43,13 @@ fn main() {
         });
     }
     build.compile("zoo_c");
+    if mingw::is_target() {
+        // Behind what calls it.
+        cc::Build::new()
+            .file("../../framework/abi/include/waylay_steps.c")
+            .warnings_into_errors(true)
+            .extra_warnings(true)
+            .compile("zoo_c_steps");
+        mingw::link_threads();
+    }
 }

@@ -16,7 +16,7 @@ use windows_sys::core::BOOL;
 
 use crate::me::me;
 use crate::sys::{self, say};
-use crate::{interpose, runtime};
+use crate::{access, interpose, runtime};
 
 /// The region, until the first run begins.
 static REGION: Mutex<Option<RegionMap>> = Mutex::new(None);
@@ -61,6 +61,7 @@ fn take_region() -> Option<RegionMap> {
 unsafe extern "system" fn waylay_control_enter() {
     let Some(region) = take_region() else { return };
     let settings = region.settings();
+    access::configure(region.level());
     interpose::patch_modules();
     // SAFETY: the region is kept for good, and its memory does not move.
     let report = (settings.hold != 0).then(|| unsafe { &*core::ptr::from_ref(region.report()) });
@@ -94,6 +95,7 @@ unsafe extern "C" fn waylay_control_begin_run(run: u64) -> u32 {
             if region.settings().in_process == 0 {
                 return Begun::Refused as u32;
             }
+            access::configure(region.level());
             interpose::patch_modules();
             runtime::prepare_in_process(region);
         }

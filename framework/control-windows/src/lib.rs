@@ -6,6 +6,7 @@
 //! - `sys`, `me`: system calls and identity of the library's own
 //! - `runtime`: carries choices out
 //! - `interpose`: the functions of Windows that become steps, one file per family, and how they get into import tables
+//! - `access`: accesses to memory that a compiler was asked to report
 //! - `entry`: what host and driver call by name
 //!
 //! Nothing is linked against this crate. As a dependency it only makes Cargo build the dynamic library, which is loaded by
@@ -13,6 +14,7 @@
 
 #![cfg(windows)]
 
+mod access;
 mod entry;
 mod interpose;
 mod me;

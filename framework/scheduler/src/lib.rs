@@ -11,6 +11,7 @@ mod clock;
 mod plan;
 mod recording;
 mod scheduler;
+mod spin;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -20,5 +21,6 @@ pub use clock::{Clock, Moment};
 pub use plan::{Planned, plan, strategy};
 pub use recording::Recording;
 pub use scheduler::{Choice, Scheduler, TimeoutPolicy};
+pub use spin::Looks;
 pub use thread::{Acquire, Key, Outcome, Shares, State, Thread};
 pub use waiting::ByAddress;

@@ -2,16 +2,16 @@
 
 use std::sync::atomic::AtomicU64;
 
-#[cfg(target_os = "linux")]
+#[cfg(reported)]
 unsafe extern "C" {
     safe fn zoo_read(word: &AtomicU64) -> u64;
     safe fn zoo_write(word: &AtomicU64, value: u64);
     safe fn zoo_add(word: &AtomicU64, value: u64) -> u64;
 }
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(reported))]
 #[path = "steps.rs"]
 mod steps;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(reported))]
 use steps::{zoo_add, zoo_read, zoo_write};
 
 /// A shared word.

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use waylay_control_protocol::ClockSource;
 use waylay_schedule::{Event, EventKind};
+use waylay_scheduler::Moment;
 use windows_sys::Win32::Foundation::{FILETIME, SYSTEMTIME};
 use windows_sys::Win32::System::Performance::{
     QueryPerformanceCounter as counter, QueryPerformanceFrequency,
@@ -18,7 +19,9 @@ use super::interpose;
 use crate::runtime::{Logical, runtime, step};
 
 /// Where virtual wall-clock time begins, in the 100 ns of Windows since 1601: 2024-01-01 00:00:00 UTC.
-const WALL: u64 = (1_704_067_200 + 11_644_473_600) * 10_000_000;
+const WALL: u64 = UNIX + 1_704_067_200 * 10_000_000;
+/// Where Unix begins, in the same.
+const UNIX: u64 = 11_644_473_600 * 10_000_000;
 /// Where other virtual clocks begin: long enough after "boot" that programs may subtract a while from it.
 const BOOT: u64 = 100_000 * SECOND;
 const SECOND: u64 = 1_000_000_000;
@@ -64,6 +67,41 @@ fn to_filetime(ticks: u64) -> FILETIME {
 unsafe fn wall(me: *mut Logical) -> FILETIME {
     // SAFETY: called with the token.
     to_filetime(WALL + unsafe { look(me) } / TICK)
+}
+
+/// The moment of a wall-clock time, in nanoseconds since 1970.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn moment_of_unix_time(nanoseconds: u64) -> Moment {
+    let since_1601 = nanoseconds.saturating_add(UNIX * TICK);
+    // SAFETY: by the caller's promise; the time is written into the local.
+    unsafe {
+        if is_virtual() {
+            return Moment(since_1601.saturating_sub(WALL * TICK));
+        }
+        let mut now = FILETIME { dwLowDateTime: 0, dwHighDateTime: 0 };
+        real::GetSystemTimePreciseAsFileTime(&mut now);
+        let now = (u64::from(now.dwHighDateTime) << 32 | u64::from(now.dwLowDateTime)) * TICK;
+        (*runtime()).sched.clock.after(since_1601.saturating_sub(now))
+    }
+}
+
+/// The moment of a time as the performance counter tells it, in nanoseconds.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn moment_of_counted_time(nanoseconds: u64) -> Moment {
+    // SAFETY: by the caller's promise; the time is written into the local.
+    unsafe {
+        if is_virtual() {
+            return Moment(nanoseconds.saturating_sub(BOOT));
+        }
+        let mut now = 0;
+        counter(&mut now);
+        let now = (now as u128 * u128::from(SECOND) / u128::from(frequency())) as u64;
+        (*runtime()).sched.clock.after(nanoseconds.saturating_sub(now))
+    }
 }
 
 unsafe fn real_counter(value: *mut i64) -> BOOL {

@@ -5,6 +5,7 @@
 //! C++ are in there.
 
 use core::ffi::{CStr, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use windows_sys::Win32::Foundation::{HMODULE, MAX_PATH};
 use windows_sys::Win32::System::LibraryLoader::{
@@ -17,12 +18,13 @@ use windows_sys::Win32::System::SystemInformation::GetSystemDirectoryW;
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
 use super::{Hook, hook_for};
+use crate::access;
 
 /// Modules looked at; no process has more.
 const MODULES: usize = 1024;
 
 /// What functions are put in place of: names of modules, in small letters, as they begin.
-const PROVIDERS: [&str; 9] = [
+const PROVIDERS: [&str; 11] = [
     "kernel32.",
     "kernelbase.",
     "ntdll.",
@@ -32,6 +34,8 @@ const PROVIDERS: [&str; 9] = [
     "vcruntime",
     "winmm.",
     "libwinpthread-",
+    "libstdc++-",
+    "libgcc_s_",
 ];
 
 /// Runtimes of languages that are changed wherever they lie.
@@ -52,15 +56,28 @@ pub(crate) fn patch_modules() {
         }
     }
     let count = (bytes as usize / size_of::<HMODULE>()).min(MODULES);
+    let mut changed = Vec::new();
     for &module in &modules[..count] {
         let (folder, name) = name_of(module);
         let runtime = RUNTIMES.iter().any(|runtime| name.starts_with(runtime));
         if module != ours && (runtime || folder != system) {
             // SAFETY: a module of this list is loaded; nobody unloads a library while the program runs this.
-            unsafe { patch(module.cast()) };
+            unsafe {
+                patch(module.cast());
+                access::ask(module);
+            }
+            changed.push(module as usize);
         }
     }
+    *CHANGED.lock().unwrap_or_else(PoisonError::into_inner) = Some(changed.into());
 }
+
+/// The begins of the program's modules, in the order in which they were loaded.
+pub(crate) fn changed_modules() -> Arc<[usize]> {
+    CHANGED.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+}
+
+static CHANGED: Mutex<Option<Arc<[usize]>>> = Mutex::new(None);
 
 /// Whether our functions stand in for those of this module.
 pub(super) fn is_provider(module: HMODULE) -> bool {
@@ -142,19 +159,21 @@ unsafe fn patch(base: *mut u8) {
     }
 }
 
+/// Linkers need not align the table: mingw's puts that of its own C++ runtime at multiples of four.
+///
 /// # Safety
 /// `slot` is an entry of an import table for the function that the hook is for.
 unsafe fn put(slot: *mut *mut c_void, hook: &'static Hook) {
     // SAFETY: by the caller's promise; the page is made writable for as long as it takes.
     unsafe {
-        let there = slot.read();
+        let there = slot.read_unaligned();
         if core::ptr::eq(there, hook.ours) {
             return;
         }
         hook.remember(there);
         let mut before = 0;
         if VirtualProtect(slot.cast(), size_of::<usize>(), PAGE_READWRITE, &mut before) != 0 {
-            slot.write_volatile(hook.ours.cast_mut());
+            slot.write_unaligned(hook.ours.cast_mut());
             VirtualProtect(slot.cast(), size_of::<usize>(), before, &mut before);
         }
     }

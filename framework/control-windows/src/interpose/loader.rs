@@ -4,9 +4,10 @@
 
 use core::ffi::{CStr, c_void};
 
+use windows_sys::Win32::Foundation as base;
 use windows_sys::Win32::Foundation::{HANDLE, HMODULE};
 use windows_sys::Win32::System::LibraryLoader as real;
-use windows_sys::core::{PCSTR, PCWSTR};
+use windows_sys::core::{BOOL, PCSTR, PCWSTR};
 
 use super::imports::{is_provider, patch_modules};
 use super::{hook_for, interpose};
@@ -34,6 +35,13 @@ fn load_outside(work: impl FnOnce() -> HMODULE) -> HMODULE {
         patch_modules();
     }
     module
+}
+
+unsafe fn unload_outside(module: HMODULE) -> BOOL {
+    // SAFETY: by the caller's promise.
+    let result = unsafe { base::FreeLibrary(module) };
+    patch_modules();
+    result
 }
 
 /// The function of that name, or ours in its place.
@@ -71,6 +79,14 @@ interpose! {
     fn LoadLibraryExW(name: PCWSTR, file: HANDLE, flags: u32) -> HMODULE
         = load_outside(|| real::LoadLibraryExW(name, file, flags)), |me| {
         load(me, || real::LoadLibraryExW(name, file, flags))
+    }
+    fn FreeLibrary(module: HMODULE) -> BOOL = unload_outside(module), |me| {
+        let mut result = 0;
+        load(me, || {
+            result = base::FreeLibrary(module);
+            core::ptr::null_mut()
+        });
+        result
     }
     fn GetProcAddress(module: HMODULE, name: PCSTR) -> *const c_void = look_up(module, name), |me| {
         let found = look_up(module, name);

@@ -17,9 +17,11 @@ mod imports;
 mod loader;
 mod once;
 mod posix;
+mod pthread;
 mod section;
 mod sleep;
 mod slim;
+mod statics;
 mod thread;
 mod uncontrolled;
 mod wait;
@@ -34,7 +36,8 @@ use windows_sys::Win32::System::Threading::INFINITE;
 pub(crate) use exit::at_unload;
 pub(crate) use fault::watch_for_faults;
 pub(crate) use handle::Handles;
-pub(crate) use imports::patch_modules;
+pub(crate) use imports::{changed_modules, patch_modules};
+pub(crate) use pthread::Mutexes;
 pub(crate) use section::owner_of as owner_of_section;
 
 use crate::runtime::runtime;
@@ -52,7 +55,7 @@ pub(crate) struct Hook {
 unsafe impl Sync for Hook {}
 
 /// All of them.
-static FAMILIES: [&[Hook]; 14] = [
+static FAMILIES: [&[Hook]; 15] = [
     address::HOOKS,
     clock::HOOKS,
     condition::HOOKS,
@@ -65,6 +68,7 @@ static FAMILIES: [&[Hook]; 14] = [
     section::HOOKS,
     sleep::HOOKS,
     slim::HOOKS,
+    statics::HOOKS,
     thread::HOOKS,
     uncontrolled::HOOKS,
 ];
@@ -73,7 +77,8 @@ static FAMILIES: [&[Hook]; 14] = [
 fn hook_for(name: &[u8]) -> Option<&'static Hook> {
     static SORTED: std::sync::OnceLock<Vec<&'static Hook>> = std::sync::OnceLock::new();
     let sorted = SORTED.get_or_init(|| {
-        let mut all: Vec<&Hook> = FAMILIES.iter().copied().chain([wait::HOOKS]).flatten().collect();
+        let families = FAMILIES.iter().chain([&wait::HOOKS]).chain(&pthread::FAMILIES);
+        let mut all: Vec<&Hook> = families.copied().flatten().collect();
         all.sort_by_key(|hook| hook.name);
         all
     });
@@ -98,8 +103,15 @@ pub(crate) struct Foreign {
 }
 
 /// Where such functions are, should the program not import them itself.
-const LIBRARIES: [&CStr; 5] =
-    [c"libwinpthread-1.dll", c"msvcrt.dll", c"ucrtbase.dll", c"kernel32.dll", c"winmm.dll"];
+const LIBRARIES: [&CStr; 7] = [
+    c"libwinpthread-1.dll",
+    c"libstdc++-6.dll",
+    c"libgcc_s_seh-1.dll",
+    c"msvcrt.dll",
+    c"ucrtbase.dll",
+    c"kernel32.dll",
+    c"winmm.dll",
+];
 
 impl Foreign {
     const fn new(name: &'static str) -> Foreign {
@@ -131,7 +143,8 @@ impl Foreign {
     }
 }
 
-/// Defines functions that stand in for those of Windows with the same names. After the signature stands what they do for
+/// Defines functions that stand in for those of Windows with the same names. They may be unwound: what they call on the
+/// program's behalf may throw. After the signature stands what they do for
 /// threads that are not under control, then what they do for the running logical thread.
 macro_rules! interpose {
     ($(
@@ -139,7 +152,7 @@ macro_rules! interpose {
     )+) => {
         $(
             #[allow(non_snake_case, reason = "the name in Windows")]
-            unsafe extern "system" fn $name($($argument: $type),*) -> $result {
+            unsafe extern "system-unwind" fn $name($($argument: $type),*) -> $result {
                 let me = $crate::me::me();
                 // SAFETY: the program promises what the function of this name demands; a logical thread that runs
                 // program code has the token.
@@ -154,10 +167,10 @@ macro_rules! interpose {
                 }
             }
         )+
-        pub(super) const HOOKS: &[super::Hook] = &[$(
-            super::Hook {
+        pub(super) const HOOKS: &[$crate::interpose::Hook] = &[$(
+            $crate::interpose::Hook {
                 name: stringify!($name),
-                ours: $name as unsafe extern "system" fn($($type),*) -> $result as *const core::ffi::c_void,
+                ours: $name as unsafe extern "system-unwind" fn($($type),*) -> $result as *const core::ffi::c_void,
                 foreign: None,
             },
         )+];
@@ -182,7 +195,7 @@ macro_rules! interpose_foreign {
                 pub(super) unsafe fn $name($($argument: $type),*) -> $result {
                     // SAFETY: the function of this name has this type, and is known when a hook for it is called.
                     unsafe {
-                        let function: unsafe extern "system" fn($($type),*) -> $result =
+                        let function: unsafe extern "system-unwind" fn($($type),*) -> $result =
                             core::mem::transmute($name::FOREIGN.address());
                         function($($argument),*)
                     }
@@ -191,7 +204,7 @@ macro_rules! interpose_foreign {
         }
         $(
             #[allow(non_snake_case, reason = "the name in the library")]
-            unsafe extern "system" fn $name($($argument: $type),*) -> $result {
+            unsafe extern "system-unwind" fn $name($($argument: $type),*) -> $result {
                 let me = $crate::me::me();
                 // SAFETY: the program promises what the function of this name demands; a logical thread that runs
                 // program code has the token.
@@ -206,10 +219,10 @@ macro_rules! interpose_foreign {
                 }
             }
         )+
-        pub(super) const HOOKS: &[super::Hook] = &[$(
-            super::Hook {
+        pub(super) const HOOKS: &[$crate::interpose::Hook] = &[$(
+            $crate::interpose::Hook {
                 name: stringify!($name),
-                ours: $name as unsafe extern "system" fn($($type),*) -> $result as *const core::ffi::c_void,
+                ours: $name as unsafe extern "system-unwind" fn($($type),*) -> $result as *const core::ffi::c_void,
                 foreign: Some(&real::$name::FOREIGN),
             },
         )+];

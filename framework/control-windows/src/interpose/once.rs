@@ -1,4 +1,7 @@
 //! One-time initialisation. Who initialises is noted here, so that the real functions never have to wait.
+//!
+//! Of many runs in one process only the first initialises, and a fresh process that follows the schedule of a later one
+//! does so, too. So there an initialisation that nobody waits for makes no steps, and what it calls makes none either.
 
 use core::ffi::c_void;
 
@@ -28,26 +31,60 @@ unsafe fn wait_for_turn(me: *mut Logical, once: *mut INIT_ONCE, context: *mut *m
         if is_done(once, context) {
             return true;
         }
-        let key = Key(once as usize);
-        let event = event_at(EventKind::Once, key);
-        let free = || !(*runtime()).initialising.contains(&(once as usize));
-        while acquire(me, event, key, Shares::ALL, None, free, || free().then_some(())).is_err() {}
+        wait_for_place(me, Key(once as usize));
         if is_done(once, context) {
             return true;
         }
-        (*runtime()).initialising.push(once as usize);
-        taken(key, Shares::ALL);
+        take_place(me, Key(once as usize));
         false
     }
 }
 
-unsafe fn give_turn_back(me: *mut Logical, once: *mut INIT_ONCE) {
-    let key = Key(once as usize);
+/// Waits until nobody initialises what the key names.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(super) unsafe fn wait_for_place(me: *mut Logical, key: Key) {
     // SAFETY: by the caller's promise.
     unsafe {
-        (*runtime()).initialising.retain(|&place| place != once as usize);
-        freed(key, Shares::ALL);
-        step(me, event_at(EventKind::Once, key));
+        let free = || (*runtime()).initialising.iter().all(|&(place, _)| place != key.0);
+        if (*runtime()).repeating && free() {
+            return;
+        }
+        let event = event_at(EventKind::Once, key);
+        while acquire(me, event, key, Shares::ALL, None, free, || free().then_some(())).is_err() {}
+    }
+}
+
+/// `me` initialises what the key names, which nobody else does.
+///
+/// # Safety
+/// As for [`wait_for_place`].
+pub(super) unsafe fn take_place(me: *mut Logical, key: Key) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        (*me).unpreemptible += u32::from((*runtime()).repeating);
+        (*runtime()).initialising.push((key.0, me));
+        taken(key, Shares::ALL);
+    }
+}
+
+/// The initialisation is over, well or not; whoever began it.
+///
+/// # Safety
+/// As for [`wait_for_place`].
+pub(super) unsafe fn give_place_back(me: *mut Logical, key: Key) {
+    // SAFETY: by the caller's promise; logical threads live as long as their run.
+    unsafe {
+        let runtime = runtime();
+        if let Some(index) = (*runtime).initialising.iter().position(|&(place, _)| place == key.0) {
+            let (_, initialiser) = (*runtime).initialising.swap_remove(index);
+            (*initialiser).unpreemptible -= u32::from((*runtime).repeating);
+            freed(key, Shares::ALL);
+        }
+        if !(*runtime).repeating {
+            step(me, event_at(EventKind::Once, key));
+        }
     }
 }
 
@@ -71,7 +108,7 @@ interpose! {
                 *context = made;
             }
         }
-        give_turn_back(me, once);
+        give_place_back(me, Key(once as usize));
         worked
     }
 
@@ -99,7 +136,7 @@ interpose! {
         let result = real::InitOnceComplete(once, flags, context);
         keep_error(me);
         if result != 0 || flags & INIT_ONCE_INIT_FAILED != 0 {
-            give_turn_back(me, once);
+            give_place_back(me, Key(once as usize));
         }
         result
     }

@@ -6,8 +6,9 @@ use core::ffi::{c_int, c_void};
 use waylay_control_protocol::Ending;
 use waylay_schedule::{Event, EventKind, ThreadId};
 use windows_sys::Win32::Foundation::HANDLE;
-use windows_sys::Win32::System::Threading::CREATE_SUSPENDED;
+use windows_sys::Win32::System::Threading::{CREATE_SUSPENDED, STACK_SIZE_PARAM_IS_A_RESERVATION};
 
+use super::thread::tell_number;
 use super::{exit, interpose_foreign};
 use crate::me::{as_program, set_me};
 use crate::runtime::{Routine, create, exit_point, finalise, step};
@@ -24,28 +25,32 @@ interpose_foreign! {
         flags: u32,
         number: *mut u32,
     ) -> HANDLE = real::_beginthreadex(security, stack, routine, argument, flags, number), |me| {
-        create(me, routine, argument, flags & CREATE_SUSPENDED != 0, |routine, argument| {
+        let plain = security.is_null() && flags & !(CREATE_SUSPENDED | STACK_SIZE_PARAM_IS_A_RESERVATION) == 0;
+        let (suspended, pooled) = (flags & CREATE_SUSPENDED != 0, plain.then_some(stack as usize));
+        let handle = create(me, routine, argument, suspended, pooled, |routine, argument| {
             real::_beginthreadex(security, stack, routine, argument, flags & !CREATE_SUSPENDED, number)
-        })
+        });
+        tell_number(handle, number);
+        handle
     }
 
     fn _beginthread(routine: Procedure, stack: u32, argument: *mut c_void) -> HANDLE
         = real::_beginthread(routine, stack, argument), |me| {
         // The values that both return are in the same register, and nobody looks at that of a procedure.
         let routine = core::mem::transmute::<Procedure, Routine>(routine);
-        create(me, routine, argument, false, |routine, argument| {
+        create(me, routine, argument, false, None, |routine, argument| {
             real::_beginthread(core::mem::transmute::<Routine, Procedure>(routine), stack, argument)
         })
     }
 
     fn _endthreadex(code: u32) -> () = real::_endthreadex(code), |me| {
-        exit_point(me);
+        exit_point(me, code);
         set_me(core::ptr::null_mut());
         real::_endthreadex(code)
     }
 
     fn _endthread() -> () = real::_endthread(), |me| {
-        exit_point(me);
+        exit_point(me, 0);
         set_me(core::ptr::null_mut());
         real::_endthread()
     }

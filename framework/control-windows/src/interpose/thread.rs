@@ -6,11 +6,28 @@ use windows_sys::Win32::Foundation::{HANDLE, HMODULE};
 use windows_sys::Win32::Security::SECURITY_ATTRIBUTES;
 use windows_sys::Win32::System::LibraryLoader as libraries;
 use windows_sys::Win32::System::Threading as real;
-use windows_sys::Win32::System::Threading::{CREATE_SUSPENDED, LPTHREAD_START_ROUTINE};
+use windows_sys::Win32::System::Threading::{
+    CREATE_SUSPENDED, LPTHREAD_START_ROUTINE, STACK_SIZE_PARAM_IS_A_RESERVATION,
+};
+use windows_sys::core::BOOL;
 
+use super::imports::patch_modules;
 use super::interpose;
 use crate::me::{keep_error, set_me};
 use crate::runtime::{create, exit_point, resume, runtime};
+
+/// Tells the system's number of a thread that may be one of the pool.
+pub(super) unsafe fn tell_number(handle: HANDLE, number: *mut u32) {
+    // SAFETY: by the caller's promise; called with the token.
+    unsafe {
+        if !number.is_null()
+            && !handle.is_null()
+            && let Some(thread) = (*runtime()).handles.thread(handle)
+        {
+            *number = (*thread).number;
+        }
+    }
+}
 
 interpose! {
     fn CreateThread(
@@ -25,12 +42,15 @@ interpose! {
             return real::CreateThread(security, stack, None, argument, flags, number);
         };
         let suspended = flags & CREATE_SUSPENDED != 0;
-        let handle = create(me, routine, argument.cast_mut(), suspended, |routine, argument| {
+        let plain = security.is_null() && flags & !(CREATE_SUSPENDED | STACK_SIZE_PARAM_IS_A_RESERVATION) == 0;
+        let pooled = plain.then_some(stack);
+        let handle = create(me, routine, argument.cast_mut(), suspended, pooled, |routine, argument| {
             let handle =
                 real::CreateThread(security, stack, Some(routine), argument, flags & !CREATE_SUSPENDED, number);
             keep_error(me);
             handle
         });
+        tell_number(handle, number);
         handle
     }
 
@@ -46,15 +66,34 @@ interpose! {
     }
 
     fn ExitThread(code: u32) -> ! = real::ExitThread(code), |me| {
-        exit_point(me);
+        exit_point(me, code);
         set_me(core::ptr::null_mut());
         real::ExitThread(code)
     }
 
     fn FreeLibraryAndExitThread(module: HMODULE, code: u32) -> !
         = libraries::FreeLibraryAndExitThread(module, code), |me| {
-        exit_point(me);
+        windows_sys::Win32::Foundation::FreeLibrary(module);
+        patch_modules();
+        exit_point(me, code);
         set_me(core::ptr::null_mut());
-        libraries::FreeLibraryAndExitThread(module, code)
+        real::ExitThread(code)
+    }
+
+    fn GetExitCodeThread(handle: HANDLE, code: *mut u32) -> BOOL = real::GetExitCodeThread(handle, code), |me| {
+        if let Some(thread) = (*runtime()).handles.thread(handle) && (*runtime()).has_finished(thread) {
+            *code = (*thread).result;
+            return 1;
+        }
+        let result = real::GetExitCodeThread(handle, code);
+        keep_error(me);
+        result
+    }
+
+    fn TlsSetValue(slot: u32, value: *const c_void) -> BOOL = real::TlsSetValue(slot, value), |me| {
+        (*me).slots.note(slot);
+        let result = real::TlsSetValue(slot, value);
+        keep_error(me);
+        result
     }
 }

@@ -12,7 +12,7 @@ use super::handle::{Entry, Kind, Several, is_signalled};
 use super::{deadline, interpose};
 use crate::me::{fail, keep_error};
 use crate::runtime::{
-    Logical, Waited, acquire, away, event_at, join_event, join_point, outside, runtime, step,
+    Logical, Waited, acquire, away, event_at, join_event, join_point, outside, pool, runtime, step,
 };
 
 /// What a thread announces that waits for an object, and that only tries.
@@ -50,6 +50,9 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
                 Waited::Done | Waited::Interrupted => WAIT_OBJECT_0,
             },
             Kind::Other => {
+                if has_ended(handle) {
+                    return WAIT_OBJECT_0;
+                }
                 let result = now();
                 keep_error(me);
                 if result != WAIT_TIMEOUT || milliseconds == 0 {
@@ -82,6 +85,44 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
     }
 }
 
+/// Takes all of several objects, or the first that can be had. Whether a logical thread has ended, the scheduler knows: its
+/// kernel thread may go on for others.
+unsafe fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EVENT {
+    let is_thread = |entry: &Entry| matches!(entry.kind, Kind::Thread(_));
+    // SAFETY: by the caller's promise; called with the token.
+    unsafe {
+        if !entries.iter().any(is_thread) {
+            return real::WaitForMultipleObjects(list.len() as u32, list.as_ptr(), all.into(), 0);
+        }
+        let pairs = || list.iter().zip(entries);
+        let ended = |entry: &Entry| is_signalled(core::ptr::null_mut(), entry.kind) == Some(true);
+        if all {
+            if pairs().any(|(_, entry)| is_thread(entry) && !ended(entry)) {
+                return WAIT_TIMEOUT;
+            }
+            let rest: Vec<HANDLE> =
+                pairs().filter(|(_, entry)| !is_thread(entry)).map(|(&handle, _)| handle).collect();
+            return match rest.len() {
+                0 => WAIT_OBJECT_0,
+                count => real::WaitForMultipleObjects(count as u32, rest.as_ptr(), 1, 0),
+            };
+        }
+        for (place, (&handle, entry)) in pairs().enumerate() {
+            let result = match is_thread(entry) {
+                true if ended(entry) => WAIT_OBJECT_0,
+                true => WAIT_TIMEOUT,
+                false => real::WaitForSingleObject(handle, 0),
+            };
+            match result {
+                WAIT_TIMEOUT => {}
+                WAIT_FAILED => return WAIT_FAILED,
+                result => return result + place as u32,
+            }
+        }
+        WAIT_TIMEOUT
+    }
+}
+
 unsafe fn wait_for_several(
     me: *mut Logical,
     (count, handles): (u32, *const HANDLE),
@@ -91,14 +132,14 @@ unsafe fn wait_for_several(
 ) -> WAIT_EVENT {
     // SAFETY: by the caller's promise.
     unsafe {
-        let now = || real::WaitForMultipleObjects(count, handles, all, 0);
         if count == 0 || count > 64 {
-            let result = now();
+            let result = real::WaitForMultipleObjects(count, handles, all, 0);
             keep_error(me);
             return result;
         }
         let list = core::slice::from_raw_parts(handles, count as usize);
         let entries: Vec<Entry> = list.iter().map(|&handle| (*runtime()).handles.entry(handle)).collect();
+        let now = || take_several(list, &entries, all != 0);
         if entries.iter().any(|entry| entry.kind == Kind::Other) {
             let result = now();
             keep_error(me);
@@ -136,6 +177,74 @@ unsafe fn wait_for_several(
             }
         }
         result
+    }
+}
+
+/// Whether a handle is one of a thread of the pool that nobody uses: it has ended, as far as the program can know.
+unsafe fn has_ended(handle: HANDLE) -> bool {
+    // SAFETY: asks for a number.
+    let number = if pool::is_empty() { 0 } else { unsafe { real::GetThreadId(handle) } };
+    number != 0 && pool::has(number) && !pool::is_busy(number)
+}
+
+/// Waits on a thread that is not under control.
+unsafe fn wait_outside(handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let begun = std::time::Instant::now();
+        loop {
+            if has_ended(handle) {
+                return WAIT_OBJECT_0;
+            }
+            if pool::is_empty() || !pool::has(real::GetThreadId(handle)) {
+                return real::WaitForSingleObjectEx(handle, milliseconds, alertable);
+            }
+            if milliseconds != real::INFINITE && begun.elapsed().as_millis() >= u128::from(milliseconds) {
+                return WAIT_TIMEOUT;
+            }
+            real::Sleep(1);
+        }
+    }
+}
+
+/// The same for several objects.
+unsafe fn wait_several_outside(
+    (count, handles): (u32, *const HANDLE),
+    all: BOOL,
+    milliseconds: u32,
+    alertable: BOOL,
+) -> WAIT_EVENT {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if pool::is_empty() || count == 0 || count > 64 {
+            return real::WaitForMultipleObjectsEx(count, handles, all, milliseconds, alertable);
+        }
+        let list = core::slice::from_raw_parts(handles, count as usize);
+        let begun = std::time::Instant::now();
+        loop {
+            let busy = list.iter().any(|&handle| pool::is_busy(real::GetThreadId(handle)));
+            let ended = list.iter().position(|&handle| has_ended(handle));
+            let rest: Vec<HANDLE> = list.iter().copied().filter(|&handle| !has_ended(handle)).collect();
+            match ended {
+                Some(place) if all == 0 => return WAIT_OBJECT_0 + place as u32,
+                Some(_) if rest.is_empty() => return WAIT_OBJECT_0,
+                Some(_) if !busy => {
+                    let count = rest.len() as u32;
+                    return real::WaitForMultipleObjectsEx(count, rest.as_ptr(), 1, milliseconds, alertable);
+                }
+                _ if !busy => {
+                    return real::WaitForMultipleObjectsEx(count, handles, all, milliseconds, alertable);
+                }
+                _ => {}
+            }
+            // Somebody else's thread has to end first: looked at every millisecond, together with the rest.
+            let result = real::WaitForMultipleObjectsEx(count, handles, all, 1, alertable);
+            let over =
+                milliseconds != real::INFINITE && begun.elapsed().as_millis() >= u128::from(milliseconds);
+            if result != WAIT_TIMEOUT || over {
+                return result;
+            }
+        }
     }
 }
 
@@ -177,15 +286,15 @@ unsafe fn change_outside(handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
 
 interpose! {
     fn WaitForSingleObject(handle: HANDLE, milliseconds: u32) -> WAIT_EVENT
-        = real::WaitForSingleObject(handle, milliseconds), |me| { wait_for(me, handle, milliseconds, 0) }
+        = wait_outside(handle, milliseconds, 0), |me| { wait_for(me, handle, milliseconds, 0) }
 
     fn WaitForSingleObjectEx(handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT
-        = real::WaitForSingleObjectEx(handle, milliseconds, alertable), |me| {
+        = wait_outside(handle, milliseconds, alertable), |me| {
         wait_for(me, handle, milliseconds, alertable)
     }
 
     fn WaitForMultipleObjects(count: u32, handles: *const HANDLE, all: BOOL, milliseconds: u32) -> WAIT_EVENT
-        = real::WaitForMultipleObjects(count, handles, all, milliseconds), |me| {
+        = wait_several_outside((count, handles), all, milliseconds, 0), |me| {
         wait_for_several(me, (count, handles), all, milliseconds, 0)
     }
 
@@ -195,7 +304,7 @@ interpose! {
         all: BOOL,
         milliseconds: u32,
         alertable: BOOL,
-    ) -> WAIT_EVENT = real::WaitForMultipleObjectsEx(count, handles, all, milliseconds, alertable), |me| {
+    ) -> WAIT_EVENT = wait_several_outside((count, handles), all, milliseconds, alertable), |me| {
         wait_for_several(me, (count, handles), all, milliseconds, alertable)
     }
 

@@ -37,7 +37,7 @@ pub(super) unsafe fn follow(me: *mut Logical, mut choice: Choice) {
             Choice::Idle => float(me),
             Choice::Deadlock | Choice::Finished => ending::deadlock(me),
         }
-        (*me).baton.wait();
+        (*me).baton().wait();
         resumed(me);
     }
 }
@@ -83,7 +83,7 @@ pub(super) unsafe fn pass(me: *mut Logical, next: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {
         give(next);
-        (*me).baton.wait();
+        (*me).baton().wait();
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) unsafe fn give(next: *mut Logical) {
     // SAFETY: the token goes to `next`; after the signal nothing of it is touched.
     unsafe {
         SHARED.holder.store((*next).number, Ordering::Relaxed);
-        (*next).baton.raise();
+        (*next).baton().raise();
     }
 }
 
@@ -159,7 +159,7 @@ pub(super) unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnO
         dispatch(me, choice);
         let result = work();
         arrive(me);
-        (*me).baton.wait();
+        (*me).baton().wait();
         resumed(me);
         result
     }

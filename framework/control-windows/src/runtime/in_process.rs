@@ -9,10 +9,10 @@ use waylay_control_protocol::{Begun, Ending, RunSummary};
 use waylay_schedule::{
     Event, EventKind, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
 };
-use waylay_scheduler::{Key, Shares};
+use waylay_scheduler::{Key, Looks, Shares};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
-use super::{Runtime, SHARED, closing, ending, handover, lifecycle, outside, point, runtime};
+use super::{Runtime, SHARED, closing, ending, handover, lifecycle, outside, point, pool, runtime};
 use crate::me::{me, set_me};
 
 /// What `end` waits for: an address that no object of the program has.
@@ -48,7 +48,9 @@ pub(crate) unsafe fn begin(index: u64) -> Begun {
             return Begun::Exhausted;
         };
         count_beginning(&*runtime, &parameters);
+        pool::renew();
         (*runtime).sched.clear();
+        (*runtime).spins = Looks::default();
         (*runtime).sched.strategy().begin(run, &parameters);
         (*runtime).series.planned = parameters;
         (*runtime).series.index = index;
@@ -219,4 +221,5 @@ fn forget_threads(runtime: &mut Runtime) {
     runtime.by_number.clear();
     runtime.handles.forget();
     runtime.initialising.clear();
+    runtime.mutexes.forget();
 }

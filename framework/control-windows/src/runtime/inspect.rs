@@ -99,10 +99,11 @@ unsafe fn holder(pending: Event) -> Option<ThreadId> {
     // SAFETY: a thread waits for the object, so it exists; called with the token.
     unsafe {
         let runtime = runtime();
-        let owner = (*runtime)
-            .handles
-            .owner_of_mutex(pending.object.0 as usize)
-            .or_else(|| owner_of_section(pending.object.0 as usize))?;
+        let object = pending.object.0 as usize;
+        let owner = match (*runtime).mutexes.owner(object) {
+            Some(owner) => owner?,
+            None => (*runtime).handles.owner_of_mutex(object).or_else(|| owner_of_section(object))?,
+        };
         (*runtime).by_number.get(&(owner as usize)).map(|&thread| (*thread).id)
     }
 }

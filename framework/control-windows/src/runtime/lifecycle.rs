@@ -2,7 +2,7 @@
 //!
 //! A new kernel thread starts in [`enter`], reaches its place and waits to be chosen; its creator waits for that, so that
 //! the order in which the system starts threads is not seen. At the end, whoever runs next waits until the kernel thread
-//! is gone ([`handover::see_off`]).
+//! is gone ([`handover::see_off`]). Where runs are repeated, most threads are those of a [`pool`] instead.
 
 use core::ffi::c_void;
 use std::time::Duration;
@@ -13,14 +13,15 @@ use windows_sys::Win32::Foundation::{DUPLICATE_SAME_ACCESS, DuplicateHandle, HAN
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetCurrentThreadId};
 
 use super::logical::{Logical, Routine};
-use super::{handover, in_process, outside, point, runtime};
+use super::{handover, in_process, outside, point, pool, runtime};
 use crate::me::set_me;
 
 /// How long a new thread may take to its first instruction. It cannot begin while its creator holds the loader's lock.
-const BEGINNING: Duration = Duration::from_secs(1);
+pub(super) const BEGINNING: Duration = Duration::from_secs(1);
 
 /// Creates a logical thread on behalf of `me`: `make` creates the kernel thread, which runs the routine that it is given.
-/// A thread that is to begin suspended takes part from [`resume`] on.
+/// A thread that is to begin suspended takes part from [`resume`] on. With a size for its stack it may have a kernel thread
+/// of the pool.
 ///
 /// # Safety
 /// `me` executes the call and holds the token; `make` returns a handle of the new thread or null.
@@ -29,11 +30,21 @@ pub(crate) unsafe fn create(
     routine: Routine,
     argument: *mut c_void,
     suspended: bool,
+    stack: Option<usize>,
     make: impl FnOnce(Routine, *mut c_void) -> HANDLE,
 ) -> HANDLE {
     let thread = Box::into_raw(Logical::new(Some(routine), argument));
     // SAFETY: by the caller's promise; the new thread only touches its own record until it is chosen.
     unsafe {
+        let stack = stack.filter(|_| (*runtime()).repeating);
+        let employed = stack.map_or(core::ptr::null_mut(), |stack| pool::employ(thread, stack));
+        if !employed.is_null() {
+            (*runtime()).handles.add_thread(employed, thread);
+            if !suspended {
+                take_part(me, thread);
+            }
+            return employed;
+        }
         let handle = make(enter, thread.cast());
         if handle.is_null() || handle as isize == -1 {
             drop(Box::from_raw(thread));
@@ -100,19 +111,23 @@ unsafe extern "system" fn enter(thread: *mut c_void) -> u32 {
     unsafe {
         (*thread).number = GetCurrentThreadId();
         (*thread).started.raise();
-        (*thread).baton.wait();
+        (*thread).baton().wait();
         handover::resumed(thread);
         let Some(routine) = (*thread).routine else { return 0 };
         set_me(thread);
-        let result = routine((*thread).argument);
+        (*thread).result = routine((*thread).argument);
         set_me(core::ptr::null_mut());
+        let result = (*thread).result;
         finish(thread);
         result
     }
 }
 
 /// Takes the running thread out of the run and passes the token on. The kernel thread goes its way.
-unsafe fn finish(thread: *mut Logical) {
+///
+/// # Safety
+/// The calling thread is `thread`, under no control any more, and holds the token.
+pub(super) unsafe fn finish(thread: *mut Logical) {
     // SAFETY: the thread holds the token.
     unsafe {
         let runtime = runtime();
@@ -128,13 +143,17 @@ unsafe fn finish(thread: *mut Logical) {
     }
 }
 
-/// The running thread is about to end by itself.
+/// The running thread is about to end by itself, with this result. Does not return on a thread of the pool.
 ///
 /// # Safety
 /// `me` executes the call, inside the library, and holds the token. It is under no control afterwards.
-pub(crate) unsafe fn exit_point(me: *mut Logical) {
+pub(crate) unsafe fn exit_point(me: *mut Logical, result: u32) {
     // SAFETY: by the caller's promise.
-    unsafe { finish(me) }
+    unsafe {
+        pool::leave(me, result);
+        (*me).result = result;
+        finish(me)
+    }
 }
 
 /// What joiners wait for.

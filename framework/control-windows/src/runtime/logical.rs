@@ -5,6 +5,8 @@ use core::ffi::c_void;
 use waylay_schedule::ThreadId;
 use windows_sys::Win32::Foundation::HANDLE;
 
+use super::pool::Worker;
+use super::renewal::Slots;
 use crate::sys::Signal;
 
 /// What a thread runs.
@@ -15,8 +17,14 @@ pub(crate) type Routine = unsafe extern "system" fn(*mut c_void) -> u32;
 pub(crate) struct Logical {
     /// Its number in the run; `u32::MAX` until it takes part.
     pub(crate) id: ThreadId,
-    /// The token.
-    pub(crate) baton: Signal,
+    /// The token, unless it has a kernel thread of the pool.
+    own_baton: Signal,
+    /// Its kernel thread, if that is one of the pool.
+    pub(super) worker: *mut Worker,
+    /// What it wrote into slots of that.
+    pub(crate) slots: Slots,
+    /// What its routine returned.
+    pub(crate) result: u32,
     /// Its kernel thread has reached its place.
     pub(crate) started: Signal,
     /// The system's number, and a handle of our own; the main thread has none.
@@ -34,10 +42,20 @@ pub(crate) struct Logical {
 }
 
 impl Logical {
+    /// The token: raised by whoever passes it on, waited for by whoever wants it back.
+    #[inline]
+    pub(super) fn baton(&self) -> &Signal {
+        // SAFETY: threads of the pool live as long as the process.
+        unsafe { self.worker.as_ref() }.map_or(&self.own_baton, |worker| &worker.baton)
+    }
+
     pub(crate) fn new(routine: Option<Routine>, argument: *mut c_void) -> Box<Logical> {
         Box::new(Logical {
             id: ThreadId(u32::MAX),
-            baton: Signal::new(),
+            own_baton: Signal::new(),
+            worker: core::ptr::null_mut(),
+            slots: Slots::new(),
+            result: 0,
             started: Signal::new(),
             number: 0,
             handle: core::ptr::null_mut(),

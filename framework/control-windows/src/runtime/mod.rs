@@ -10,6 +10,7 @@
 //! - [`session`]: beginning a run; [`ending`]: the report; [`inspect`]: stacks in words
 //! - [`outside`]: threads that are not under control
 //! - [`in_process`]: run after run in one process; [`closing`]: what a run leaves running
+//! - [`pool`]: kernel threads that are used again; [`renewal`]: what has to be as new then
 
 mod closing;
 mod ending;
@@ -20,6 +21,8 @@ mod lifecycle;
 mod logical;
 pub(crate) mod outside;
 mod point;
+pub(crate) mod pool;
+mod renewal;
 mod session;
 
 use core::cell::UnsafeCell;
@@ -27,7 +30,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use waylay_control_protocol::{RegionMap, Settings};
 use waylay_schedule::ThreadId;
-use waylay_scheduler::{ByAddress, Scheduler, State};
+use waylay_scheduler::{ByAddress, Looks, Scheduler, State};
 use windows_sys::Win32::Foundation::HANDLE;
 
 pub(crate) use ending::finalise;
@@ -37,7 +40,7 @@ pub(crate) use logical::{Logical, Routine};
 pub(crate) use point::{Waited, acquire, away, event_at, freed, sleep, step, taken, wait, wake};
 pub(crate) use session::{begin, is_prepared_in_process, prepare_in_process};
 
-use crate::interpose::Handles;
+use crate::interpose::{Handles, Mutexes};
 
 /// Everything about the run that goes on.
 pub(crate) struct Runtime {
@@ -52,10 +55,14 @@ pub(crate) struct Runtime {
     pub(crate) by_number: ByAddress<usize, *mut Logical>,
     /// What the handles of the program are.
     pub(crate) handles: Handles,
-    /// Places that are being initialised once.
-    pub(crate) initialising: Vec<usize>,
+    /// Places that are being initialised once, and by whom.
+    pub(crate) initialising: Vec<(usize, *mut Logical)>,
+    /// Who holds the mutexes of POSIX threads.
+    pub(crate) mutexes: Mutexes,
     /// Looks at a clock since the last step: a loop that only reads the time has to let others run.
     pub(crate) looks: u32,
+    /// What the running thread looked at since it runs: a loop that waits for another thread is recognised.
+    pub(crate) spins: Looks,
     /// The main thread.
     pub(crate) main: *mut Logical,
     /// Runs are repeated in this process.

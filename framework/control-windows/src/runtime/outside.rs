@@ -14,7 +14,7 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcessId, GetCurrentThreadId, WakeByAddressSingle};
 
-use super::{SHARED, inspect, runtime};
+use super::{SHARED, inspect, pool, runtime};
 use crate::sys;
 
 /// What was done to an object.
@@ -63,7 +63,11 @@ pub(crate) fn signalled(handle: HANDLE) {
 #[cold]
 fn post(key: Key, act: Act) {
     // SAFETY: plain call.
-    let from = unsafe { GetCurrentThreadId() };
+    let mut from = unsafe { GetCurrentThreadId() };
+    // A logical thread inside the library, which calls one that calls Windows.
+    if from == SHARED.holder.load(Ordering::Relaxed) {
+        from = OURSELVES;
+    }
     BOX.lock().unwrap_or_else(PoisonError::into_inner).push((key, act, from));
     SHARED.attention.store(true, Ordering::Release);
     POSTED.fetch_add(1, Ordering::Release);
@@ -85,8 +89,9 @@ pub(crate) fn may_wait() -> bool {
     WAITERS.load(Ordering::Relaxed)
 }
 
-/// Nobody's number.
+/// Nobody's number, and that of the thread that holds the token.
 pub(super) const NOBODY: u32 = 0;
+const OURSELVES: u32 = u32::MAX;
 
 /// Does what the letters say. Those from a thread that is `known` are none from outside: nobody else runs while a thread
 /// begins or ends, so that what it does then comes at the same moment in every run.
@@ -100,7 +105,7 @@ pub(super) unsafe fn take_letters(known: u32) {
     unsafe {
         let runtime = runtime();
         for (key, act, from) in letters {
-            if from != known {
+            if from != known && from != OURSELVES {
                 (*runtime).note_uncontrolled();
             }
             match act {
@@ -154,7 +159,9 @@ unsafe fn count_outsiders() -> usize {
         // SAFETY: called with the token.
         let known = unsafe {
             let runtime = runtime();
-            (*runtime).by_number.contains_key(&(number as usize)) || (*runtime).handles.knows_thread(number)
+            (*runtime).by_number.contains_key(&(number as usize))
+                || (*runtime).handles.knows_thread(number)
+                || pool::has(number)
         };
         outsiders += usize::from(!known && number != caller);
     });

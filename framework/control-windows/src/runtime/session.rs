@@ -4,13 +4,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_control_protocol::{Ending, RegionMap, Switching};
 use waylay_schedule::{AnyStrategy, RunParameters};
-use waylay_scheduler::{ByAddress, Planned, Scheduler, strategy};
+use waylay_scheduler::{ByAddress, Looks, Planned, Scheduler, strategy};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::in_process::Series;
 use super::logical::Logical;
 use super::{Runtime, SHARED, install, lifecycle, outside, runtime};
-use crate::interpose::Handles;
+use crate::interpose::{Handles, Mutexes};
 use crate::me::set_me;
 use crate::sys::{self, say};
 
@@ -79,7 +79,9 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, repeating: bool) {
             by_number: ByAddress::default(),
             handles: Handles::default(),
             initialising: Vec::new(),
+            mutexes: Mutexes::default(),
             looks: 0,
+            spins: Looks::default(),
             main,
             repeating,
             series: Series::default(),

@@ -48,6 +48,7 @@ pub(crate) fn find(name: &str) -> Body {
             let lost = !lost_update(Lock::Slim);
             events() && semaphores() && conditions() && !lost
         },
+        "once" => once,
         "thread-pool" => thread_pool,
         "steps" => steps,
         other => panic!("no body {other}"),
@@ -154,6 +155,30 @@ fn two_sections() -> bool {
         InitializeCriticalSection(section(1));
     }
     join([spawn(take_both, 0), spawn(take_both, 1)]);
+    true
+}
+
+static ONCE: Shared<INIT_ONCE> = Shared::new(INIT_ONCE { Ptr: null_mut() });
+
+/// Initialises something for the life of the process, with steps on the way, then locks.
+unsafe extern "system" fn initialise_once(_: *mut c_void) -> u32 {
+    let mut pending = 0;
+    // SAFETY: the objects live for ever.
+    unsafe {
+        InitOnceBeginInitialize(ONCE.at(), 0, &mut pending, null_mut());
+        if pending != 0 {
+            with_lock(|| ());
+            InitOnceComplete(ONCE.at(), 0, null());
+        }
+        with_lock(|| ());
+    }
+    0
+}
+
+fn once() -> bool {
+    // SAFETY: no thread of the body runs yet.
+    unsafe { *LOCK.at() = Lock::Slim };
+    join([spawn(initialise_once, 0), spawn(initialise_once, 0)]);
     true
 }
 

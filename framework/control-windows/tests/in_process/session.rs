@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::process::Command;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use waylay_control_protocol::{
     BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, REGION_VARIABLE, RegionMap, RunSummary, STOP_RUN, Settings,
@@ -10,7 +11,7 @@ use waylay_control_protocol::{
 };
 use windows_sys::Win32::System::LibraryLoader::{GetProcAddress, LoadLibraryW};
 
-use crate::bodies;
+use crate::{bodies, posix};
 
 /// What to run.
 pub(crate) struct Wanted<'a> {
@@ -43,6 +44,10 @@ pub(crate) struct Ran {
     pub(crate) threads: u64,
     pub(crate) left: u64,
     pub(crate) diverged: u64,
+    /// How often the running thread changed, in all schedules.
+    pub(crate) switches: u64,
+    /// Real microseconds that the schedules took.
+    pub(crate) microseconds: u64,
     /// Of all schedules.
     pub(crate) fingerprint: u64,
     /// The last one.
@@ -82,6 +87,8 @@ pub(crate) fn run(wanted: &Wanted<'_>) -> Ran {
         threads: u64::from(tally.threads.load(Ordering::Relaxed)),
         left: number("left"),
         diverged: region.report().diverged.load(Ordering::Relaxed),
+        switches: number("switches"),
+        microseconds: number("microseconds"),
         fingerprint: number("fingerprint"),
         schedule: region.schedule(),
     }
@@ -118,15 +125,24 @@ impl Library {
     }
 }
 
+/// Schedules after which time and switches are counted: the first ones make what later ones use.
+pub(crate) const WARM_UP: u64 = 20;
+
 /// The process that is started: makes the runs and prints what is not in the region.
 pub(crate) fn play(case: &str) {
     let mut words = case.split(' ');
-    let body = bodies::find(words.next().unwrap_or_default());
+    let name = words.next().unwrap_or_default();
+    let body = posix::find(name).unwrap_or_else(|| bodies::find(name));
     let runs: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(1);
     let stop = words.next() == Some("1");
     let library = Library::load();
-    let (mut failures, mut left, mut fingerprint) = (0, 0, 0xcbf2_9ce4_8422_2325_u64);
+    let (mut failures, mut left, mut switches) = (0, 0, 0);
+    let mut fingerprint = 0xcbf2_9ce4_8422_2325_u64;
+    let mut begun = Instant::now();
     for run in 0..runs {
+        if run == WARM_UP {
+            (begun, switches) = (Instant::now(), 0);
+        }
         // SAFETY: one thread makes the runs, one after the other.
         unsafe {
             assert_eq!((library.begin)(run), Begun::Yes as u32);
@@ -140,6 +156,7 @@ pub(crate) fn play(case: &str) {
             (library.end)(u32::from(!good), &mut summary);
             failures += u64::from(!good);
             left += u64::from(summary.left);
+            switches += summary.switches;
             for word in [summary.steps, summary.switches, summary.stretches, u64::from(good)] {
                 fingerprint = (fingerprint ^ word).wrapping_mul(0x0100_0000_01b3);
             }
@@ -148,5 +165,9 @@ pub(crate) fn play(case: &str) {
             }
         }
     }
-    println!("failures={failures} left={left} fingerprint={}", fingerprint >> 1);
+    println!(
+        "failures={failures} left={left} switches={switches} microseconds={} fingerprint={}",
+        begun.elapsed().as_micros(),
+        fingerprint >> 1
+    );
 }

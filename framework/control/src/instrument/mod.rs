@@ -9,7 +9,8 @@
 //! - [`sharing`], [`suspects`]: which accesses are worth a step, learned from runs; pure
 //! - [`order`]: what comes before what in a run; pure
 //! - [`races`]: accesses that nothing orders; pure. [`verdict`]: one of them ends the run
-//! - [`spin`]: a loop that waits for another thread; [`progress`]: accesses that change nothing; pure
+//! - [`progress`]: accesses that change nothing; pure. A loop that waits for another thread is recognised by
+//!   `waylay_scheduler::Looks`
 //!
 //! Nothing here decides who runs. Executions are sequentially consistent whatever memory orders the program names.
 
@@ -21,7 +22,6 @@ pub(crate) mod patch;
 mod progress;
 mod races;
 mod sharing;
-mod spin;
 mod suspects;
 mod tsan;
 mod verdict;

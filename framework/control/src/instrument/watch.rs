@@ -19,10 +19,9 @@ use super::patch::{self, Attention};
 use super::progress::Found;
 use super::races::{Block, Deed, Race, Races, Seen};
 use super::sharing::Sharing;
-use super::spin::Looks;
 use super::suspects::{Suspects, Touch};
 use crate::runtime::{Logical, runtime};
-use crate::sched::{ByAddress, Key};
+use crate::sched::{ByAddress, Key, Looks};
 
 /// Times that one patched site is looked at in a run: a loop that computes shows soon what it touches.
 const MOST_LOOKS: u32 = 4096;

@@ -85,7 +85,15 @@ impl HostLog {
     }
 
     /// Copies everything from `source` on a thread of its own until its end, which is the thread's.
-    pub(crate) fn follow(&self, mut source: impl Read + AsPipe + Send + 'static) -> Option<JoinHandle<()>> {
+    pub(crate) fn follow(&self, source: impl Read + AsPipe + Send + 'static) -> Option<JoinHandle<()>> {
+        self.follow_with(source, |source, buffer| source.read(buffer))
+    }
+
+    fn follow_with<S: AsPipe + Send + 'static>(
+        &self,
+        mut source: S,
+        read: impl Fn(&mut S, &mut [u8]) -> std::io::Result<usize> + Send + 'static,
+    ) -> Option<JoinHandle<()>> {
         let log = self.clone();
         if let Ok(level) = PipeLevel::of(&source) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).pipes.push(level);
@@ -96,7 +104,7 @@ impl HostLog {
                 wait_until_readable(&source);
                 // Read under the lock: what is not in the pipe any more is then in the log for everybody who looks.
                 let mut inner = log.0.lock().unwrap_or_else(PoisonError::into_inner);
-                match source.read(&mut buffer) {
+                match read(&mut source, &mut buffer) {
                     Ok(0) => break,
                     Ok(count) => inner.append(&buffer[..count]),
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -165,28 +173,17 @@ mod tests {
         assert!(log.tail().len() <= TAIL_BYTES);
     }
 
-    /// A reader that has no processor for a while, as on a busy machine.
-    struct Delayed(std::io::PipeReader);
-
-    impl Read for Delayed {
-        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-            std::thread::sleep(Duration::from_millis(300));
-            self.0.read(buffer)
-        }
-    }
-
-    impl AsPipe for Delayed {
-        fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-            self.0.as_fd()
-        }
-    }
-
     #[test]
     fn what_was_printed_before_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let log = HostLog::create(&folder.path().join("host.log"), 10_000).unwrap();
         let (reader, mut writer) = std::io::pipe().unwrap();
-        let following = log.follow(Delayed(reader)).unwrap();
+        // As on a busy machine, the one who reads has no processor for a while.
+        let delayed = |reader: &mut std::io::PipeReader, buffer: &mut [u8]| {
+            std::thread::sleep(Duration::from_millis(300));
+            reader.read(buffer)
+        };
+        let following = log.follow_with(reader, delayed).unwrap();
         writer.write_all(b"last words\n").unwrap();
         log.catch_up(Duration::from_secs(60));
         assert_eq!(log.tail(), "last words\n");

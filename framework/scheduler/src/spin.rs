@@ -11,7 +11,7 @@ const PLACES: usize = 8;
 
 /// What the running thread looked at since it runs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Looks {
+pub struct Looks {
     places: [Place; PLACES],
     next: usize,
     /// The switch after which they were noted.
@@ -29,13 +29,7 @@ struct Place {
 impl Looks {
     /// Notes a visit; says whether the thread waits. `value` reads the memory, which was accessed from the same place
     /// before; `switches` is how often the running thread changed so far.
-    pub(super) fn visit(
-        &mut self,
-        switches: u64,
-        code: usize,
-        address: usize,
-        value: impl FnOnce() -> u64,
-    ) -> bool {
+    pub fn visit(&mut self, switches: u64, code: usize, address: usize, value: impl FnOnce() -> u64) -> bool {
         if self.since != switches {
             *self = Looks { since: switches, ..Looks::default() };
         }

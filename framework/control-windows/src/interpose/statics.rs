@@ -1,0 +1,50 @@
+//! Static variables of C++ functions, which are initialised when they are first come by, and thread-local ones, which get
+//! their place then.
+//!
+//! The runtime guards that with locks of its own, which are no steps. Of many runs in one process only the first initialises,
+//! and a fresh process that follows the schedule of a later one does so, too: there the initialiser makes no steps either.
+
+use core::ffi::{c_int, c_void};
+
+use super::interpose_foreign;
+use crate::me::as_program;
+use crate::runtime::{Logical, runtime};
+
+/// Calls the runtime without steps; `initialises` says from the result whether the initialiser comes next.
+unsafe fn guarded<R>(me: *mut Logical, call: impl FnOnce() -> R, initialises: impl Fn(&R) -> bool) -> R {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        (*me).unpreemptible += 1;
+        let result = as_program(me, call);
+        if !(*runtime()).repeating || !initialises(&result) {
+            (*me).unpreemptible -= 1;
+        }
+        result
+    }
+}
+
+/// The initialiser is over, well or not.
+unsafe fn over(me: *mut Logical, call: impl FnOnce()) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        guarded(me, call, |()| false);
+        if (*runtime()).repeating {
+            (*me).unpreemptible = (*me).unpreemptible.saturating_sub(1);
+        }
+    }
+}
+
+interpose_foreign! {
+    fn __cxa_guard_acquire(guard: *mut i64) -> c_int = real::__cxa_guard_acquire(guard), |me| {
+        guarded(me, || real::__cxa_guard_acquire(guard), |&result| result != 0)
+    }
+    fn __cxa_guard_release(guard: *mut i64) -> () = real::__cxa_guard_release(guard), |me| {
+        over(me, || real::__cxa_guard_release(guard))
+    }
+    fn __emutls_get_address(object: *mut c_void) -> *mut c_void = real::__emutls_get_address(object), |me| {
+        guarded(me, || real::__emutls_get_address(object), |_| false)
+    }
+    fn __cxa_guard_abort(guard: *mut i64) -> () = real::__cxa_guard_abort(guard), |me| {
+        over(me, || real::__cxa_guard_abort(guard))
+    }
+}
