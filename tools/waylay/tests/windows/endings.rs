@@ -121,7 +121,8 @@ fn record(place: &Place) -> Option<Value> {
 fn until_at_work(place: &Place, child: &Child, known: &mut BTreeSet<u32>, count: usize) {
     until("its processes are at work", || descendants(known, child.id()).len() >= count);
     until("there is a campaign", || record(place).is_some());
-    std::thread::sleep(Duration::from_millis(300));
+    // A campaign that is ended before its first iteration says that nothing ran; a host needs most of a second to come to it.
+    std::thread::sleep(Duration::from_secs(3));
 }
 
 fn nobody_stays(known: &mut BTreeSet<u32>, root: u32) {
