@@ -231,7 +231,7 @@ mod tests {
         );
         assert_eq!(who(&[&stack(0, "allocated here", Origin::Own)]), "allocated here");
         assert_eq!(
-            without_store("/home/a/.cargo/registry/src/index.crates.io-19/rand-0.10.0/src/lib.rs"),
+            without_store("/home/a/.cargo/registry/src/index-19/rand-0.10.0/src/lib.rs"),
             "rand-0.10.0/src/lib.rs"
         );
         assert_eq!(without_store("/rustc/5980/library/core/src/ops.rs"), "core/src/ops.rs");
