@@ -121,6 +121,12 @@ fn run_threads(threads: usize, routine: extern "C" fn(*mut c_void) -> *mut c_voi
 /// Rounds of the pair of threads whose schedules are counted.
 pub(crate) const ROUNDS: usize = 5;
 
+/// Steps of that pair: what a series of its schedules has learned after the first.
+const PAIR_STEPS: u64 = 52;
+
+/// Locks or yields of all threads together where single steps are measured.
+const OPERATIONS: usize = 100_000;
+
 /// Two threads, `4 * rounds + 2` lock operations each: about 50 steps for 5 rounds.
 pub(crate) fn schedule_of_two(rounds: usize) {
     run_threads(2, two_locks, rounds);
@@ -159,8 +165,8 @@ fn host(body: &str, runs: u64, threads: usize) {
                 assert_eq!(begin(run), 0);
                 match body {
                     "pair" => schedule_of_two(ROUNDS),
-                    "locks" => run_threads(threads, locks_only, 100_000 / threads),
-                    _ => run_threads(threads, yields, 100_000 / threads),
+                    "locks" => run_threads(threads, locks_only, OPERATIONS / threads),
+                    _ => run_threads(threads, yields, OPERATIONS / threads),
                 }
                 end(0, &raw mut summary);
             }
@@ -187,8 +193,9 @@ fn library() -> std::path::PathBuf {
     own.with_file_name("libwaylay_control.so")
 }
 
-fn parameters(strategy: &str) -> String {
-    serde_json::to_string(&RunParameters::of(strategy)).expect("plain data")
+/// What a strategy is told, with what is known about the body's length as in all runs but the first of a series.
+fn parameters(strategy: &str, steps: u64) -> String {
+    serde_json::to_string(&RunParameters { steps, ..RunParameters::of(strategy) }).expect("plain data")
 }
 
 fn start_self(arguments: &[&str], region: Option<&RegionMap>) -> Command {
@@ -214,7 +221,8 @@ fn in_process(switching: Switching, strategy: &str, body: &str, runs: u64, threa
     let mut settings = Settings::new(switching, 1, 0);
     settings.in_process = 1;
     settings.max_steps = 0;
-    region.prepare(settings, &parameters(strategy)).expect("parameters fit");
+    let steps = if body == "pair" { PAIR_STEPS } else { 2 * OPERATIONS as u64 };
+    region.prepare(settings, &parameters(strategy, steps)).expect("parameters fit");
     output_of(start_self(&["host", body, &runs.to_string(), &threads.to_string()], Some(&region)))
 }
 
@@ -357,7 +365,7 @@ fn whole_programs() {
     for (switching, name) in [(Switching::Carrier, "carrier"), (Switching::Baton, "baton")] {
         let cpu = cpu_seconds_with_children();
         let mut server = harness::Program::build("order.c").serve();
-        let parameters = parameters("pct:depth=2");
+        let parameters = parameters("pct:depth=2", PAIR_STEPS);
         let times = measure(|| {
             for run in 0..RUNS {
                 let outcome = server.run(Settings::new(switching, 1, run), &parameters);
