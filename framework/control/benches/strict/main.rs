@@ -12,6 +12,7 @@ use std::ffi::{CString, c_void};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use libc::{pthread_mutex_t, pthread_t};
@@ -307,6 +308,53 @@ fn steps_and_switches() {
         let per_switch = (busy.times.cpu - busy.steps * per_yield) / busy.switches * 1e9;
         println!("{:<46} {per_switch:>9.1} ns", format!("switch, {name} (random walk, step subtracted)"));
     }
+    bare_hand_over();
+}
+
+/// What the kernel takes to hand one processor from one thread to another with nothing but futexes: the floor of the baton.
+fn bare_hand_over() {
+    const TURNS: u32 = 100_000;
+    static TURN: AtomicU32 = AtomicU32::new(0);
+    fn take_turns(parity: u32) {
+        for turn in (parity..TURNS).step_by(2) {
+            loop {
+                let now = TURN.load(Ordering::Acquire);
+                if now == turn {
+                    break;
+                }
+                // SAFETY: the word is a static.
+                unsafe {
+                    libc::syscall(
+                        libc::SYS_futex,
+                        TURN.as_ptr(),
+                        libc::FUTEX_WAIT,
+                        now,
+                        null::<libc::timespec>(),
+                    )
+                };
+            }
+            TURN.store(turn + 1, Ordering::Release);
+            // SAFETY: the same.
+            unsafe { libc::syscall(libc::SYS_futex, TURN.as_ptr(), libc::FUTEX_WAKE, 1) };
+        }
+    }
+    let times = std::thread::spawn(|| {
+        // SAFETY: the set is a local; the thread that inherits it and this one end here.
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+        }
+        measure(|| {
+            let other = std::thread::spawn(|| take_turns(1));
+            take_turns(0);
+            other.join().expect("takes turns");
+        })
+    })
+    .join()
+    .expect("measures");
+    let each = times.cpu / f64::from(TURNS) * 1e9;
+    println!("{:<46} {each:>9.1} ns", "switch by futexes on one processor, no library");
 }
 
 fn thread_counts() {
