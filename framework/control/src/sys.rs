@@ -163,6 +163,15 @@ pub(crate) fn swap_signal_mask(mask: u64) -> u64 {
     old
 }
 
+/// Has the calling kernel thread block these signals as well, and returns its mask before.
+pub(crate) fn block_signals(signals: u64) -> u64 {
+    let mut old = 0u64;
+    let (new, old_at) = (&raw const signals as usize, &raw mut old as usize);
+    // SAFETY: both point at eight bytes, the size passed.
+    unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, new, old_at, 8, 0, 0]) };
+    old
+}
+
 /// The signal mask of the calling kernel thread.
 pub(crate) fn signal_mask() -> u64 {
     let mut mask = 0u64;

@@ -43,7 +43,10 @@ hazards! { survives_exactly:
     cancellation credentials processor_clocks clock_loop processors randomness main_leaves cancelled_before_waiting
     leaving_from_within leaving_unnoticed main_is_joined
 }
-hazards! { survives: spinning from_outside child_with_pipe forking shell }
+hazards! { survives:
+    spinning from_outside child_with_pipe forking shell call_while_suspended call_with_information call_in_time
+    calls_of_two
+}
 
 #[test]
 fn locked_stream() {

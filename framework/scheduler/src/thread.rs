@@ -89,11 +89,6 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Whether it is in a call that only a signal ends.
-    pub fn waits_for_signal(&self) -> bool {
-        self.patient && self.state == State::Away
-    }
-
     pub(super) fn new(first: Event) -> Self {
         Self {
             state: State::Ready,

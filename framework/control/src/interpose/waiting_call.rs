@@ -1,13 +1,15 @@
-//! Calls that only the kernel can wait in: for child processes, signals and file locks. The thread makes them on its
-//! own kernel thread, without the token, while others go on.
+//! Calls that only the kernel can wait in: for child processes, signals, file locks, semaphores and messages of System V.
+//! The thread makes them on its own kernel thread, without the token, while others go on.
 
 use core::ffi::c_void;
 
-use libc::{c_int, pid_t, rusage, siginfo_t, sigset_t, sockaddr, socklen_t, timespec};
+use libc::{c_int, c_long, pid_t, rusage, siginfo_t, sigset_t, sockaddr, socklen_t, timespec};
 
 use super::{interpose, signal};
+use crate::instrument::patch::trap;
 use crate::me::Unmanaged;
-use crate::runtime::{Logical, away, runtime, timers, unknown_event};
+use crate::runtime::{Logical, TICK_SIGNALS, away, runtime, timers, unknown_event};
+use crate::sys;
 
 unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
     // SAFETY: called by the running thread; the call is libc's and touches nothing of ours.
@@ -15,8 +17,10 @@ unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
         signal::cancellation_point(me);
         let result = away(me, unknown_event(), || {
             let unmanaged = Unmanaged::enter();
+            let undisturbed = Undisturbed::enter();
             let result = call();
             // errno belongs to the logical thread, whose FS base the home has too.
+            drop(undisturbed);
             drop(unmanaged);
             result
         });
@@ -25,14 +29,52 @@ unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// A call that ends with a signal and nothing else.
-unsafe fn until_signal<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
+/// Keeps the ticks of our own timers away from the calling kernel thread: some calls do not begin again after a handler,
+/// and to the program a wait for signals ends with one of its own.
+struct Undisturbed(u64);
+
+impl Undisturbed {
+    fn enter() -> Undisturbed {
+        Undisturbed(sys::block_signals(TICK_SIGNALS))
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        sys::swap_signal_mask(self.0);
+    }
+}
+
+/// For as long as it lives, a thread that is away accepts these signals.
+struct Accepting(*mut Logical);
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        // SAFETY: a logical thread outlives its calls.
+        unsafe { (*self.0).accepts = 0 };
+    }
+}
+
+/// A call that one of these signals may end, or nothing else if `only`.
+unsafe fn accepting<R>(me: *mut Logical, signals: u64, only: bool, call: impl FnOnce() -> R) -> R {
     // SAFETY: as for `outside`.
     unsafe {
-        timers::take_held(me, 0);
-        (*runtime()).sched.will_wait_for_signal();
-        outside(me, call)
+        timers::take_held(me, !signals);
+        if only {
+            (*runtime()).sched.will_wait_for_signal();
+        }
+        (*me).accepts = signals;
+        let accepting = Accepting(me);
+        let result = outside(me, call);
+        drop(accepting);
+        result
     }
+}
+
+/// The kernel's part of a set, its first word; nothing of one that is not there.
+unsafe fn signals_in(set: *const sigset_t) -> u64 {
+    // SAFETY: the set is null or whole.
+    if set.is_null() { 0 } else { unsafe { set.cast::<u64>().read_unaligned() } }
 }
 
 interpose! {
@@ -54,17 +96,36 @@ interpose! {
     }
     fn flock(fd: c_int, operation: c_int) -> c_int, |me| { outside(me, || real::flock(fd, operation)) }
     fn lockf(fd: c_int, command: c_int, len: i64) -> c_int, |me| { outside(me, || real::lockf(fd, command, len)) }
-    fn pause() -> c_int, |me| { until_signal(me, || real::pause()) }
-    fn sigsuspend(mask: *const sigset_t) -> c_int, |me| { until_signal(me, || real::sigsuspend(mask)) }
+    fn pause() -> c_int, |me| { accepting(me, !(*me).mask, true, || real::pause()) }
+    fn sigsuspend(mask: *const sigset_t) -> c_int, |me| {
+        if mask.is_null() {
+            return real::sigsuspend(mask);
+        }
+        let wanted = signals_in(mask);
+        let mut real_mask = *mask;
+        (&raw mut real_mask).cast::<u64>().write_unaligned(trap::to_block(wanted) | TICK_SIGNALS);
+        accepting(me, !wanted, true, || real::sigsuspend(&raw const real_mask))
+    }
     fn sigwait(set: *const sigset_t, number: *mut c_int) -> c_int, |me| {
-        until_signal(me, || real::sigwait(set, number))
+        accepting(me, signals_in(set), true, || real::sigwait(set, number))
     }
     fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int, |me| {
-        until_signal(me, || real::sigwaitinfo(set, info))
+        accepting(me, signals_in(set), true, || real::sigwaitinfo(set, info))
     }
     fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, length: *const timespec) -> c_int, |me| {
-        timers::take_held(me, 0);
-        outside(me, || real::sigtimedwait(set, info, length))
+        accepting(me, signals_in(set), false, || real::sigtimedwait(set, info, length))
+    }
+    fn semop(set: c_int, operations: *mut c_void, count: usize) -> c_int, |me| {
+        outside(me, || real::semop(set, operations, count))
+    }
+    fn semtimedop(set: c_int, operations: *mut c_void, count: usize, length: *const timespec) -> c_int, |me| {
+        outside(me, || real::semtimedop(set, operations, count, length))
+    }
+    fn msgsnd(queue: c_int, message: *const c_void, len: usize, flags: c_int) -> c_int, |me| {
+        outside(me, || real::msgsnd(queue, message, len, flags))
+    }
+    fn msgrcv(queue: c_int, message: *mut c_void, len: usize, kind: c_long, flags: c_int) -> isize, |me| {
+        outside(me, || real::msgrcv(queue, message, len, kind, flags))
     }
     fn system(command: *const libc::c_char) -> c_int, |me| {
         signal::may_come();

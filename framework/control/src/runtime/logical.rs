@@ -51,6 +51,8 @@ pub(crate) struct Logical {
     pub(crate) cancels_anywhere: bool,
     /// Signals it will raise on itself when it runs next: bit n-1 is signal n.
     pub(crate) pending_signals: u64,
+    /// Signals that end the call it is away in, if it waits for some.
+    pub(crate) accepts: u64,
     /// Handlers of signals that it is in.
     pub(crate) handlers: u32,
     /// How often the destructor that runs last has run.
@@ -94,6 +96,7 @@ impl Logical {
             cancelled: false,
             cancels_anywhere: false,
             pending_signals: 0,
+            accepts: 0,
             handlers: 0,
             rounds: 0,
             result: core::ptr::null_mut(),

@@ -60,7 +60,7 @@ pub(crate) use point::{
     Waited, acquire, away, call_off, event_at, freed, interrupt, sleep, step, taken, wait, waiting_on, wake,
     wake_or_move,
 };
-pub(crate) use preempt::note_modules;
+pub(crate) use preempt::{TICK_SIGNALS, note_modules};
 pub(crate) use session::{
     Planned, begin, begin_restored, can_carry, is_prepared_in_process, plan, prepare_in_process, prepare_to_restore,
     settings_of,

@@ -19,6 +19,8 @@ use crate::sys;
 
 /// A real-time signal that few programs use: the last but one.
 pub(super) const SIGNAL: c_int = 63;
+/// The signals of both timers: bit n-1 is signal n.
+pub(crate) const TICK_SIGNALS: u64 = 1 << (SIGNAL - 1) | 1 << (blocked::SIGNAL - 1);
 /// Ticks without a step before a thread is preempted that seems to wait: one may have begun just before the first.
 const TICKS: u32 = 2;
 /// The same for one that seems to compute.

@@ -155,8 +155,8 @@ unsafe fn act(me: *mut Logical, purpose: Purpose) {
     }
 }
 
-/// Sends a signal to the thread with that number; or to the first that does not block it, or waits for signals in the
-/// kernel; or, if there is none, keeps it until one of them wants it.
+/// Sends a signal to the thread with that number; or to the first that does not block it, or waits for it in the kernel;
+/// or, if there is none, keeps it until one of them wants it.
 unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, value: Option<usize>) {
     let bit = 1u64 << (signal - 1);
     // SAFETY: called with the token; threads that have not finished exist.
@@ -168,7 +168,8 @@ unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, value: Option<usi
         let takes = |thread: *mut Logical| match to {
             Some(number) => (*thread).kernel_id == number,
             None => {
-                let waits = (*runtime).sched.thread((*thread).id).waits_for_signal();
+                let away = (*runtime).sched.thread((*thread).id).state == State::Away;
+                let waits = away && (*thread).accepts & bit != 0;
                 (waits || (*thread).mask & bit == 0) && !is_sleeper(thread)
             }
         };
@@ -264,7 +265,7 @@ pub(crate) unsafe fn send_to_process(me: *mut Logical, signal: i32) -> bool {
     true
 }
 
-/// Gives signals that nobody wanted to the calling thread, which does not block them any more or is about to wait for some.
+/// Gives signals that nobody wanted to the calling thread, which does not block them any more or is about to wait for them.
 ///
 /// # Safety
 /// `me` executes the call and holds the token.
@@ -273,9 +274,9 @@ pub(crate) unsafe fn take_held(me: *mut Logical, blocked: u64) {
     unsafe {
         actions_changed(me);
         let held = (*runtime()).held & !blocked;
-        if held != 0 {
-            (*runtime()).held &= !held;
-            (*me).pending_signals |= held;
+        (*runtime()).held &= !held;
+        (*me).pending_signals |= held;
+        if (*me).pending_signals & !blocked != 0 {
             super::raise_pending(me);
         }
     }

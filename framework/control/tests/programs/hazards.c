@@ -518,6 +518,78 @@ static void *sets_flag(void *unused) {
 }
 static void spinning(void) { pair(spins, sets_flag); }
 
+/* Nothing but the program's own signals ends a wait for signals, whatever else goes on in the process meanwhile. */
+static volatile sig_atomic_t called;
+static void on_call(int number) { called = number; }
+static void *computes_and_calls(void *unused) {
+    struct timespec now;
+    /* Ticks that count processor time come every few milliseconds: some tens of them. */
+    volatile unsigned long sum = 1;
+    do {
+        for (int i = 0; i < 1000000; i++) sum = sum * 31 + i;
+        syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+    } while (now.tv_sec == 0 && now.tv_nsec < 100000000);
+    kill(getpid(), SIGUSR2);
+    return unused;
+}
+static void wait_for_call(void (*wait)(sigset_t *)) {
+    struct sigaction action = {.sa_handler = on_call};
+    CHECK(sigaction(SIGUSR2, &action, 0) == 0);
+    sigset_t calls, before;
+    sigemptyset(&calls);
+    sigaddset(&calls, SIGUSR2);
+    CHECK(pthread_sigmask(SIG_BLOCK, &calls, &before) == 0);
+    pthread_t thread;
+    pthread_create(&thread, 0, computes_and_calls, 0);
+    wait(&calls);
+    CHECK(pthread_join(thread, 0) == 0);
+}
+static void suspends(sigset_t *unused) {
+    sigset_t none;
+    sigemptyset(&none);
+    CHECK(sigsuspend(&none) == -1 && errno == EINTR);
+    CHECK(called == SIGUSR2);
+    (void)unused;
+}
+static void waits_for_information(sigset_t *calls) {
+    siginfo_t information;
+    CHECK(sigwaitinfo(calls, &information) == SIGUSR2);
+}
+static void waits_for_some_time(sigset_t *calls) {
+    struct timespec seconds = {10, 0};
+    CHECK(sigtimedwait(calls, 0, &seconds) == SIGUSR2);
+}
+/* Two threads wait for different signals, and each gets its own. */
+static void wait_for(int wanted) {
+    sigset_t calls;
+    int number;
+    sigemptyset(&calls);
+    sigaddset(&calls, wanted);
+    CHECK(sigwait(&calls, &number) == 0 && number == wanted);
+}
+static void *answers(void *unused) {
+    wait_for(SIGUSR2);
+    kill(getpid(), SIGUSR1);
+    return unused;
+}
+static void calls_of_two(void) {
+    struct sigaction action = {.sa_handler = on_call};
+    CHECK(sigaction(SIGUSR1, &action, 0) == 0 && sigaction(SIGUSR2, &action, 0) == 0);
+    sigset_t calls;
+    sigemptyset(&calls);
+    sigaddset(&calls, SIGUSR1);
+    sigaddset(&calls, SIGUSR2);
+    CHECK(pthread_sigmask(SIG_BLOCK, &calls, 0) == 0);
+    pthread_t other, caller;
+    pthread_create(&other, 0, answers, 0);
+    pthread_create(&caller, 0, computes_and_calls, 0);
+    wait_for(SIGUSR1);
+    CHECK(pthread_join(other, 0) == 0 && pthread_join(caller, 0) == 0);
+}
+static void call_while_suspended(void) { wait_for_call(suspends); }
+static void call_with_information(void) { wait_for_call(waits_for_information); }
+static void call_in_time(void) { wait_for_call(waits_for_some_time); }
+
 static void *exits_process(void *unused) {
     sched_yield();
     exit(7);
@@ -567,6 +639,8 @@ int main(int argc, char **argv) {
         {"main_returns", main_returns}, {"main_leaves", main_leaves},
         {"cancelled_before_waiting", cancelled_before_waiting}, {"leaving_from_within", leaving_from_within},
         {"leaving_unnoticed", leaving_unnoticed}, {"main_is_joined", main_is_joined},
+        {"call_while_suspended", call_while_suspended}, {"call_with_information", call_with_information},
+        {"call_in_time", call_in_time}, {"calls_of_two", calls_of_two},
     };
     setvbuf(stdout, 0, _IONBF, 0);
     for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++)
