@@ -48,6 +48,17 @@ hazards! { survives:
     calls_of_two
 }
 
+/// Who computes is not taken for one who waits: the schedule is nobody's but the strategy's.
+#[test]
+fn computing() {
+    let program = Program::build("hazards.c").with(&["computing"]);
+    let [baton, carrier] = BOTH.map(|switching| program.run(switching, 21, 0));
+    for outcome in [&baton, &carrier] {
+        assert!(!outcome.assert_clean().partly_controlled, "{outcome:#?}");
+    }
+    assert_eq!(baton.schedule, carrier.schedule);
+}
+
 #[test]
 fn locked_stream() {
     for outcome in runs("locked_stream").iter().flatten() {

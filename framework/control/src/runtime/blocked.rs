@@ -9,7 +9,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::preempt::{give_way, is_for_caller, place_in, start_timer};
+use super::preempt::{give_way, instruction_in, is_for_caller, start_timer};
 use super::{inspect, runtime};
 use crate::me::me;
 use crate::sys;
@@ -38,7 +38,7 @@ unsafe extern "C-unwind" fn on_look(_: c_int, _: *mut libc::siginfo_t, context: 
             return;
         }
         let me = me();
-        if me.is_null() || !is_in_system_call(place_in(context)[0]) {
+        if me.is_null() || !is_in_system_call(instruction_in(context)) {
             MOMENT.store(u64::MAX, Ordering::Relaxed);
             return;
         }

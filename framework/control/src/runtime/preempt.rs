@@ -3,9 +3,10 @@
 //! A timer sends a signal to the process; whichever kernel thread gets it hands it to the one that has the token.
 //! The timer counts processor time, so that a thread that waits for a busy machine is not taken for one that computes.
 //! After some ticks without a step, if the interrupted instruction is the program's own and not inside a library that
-//! may hold a lock of its own, the thread yields from within the handler. A thread that stays within a few instructions
-//! with the same stack looks like one that waits for a variable and yields soon, others are left alone for longer. Real
-//! time takes part in such a schedule, so the run is marked as partly controlled.
+//! may hold a lock of its own, the thread yields from within the handler. Real time takes part in such a schedule, so the
+//! run is marked as partly controlled; who computes should therefore be left alone. A thread that is in a state in which it
+//! was before, with the same registers and the same top of the stack, makes no progress of its own: it waits, and yields
+//! soon. One that is in a new state at every tick computes, or counts while it waits, and yields after much longer.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -23,10 +24,13 @@ pub(super) const SIGNAL: c_int = 63;
 pub(crate) const TICK_SIGNALS: u64 = 1 << (SIGNAL - 1) | 1 << (blocked::SIGNAL - 1);
 /// Ticks without a step before a thread is preempted that seems to wait: one may have begun just before the first.
 const TICKS: u32 = 2;
-/// The same for one that seems to compute.
-const TICKS_OF_WORK: u32 = 20;
-/// Bytes of code between two ticks that still count as one place: a loop around a look at a variable.
-const PLACE: usize = 256;
+/// The same for one that seems to compute: half a second of it with the usual ticks.
+const TICKS_OF_WORK: u32 = 125;
+/// States that are remembered: the instructions of a loop around a look at a variable.
+const STATES: usize = 8;
+/// Bytes of the stack that belong to a state: the variables of a small function, below and above the stack pointer.
+const BELOW: usize = 128;
+const ABOVE: usize = 256;
 /// Yields until somebody else is chosen; strategies lower a thread that idles with some probability each time.
 const YIELDS: u32 = 1000;
 const RANGES: usize = 16;
@@ -48,9 +52,9 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static HOLDER: AtomicI32 = AtomicI32::new(0);
 static LAST: AtomicU64 = AtomicU64::new(0);
 static STILL: AtomicU32 = AtomicU32::new(0);
-/// Instruction and stack at the last tick, and for how many ticks they have hardly changed.
-static AT: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
-static IN_PLACE: AtomicU32 = AtomicU32::new(0);
+/// The states of the last ticks without a step, and which comes next.
+static SEEN: [AtomicU64; STATES] = [const { AtomicU64::new(0) }; STATES];
+static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes the modules that must not be interrupted. Called once, before `main`.
 pub(crate) fn note_modules() {
@@ -181,18 +185,18 @@ unsafe extern "C-unwind" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: 
             return;
         }
         let me = me();
-        let [instruction, stack] = place_in(context);
+        let instruction = instruction_in(context);
         if me.is_null() || (*me).unpreemptible > 0 || module_of(instruction).is_some() {
             return;
         }
-        let in_place = stays_in_place(instruction, stack);
         let moment = (*runtime()).moment();
         if LAST.swap(moment, Ordering::Relaxed) != moment {
             STILL.store(0, Ordering::Relaxed);
+            SEEN.iter().for_each(|seen| seen.store(0, Ordering::Relaxed));
             return;
         }
         let still = STILL.fetch_add(1, Ordering::Relaxed) + 1;
-        if still < if in_place { TICKS } else { TICKS_OF_WORK } {
+        if still < if was_seen(state_in(context)) { TICKS } else { TICKS_OF_WORK } {
             return;
         }
         STILL.store(0, Ordering::Relaxed);
@@ -200,23 +204,35 @@ unsafe extern "C-unwind" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: 
     }
 }
 
-/// Instruction pointer and stack pointer of the interrupted code.
-pub(super) unsafe fn place_in(context: *mut c_void) -> [usize; 2] {
+/// The interrupted instruction.
+pub(super) unsafe fn instruction_in(context: *mut c_void) -> usize {
     // SAFETY: the kernel passes a whole context.
-    let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-    [libc::REG_RIP, libc::REG_RSP].map(|register| registers[register as usize] as usize)
+    unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] as usize }
 }
 
-/// Whether the thread has not moved since the tick before the last.
-fn stays_in_place(instruction: usize, stack: usize) -> bool {
-    let [last_instruction, last_stack] =
-        [(&AT[0], instruction), (&AT[1], stack)].map(|(at, now)| at.swap(now, Ordering::Relaxed));
-    if stack == last_stack && instruction.abs_diff(last_instruction) < PLACE {
-        IN_PLACE.fetch_add(1, Ordering::Relaxed) + 1 >= TICKS - 1
-    } else {
-        IN_PLACE.store(0, Ordering::Relaxed);
-        false
+/// A number for what the interrupted code has in its general registers and at the top of its stack; never 0.
+unsafe fn state_in(context: *mut c_void) -> u64 {
+    const PAGE: usize = 4096;
+    // From R8 to RIP: flags and what follows say nothing about the program.
+    const REGISTERS: usize = libc::REG_RIP as usize + 1;
+    // SAFETY: the kernel passes a whole context; the page of the stack pointer is mapped, or nothing could be pushed.
+    unsafe {
+        let registers = &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+        let pointer = registers[libc::REG_RSP as usize] as usize & !7;
+        let page = pointer & !(PAGE - 1);
+        let (low, high) = ((pointer - BELOW).max(page), (pointer + ABOVE).min(page + PAGE));
+        let stack = core::slice::from_raw_parts(low as *const u64, (high - low) / size_of::<u64>());
+        let words = registers[..REGISTERS].iter().map(|&word| word as u64).chain(stack.iter().copied());
+        words.fold(1, |state: u64, word| (state.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1
     }
+}
+
+/// Whether the thread has been in this state at one of the last ticks.
+fn was_seen(state: u64) -> bool {
+    let before = SEEN.iter().any(|seen| seen.load(Ordering::Relaxed) == state);
+    let place = NEXT.fetch_add(1, Ordering::Relaxed) % STATES;
+    SEEN[place].store(state, Ordering::Relaxed);
+    before
 }
 
 fn module_of(at: usize) -> Option<&'static Module> {

@@ -518,6 +518,23 @@ static void *sets_flag(void *unused) {
 }
 static void spinning(void) { pair(spins, sets_flag); }
 
+/* A small loop that computes for a hundred milliseconds waits for nobody. */
+static unsigned long sums[512];
+static void *works_long(void *unused) {
+    struct timespec begun, now;
+    syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &begun);
+    for (int i = 0; i < 3; i++) {
+        do {
+            for (unsigned long k = 0; k < 3000000; k++) sums[k % 512] += k;
+            syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+        } while ((now.tv_sec - begun.tv_sec) * 1000000000 + now.tv_nsec - begun.tv_nsec < (i + 1) * 100000000);
+        pthread_mutex_lock(&guard);
+        pthread_mutex_unlock(&guard);
+    }
+    return unused;
+}
+static void computing(void) { pair(works_long, works_long); }
+
 /* Nothing but the program's own signals ends a wait for signals, whatever else goes on in the process meanwhile. */
 static volatile sig_atomic_t called;
 static void on_call(int number) { called = number; }
@@ -641,6 +658,7 @@ int main(int argc, char **argv) {
         {"leaving_unnoticed", leaving_unnoticed}, {"main_is_joined", main_is_joined},
         {"call_while_suspended", call_while_suspended}, {"call_with_information", call_with_information},
         {"call_in_time", call_in_time}, {"calls_of_two", calls_of_two},
+        {"computing", computing},
     };
     setvbuf(stdout, 0, _IONBF, 0);
     for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++)
