@@ -141,11 +141,13 @@ impl Imports {
             unsafe {
                 let place = (self.base + slot.offset as usize) as *mut usize;
                 let index = (slot.info >> 32) as usize;
-                let imported = (*self.symbols.add(index)).st_shndx == 0;
+                let symbol = &*self.symbols.add(index);
+                // With a value it is the function's address for all modules, this very stub, because the program took it.
+                let imported = symbol.st_shndx == 0 && symbol.st_value == 0;
                 if !imported || !self.code.contains(&*place) {
                     continue;
                 }
-                let name = self.names.add((*self.symbols.add(index)).st_name as usize);
+                let name = self.names.add(symbol.st_name as usize);
                 if let Some(found) = look_up(name, self.version(index)) {
                     place.write(found as usize);
                 }

@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{BOTH, Program};
+use harness::{BOTH, Program, parameters};
 use waylay_control_protocol::{DEADLOCK_STATUS, Ending, Settings, Switching};
 
 #[test]
@@ -143,5 +143,15 @@ fn threads_that_only_wait_for_each_other_are_a_livelock() {
         assert!(outcome.text.contains("livelock: "), "{outcome:#?}");
         let busy = program.with(&["60000"]).run_with(settings, "");
         assert!(busy.assert_clean().steps > QUIET, "{busy:#?}");
+    }
+}
+
+/// The address that such a program takes is that of its own stub; bound to it, the stub would jump to itself.
+#[test]
+fn a_program_at_a_fixed_address_can_take_the_addresses_of_functions() {
+    let options = ["-no-pie", "-fno-pic", "-fno-builtin", "-Wl,-z,lazy"];
+    let mut server = Program::build_with("gcc", &options, "canonical.c").serve();
+    for run in 0..3 {
+        server.run(Settings::new(Switching::Carrier, 1, run), &parameters("stride", 0, 0, 0)).assert_clean();
     }
 }
