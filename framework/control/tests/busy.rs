@@ -72,3 +72,20 @@ fn what_is_endless_is_reported() {
         assert_eq!(outcome.ending, Ending::StepLimit, "{strategy}: {outcome:#?}");
     }
 }
+
+/// Nobody else can run, so that nobody is waited for: twice the steps that make a livelock are none. A lock that is never free
+/// is one.
+#[test]
+fn a_thread_that_locks_and_unlocks_alone_is_at_work() {
+    let program = Program::build("alone.c");
+    let run = |rounds: &str| {
+        let mut server = program.with(&[rounds]).serve_with(Instrumentation::new(Level::Atomics, true));
+        let mut settings = Settings::new(Switching::Carrier, 9, 0);
+        settings.max_steps = 1_000_000;
+        server.run(settings, &parameters("pct", 2, 60, 2))
+    };
+    assert!(run("100000").assert_clean().steps > 200_000);
+    let stuck = run("-1");
+    assert_eq!(stuck.ending, Ending::StepLimit, "{stuck:#?}");
+    assert!(stuck.text.contains("livelock: "), "{stuck:#?}");
+}

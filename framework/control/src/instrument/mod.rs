@@ -28,7 +28,7 @@ mod verdict;
 mod watch;
 
 pub(crate) use order::Way;
-pub(crate) use watch::{before_spawn, begin_run, edge, prepare};
+pub(crate) use watch::{before_spawn, begin_run, edge, has_changed_memory, prepare};
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

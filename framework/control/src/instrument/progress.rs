@@ -3,14 +3,22 @@
 //! A thread that writes what lies there already, or tries an exchange that fails, waits as much as one that only looks; so
 //! do threads that set and clear a flag in turn, out of politeness. An access is progress unless the same instruction found
 //! the same value at the same address the last time that it came by.
+//!
+//! That takes two: a thread that sets and clears a lock while nobody else could run is not polite but at work. Whether values
+//! change at all tells it from one that waits.
 
 /// Instructions remembered, by a hash: loops that wait have a handful.
 const PLACES: usize = 64;
+
+/// Addresses remembered, by a hash, for what lay there when it was last written.
+const ADDRESSES: usize = 16;
 
 /// What instructions found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     places: [Place; PLACES],
+    last: [(usize, u64); ADDRESSES],
+    changed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +30,8 @@ struct Place {
 
 impl Default for Found {
     fn default() -> Found {
-        Found { places: [Place { code: 0, address: 0, value: None }; PLACES] }
+        let places = [Place { code: 0, address: 0, value: None }; PLACES];
+        Found { places, last: [(0, 0); ADDRESSES], changed: false }
     }
 }
 
@@ -36,7 +45,16 @@ impl Found {
             return true;
         }
         let found = value();
-        place.value.replace(found) != Some(found)
+        let news = place.value.replace(found) != Some(found);
+        let last = &mut self.last[(address >> 3) % ADDRESSES];
+        self.changed |= last.0 == address && last.1 != found;
+        *last = (address, found);
+        news
+    }
+
+    /// Whether one address held different values since this was last asked.
+    pub(super) fn has_changed(&mut self) -> bool {
+        core::mem::take(&mut self.changed)
     }
 }
 
@@ -58,5 +76,16 @@ mod tests {
         let mut found = Found::default();
         let news = (0..100).filter(|_| found.is_news(0x10, 8, || 0) | found.is_news(0x14, 8, || 1)).count();
         assert_eq!(news, 2);
+        assert!(found.has_changed() && !found.has_changed());
+    }
+
+    #[test]
+    fn who_tries_in_vain_changes_nothing() {
+        let mut found = Found::default();
+        for _ in 0..100 {
+            found.is_news(0x10, 8, || 1);
+            found.is_news(0x14, 16, || 2);
+        }
+        assert!(!found.has_changed());
     }
 }

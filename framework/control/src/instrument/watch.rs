@@ -82,6 +82,15 @@ pub(super) unsafe fn watch() -> *mut Watch {
     unsafe { (*WATCH.0.get()).get_or_insert_default() }
 }
 
+/// Whether accesses that are steps changed some memory since this was last asked.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn has_changed_memory() -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { (*watch()).found.has_changed() }
+}
+
 /// Takes over which accesses are steps, ahead of a run: processes that are forked from this one have it done.
 ///
 /// # Safety

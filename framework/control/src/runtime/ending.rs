@@ -7,8 +7,10 @@ use waylay_control_protocol::{DEADLOCK_STATUS, Ending, RACE_STATUS, STEP_LIMIT_S
 use super::logical::Logical;
 use super::{Runtime, closing, in_process, inspect, outside, runtime};
 use crate::heap::guard;
+use crate::instrument::has_changed_memory;
 use crate::me::set_me;
 use crate::message::say;
+use crate::sched::State;
 use crate::{snapshot, sys};
 
 /// Writes the numbers of the run and how it ended; the first ending stays.
@@ -76,9 +78,23 @@ fn leave(status: i32) -> ! {
     sys::exit_now(status)
 }
 
-/// The step limit is reached: ends the process.
+/// A limit of steps is reached: ends the process, unless its only thread that can run has made progress of another kind.
 #[cold]
-pub(crate) fn stop_at_step_limit() -> ! {
+pub(crate) fn stop_at_step_limit() {
+    // SAFETY: called by the holder of the token, before a choice.
+    unsafe {
+        let runtime = runtime();
+        let ready = |thread: &&*mut Logical| (*runtime).sched.thread((***thread).id).state == State::Ready;
+        let alone = (*runtime).logicals.iter().filter(ready).count() <= 1;
+        if alone && (*runtime).sched.steps < (*runtime).step_limit && has_changed_memory() {
+            (*runtime).progress = (*runtime).sched.steps;
+            return;
+        }
+    }
+    stop()
+}
+
+fn stop() -> ! {
     // SAFETY: called by the holder of the token, before a choice.
     unsafe {
         closing::leave_the_rest();
