@@ -155,3 +155,14 @@ fn a_program_at_a_fixed_address_can_take_the_addresses_of_functions() {
         server.run(Settings::new(Switching::Carrier, 1, run), &parameters("stride", 0, 0, 0)).assert_clean();
     }
 }
+
+/// Its destructor runs after everything of this library, which was loaded first.
+#[test]
+fn a_library_stops_its_thread_when_the_program_ends() {
+    let library = Program::build_with("gcc", &["-shared", "-fPIC", "-DLIBRARY"], "late.c");
+    let program = Program::build_with("gcc", &[library.path().to_str().expect("a plain path")], "late.c");
+    for run in 0..20 {
+        let [baton, carrier] = BOTH.map(|switching| program.run(switching, 5, run));
+        assert_eq!(baton.assert_clean().schedule, carrier.assert_clean().schedule);
+    }
+}

@@ -1,12 +1,14 @@
 //! Ending the process.
 
+use core::ffi::c_void;
+
 use libc::c_int;
 use waylay_control_protocol::Ending;
 use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::interpose;
 use crate::heap::guard;
-use crate::me::{as_program, set_me};
+use crate::me::{Unmanaged, as_program, set_me};
 use crate::runtime::{Logical, finalise, step};
 
 /// The last step of a program that ends itself: others may still run before it, and show what they would have done.
@@ -19,10 +21,32 @@ pub(super) unsafe fn last_step(me: *mut Logical) {
     guard::look_at_all();
 }
 
-/// What runs when the library is unloaded, after the program's exit handlers.
+unsafe extern "C" {
+    fn __cxa_atexit(
+        function: extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        module: *mut c_void,
+    ) -> c_int;
+}
+
+/// What runs when the library is unloaded, after the program's exit handlers. Destructors of other libraries may follow, which
+/// stop the threads of these libraries: the end of the run comes after all of them.
 pub(super) extern "C" fn at_unload() {
-    let me = crate::me::me();
-    if !me.is_null() {
+    if crate::me::me().is_null() {
+        return;
+    }
+    let inside = Unmanaged::enter();
+    // SAFETY: the function stays loaded until the process ends.
+    let error = unsafe { __cxa_atexit(conclude, core::ptr::null_mut(), core::ptr::null_mut()) };
+    drop(inside);
+    if error != 0 {
+        conclude(core::ptr::null_mut());
+    }
+}
+
+/// The end of the run.
+extern "C" fn conclude(_: *mut c_void) {
+    if !crate::me::me().is_null() {
         // SAFETY: a logical thread that runs program code, exit handlers included, has the token.
         unsafe { finalise(Ending::Exited) };
         set_me(core::ptr::null_mut());
