@@ -45,7 +45,8 @@ fn is_non_blocking(fd: c_int) -> bool {
 
 /// Returns when a call on `fd` would not block, or must not wait anyway.
 unsafe fn ready(me: *mut Logical, fd: c_int, events: c_short, dont_wait: bool) {
-    if !connects_threads(fd) && events == POLLOUT {
+    // A poll has nothing to say about a negative number, and the call will.
+    if fd < 0 || !connects_threads(fd) && events == POLLOUT {
         return;
     }
     // SAFETY: called by the running thread.
@@ -285,6 +286,17 @@ interpose! {
             let mut set = pollfd { fd, events: EPOLLIN as c_short, revents: 0 };
             poll_set(me, &raw mut set, 1, deadline_of_milliseconds(timeout));
         }
+        looked(|| real::epoll_pwait(fd, events, count, 0, mask))
+    }
+    fn epoll_pwait2(
+        fd: c_int,
+        events: *mut epoll_event,
+        count: c_int,
+        timeout: *const timespec,
+        mask: *const c_void,
+    ) -> c_int, |me| {
+        let mut set = pollfd { fd, events: EPOLLIN as c_short, revents: 0 };
+        poll_set(me, &raw mut set, 1, (!timeout.is_null()).then(|| moment_after(timeout)));
         looked(|| real::epoll_pwait(fd, events, count, 0, mask))
     }
 }

@@ -1,79 +1,21 @@
-//! Calls of the kernel: futexes are served by the scheduler, the rest goes to the kernel.
-//!
-//! Rust's standard library, parking_lot, crossbeam and C++20's waits all reach the futex through `syscall`; others have the
-//! instruction in their own code, which is replaced (`instrument::patch::kernel`).
+//! Futexes, served by the scheduler.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{EAGAIN, EINVAL, ETIMEDOUT, c_long, timespec};
-use waylay_schedule::{Event, EventKind};
+use waylay_schedule::EventKind;
 
 use super::clock::{moment_after, moment_of};
-use super::{fail, identity, random};
+use super::fail;
+use super::kernel_call::kernel;
 use crate::instrument::edge;
-use crate::me::{Unmanaged, me};
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, away, event_at, step, unknown_event, wait, wake, wake_or_move};
 use crate::sched::{Key, Shares};
 use crate::sys;
 
-/// Six arguments whatever the caller passed: the ABI puts them in the same registers, and the kernel ignores those
-/// that a call does not have.
-///
-/// # Safety
-/// As for libc's `syscall`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C-unwind" fn syscall(
-    number: c_long,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> c_long {
-    let me = me();
-    // SAFETY: by the caller's promise; a logical thread that runs program code has the token.
-    unsafe {
-        if !me.is_null() {
-            let _inside = Unmanaged::enter();
-            if let Some(result) = serve(me, number, [a, b, c, d, e, f]) {
-                return result;
-            }
-        }
-        if me.is_null() && number == libc::SYS_futex {
-            note_outsider(a, b as i32, c as u32);
-        }
-        kernel(number, [a, b, c, d, e, f])
-    }
-}
-
-/// Does what the scheduler has to do with; the result is as that of `syscall`. Nothing when it is the kernel's business.
-///
-/// # Safety
-/// As for libc's `syscall`; the caller is the running thread.
-pub(crate) unsafe fn serve(me: *mut Logical, number: c_long, arguments: [usize; 6]) -> Option<c_long> {
-    let [a, b, c, d, e, f] = arguments;
-    // SAFETY: by the caller's promise.
-    unsafe {
-        match number {
-            libc::SYS_futex => Some(futex(me, a, b as i32, c as u32, d, e, f as u32)),
-            libc::SYS_sched_yield => {
-                step(me, Event::local(EventKind::Yield));
-                Some(0)
-            }
-            libc::SYS_gettid => Some(c_long::from((*me).kernel_id)),
-            libc::SYS_getrandom => Some(random::fill(me, a as *mut u8, b) as c_long),
-            libc::SYS_sched_getaffinity if identity::is_me(me, a) => {
-                Some(super::processors::report(b, c as *mut u8) as c_long)
-            }
-            _ => None,
-        }
-    }
-}
-
 /// A thread outside the schedule waits for a word, or wakes waiters of one; logical threads may be on the other side.
-fn note_outsider(address: usize, op: i32, count: u32) {
+pub(super) fn note_outsider(address: usize, op: i32, count: u32) {
     match op & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) {
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => outside::waits(),
         libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => outside::did(Key(address), Act::Woken(count)),
@@ -81,15 +23,7 @@ fn note_outsider(address: usize, op: i32, count: u32) {
     }
 }
 
-unsafe fn kernel(number: c_long, args: [usize; 6]) -> c_long {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let result = sys::call(number, args);
-        if (-4095..0).contains(&result) { c_long::from(fail(-result as i32)) } else { result as c_long }
-    }
-}
-
-unsafe fn futex(
+pub(super) unsafe fn futex(
     me: *mut Logical,
     address: usize,
     op: i32,

@@ -16,6 +16,7 @@ mod fork;
 mod futex;
 mod identity;
 mod join;
+mod kernel_call;
 pub(crate) mod keys;
 mod loader;
 mod mapping;
@@ -37,7 +38,7 @@ mod timer;
 mod waiting_call;
 
 pub(crate) use clock::virtual_ticks;
-pub(crate) use futex::serve;
+pub(crate) use kernel_call::serve;
 pub(crate) use mutex::owner_of as mutex_owner;
 pub(crate) use signal::cancellation_point;
 pub(crate) use start::take_region_for_host;

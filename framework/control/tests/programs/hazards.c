@@ -518,6 +518,39 @@ static void *sets_flag(void *unused) {
 }
 static void spinning(void) { pair(spins, sets_flag); }
 
+/* Calls that wait, made without libc's functions for them. */
+static int bell;
+static long rings;
+static void *rings_bell(void *unused) {
+    unsigned long one = 1;
+    struct timespec hour = {3600, 0};
+    struct pollfd input = {ends[0], POLLIN, 0};
+    char byte;
+    CHECK(syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &hour, 0) == 0);
+    CHECK(syscall(SYS_write, bell, &one, sizeof one) == sizeof one);
+    CHECK(syscall(SYS_ppoll, &input, 1, 0, 0, 8) == 1);
+    CHECK(syscall(SYS_read, ends[0], &byte, 1) == 1 && byte == 'x');
+    return unused;
+}
+static void *hears_bell(void *unused) {
+    struct epoll_event event = {EPOLLIN, {0}};
+    struct timespec hour = {3600, 0};
+    int set = epoll_create1(0);
+    CHECK(epoll_ctl(set, EPOLL_CTL_ADD, bell, &event) == 0);
+    CHECK(syscall(SYS_epoll_pwait, set, &event, 1, -1, 0, 8) == 1);
+    CHECK(syscall(SYS_read, bell, &rings, sizeof(long)) == sizeof(long));
+    CHECK(syscall(SYS_epoll_pwait2, set, &event, 1, &hour, 0, 8) == 0);
+    CHECK(syscall(SYS_write, ends[1], "x", 1) == 1);
+    CHECK(syscall(SYS_read, -1, &event, 1) == -1 && errno == EBADF);
+    close(set);
+    return unused;
+}
+static void direct_calls(void) {
+    bell = eventfd(0, 0);
+    CHECK(pipe(ends) == 0);
+    pair(rings_bell, hears_bell);
+}
+
 /* A small loop that computes for a hundred milliseconds waits for nobody. */
 static unsigned long sums[512];
 static void *works_long(void *unused) {
@@ -658,7 +691,7 @@ int main(int argc, char **argv) {
         {"leaving_unnoticed", leaving_unnoticed}, {"main_is_joined", main_is_joined},
         {"call_while_suspended", call_while_suspended}, {"call_with_information", call_with_information},
         {"call_in_time", call_in_time}, {"calls_of_two", calls_of_two},
-        {"computing", computing},
+        {"computing", computing}, {"direct_calls", direct_calls},
     };
     setvbuf(stdout, 0, _IONBF, 0);
     for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++)
