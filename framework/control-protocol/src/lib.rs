@@ -39,6 +39,8 @@ pub use settings::{ClockSource, RandomSource, Settings, Switching, Timeouts};
 pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";
 /// Environment variable with the number of the descriptor of the fork server's socket; absent: no fork server.
 pub const SERVER_VARIABLE: &str = "WAYLAY_CONTROL_SERVER";
+/// How many blocks of the heap are taken before `main`, so that the program's own lie elsewhere.
+pub const SHIFT_VARIABLE: &str = "WAYLAY_CONTROL_SHIFT";
 
 /// Exit status of a process that the library ended because of a deadlock. The region says more.
 pub const DEADLOCK_STATUS: i32 = 86;

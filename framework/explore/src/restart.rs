@@ -115,6 +115,8 @@ pub enum Off {
     Wrong(String),
     /// Neither are forked ones with one seed the same as each other.
     Unrepeatable(String),
+    /// Neither are forked ones whose memory lies elsewhere.
+    Addresses(String),
 }
 
 impl Experience {
@@ -184,6 +186,10 @@ impl fmt::Display for Off {
                 out,
                 "runs are forked, not restored: the program does not repeat itself ({what} differs between two forked \
                  runs with the same seed)"
+            ),
+            Off::Addresses(what) => write!(
+                out,
+                "runs are forked, not restored: what the program does depends on where its memory lies ({what})"
             ),
         }
     }

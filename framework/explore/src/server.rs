@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use waylay_control_protocol::{
-    REGION_VARIABLE, RegionMap, SERVER_VARIABLE, ServerError, ServerLink, Settings,
+    REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings,
 };
 use waylay_schedule::Said;
 
@@ -134,11 +134,32 @@ pub struct Server {
     workplace: Workplace,
     pub(crate) alive: Option<(Child, ServerLink)>,
     restarts: u64,
+    /// Its memory lies where the kernel likes, and so many blocks further on.
+    elsewhere: Option<u32>,
 }
 
 impl Server {
     /// Starts the program and waits until it is at `main`; runs are made under the given conditions.
     pub fn start(program: &Program, library: &Path, conditions: &Conditions) -> Result<Server, RunError> {
+        Server::start_at(program, library, conditions, None)
+    }
+
+    /// The same with other addresses, different ones every time, and after so many blocks of the heap.
+    pub(crate) fn start_elsewhere(
+        program: &Program,
+        library: &Path,
+        conditions: &Conditions,
+        blocks: u32,
+    ) -> Result<Server, RunError> {
+        Server::start_at(program, library, conditions, Some(blocks))
+    }
+
+    fn start_at(
+        program: &Program,
+        library: &Path,
+        conditions: &Conditions,
+        elsewhere: Option<u32>,
+    ) -> Result<Server, RunError> {
         let streams =
             doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
         let workplace = doing("copy the program's folder", Workplace::new(program))?;
@@ -151,6 +172,7 @@ impl Server {
             workplace,
             alive: None,
             restarts: 0,
+            elsewhere,
         };
         server.begin()?;
         Ok(server)
@@ -161,6 +183,16 @@ impl Server {
         let (mut link, theirs) = doing("make a socket for the fork server", ServerLink::pair())?;
         let mut command = command(&self.program, self.workplace.folder(), &self.library, &self.region);
         command.env(SERVER_VARIABLE, theirs.as_raw_fd().to_string());
+        if let Some(blocks) = self.elsewhere {
+            command.env(SHIFT_VARIABLE, blocks.to_string());
+            // SAFETY: runs between fork and exec, and is one system call.
+            unsafe {
+                command.pre_exec(|| {
+                    libc::personality(0);
+                    Ok(())
+                })
+            };
+        }
         doing("connect the program's output", self.streams.connect(&mut command))?;
         let child = spawn_for_good(command);
         drop(theirs);

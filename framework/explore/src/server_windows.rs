@@ -59,6 +59,16 @@ impl Server {
         })
     }
 
+    /// The same: Windows chooses addresses by itself.
+    pub(crate) fn start_elsewhere(
+        program: &Program,
+        library: &Path,
+        conditions: &Conditions,
+        _: u32,
+    ) -> Result<Server, RunError> {
+        Server::start(program, library, conditions)
+    }
+
     /// One run in a process of its own.
     pub fn run(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
         doing("renew the folder of the run", self.workplace.tidy())?;

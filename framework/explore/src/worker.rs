@@ -14,6 +14,9 @@ use crate::restart::{Experience, FAILING, Off, Restart, difference};
 use crate::restored::{Answer, Order, Restored};
 use crate::server::{Guide, RunError, Server};
 
+/// Other places for the program's memory that are tried: a table that is ordered by addresses may happen to be the same.
+const ELSEWHERE: u32 = 24;
+
 /// A run as it was made, one way or the other.
 #[derive(Debug)]
 pub(crate) struct Made {
@@ -37,6 +40,8 @@ pub(crate) struct Worker<'a> {
     plan: &'a Plan,
     server: Server,
     restored: Option<Restored>,
+    /// Of the runs that are made now.
+    conditions: Conditions,
     pub(crate) known: Experience,
     /// Failing restored runs that were compared, by kind.
     failing: BTreeMap<String, u64>,
@@ -57,7 +62,8 @@ impl<'a> Worker<'a> {
                 },
             }
         }
-        Ok(Worker { plan, server, restored, known, failing: BTreeMap::new() })
+        let conditions = plan.conditions.clone();
+        Ok(Worker { plan, server, restored, conditions, known, failing: BTreeMap::new() })
     }
 
     /// Gets ready for runs under these conditions. To be called by the thread that started the worker.
@@ -80,6 +86,7 @@ impl<'a> Worker<'a> {
         if let Some(restored) = &mut self.restored {
             restored.settings(conditions, self.plan.seed, run);
         }
+        self.conditions.clone_from(conditions);
         self.server.settings(conditions, self.plan.seed, run)
     }
 
@@ -191,12 +198,30 @@ impl<'a> Worker<'a> {
         self.known.compared += 1;
         let Some(what) = between(&made, &forked) else { return Ok(made) };
         let again = self.fork(run)?;
+        let differs = between(&forked, &again).is_some();
         let what = format!("run {}: {what}", run.settings.run + 1);
-        self.known.off = Some(match between(&forked, &again) {
-            Some(_) => Off::Unrepeatable(what),
-            None => Off::Wrong(what),
+        self.known.off = Some(match differs {
+            true => Off::Unrepeatable(what),
+            false if self.depends_on_addresses(&forked, run) => Off::Addresses(what),
+            false => Off::Wrong(what),
         });
         Ok(forked)
+    }
+
+    /// Whether the forked run is another one in a process whose memory lies elsewhere, as that of a process with threads in
+    /// advance does.
+    fn depends_on_addresses(&self, forked: &Made, run: &Wanted<'_>) -> bool {
+        let plan = self.plan;
+        (0..ELSEWHERE).any(|number| {
+            let server = Server::start_elsewhere(&plan.program, &plan.library, &self.conditions, 3 * number);
+            let Ok(mut server) = server else { return false };
+            server.settings(&self.conditions, plan.seed, run.settings.run);
+            let Ok(observed) = server.run(run.settings, Guide::Strategy(run.parameters)) else {
+                return false;
+            };
+            let schedule = forked.schedule.as_deref().unwrap_or_default();
+            difference((&forked.observed, schedule), (&observed, server.region.told().schedule)).is_some()
+        })
     }
 
     /// One run in a process of its own.

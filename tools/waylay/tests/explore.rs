@@ -682,3 +682,31 @@ fn a_deadlock_is_told_in_one_block() {
         assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
     }
 }
+
+/// Memory of a process that has its threads in advance lies elsewhere: a program that depends on it is told apart from one
+/// whose restored runs are wrong.
+#[test]
+fn a_program_that_depends_on_addresses_is_forked() {
+    let place = Workplace::new();
+    let program = build(
+        &place,
+        r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *says(void *x) { printf("%p\n", malloc(100)); return x; }
+int main(void) {
+    pthread_t t;
+    pthread_create(&t, 0, says, 0);
+    printf("%p\n", malloc(100));
+    pthread_join(t, 0);
+    return 0;
+}"#,
+        &[],
+    );
+    let summary =
+        json(&explore(&place, &["--runs", "40", "--level", "sync", "--restart", "snapshot"], &program));
+    assert_eq!(summary["restart"], "fork", "{summary}");
+    let notes = summary["notes"].to_string();
+    assert!(notes.contains("depends on where its memory lies"), "{notes}");
+}

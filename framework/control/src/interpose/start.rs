@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use waylay_control_protocol::{REGION_VARIABLE, RegionMap, SERVER_VARIABLE, Switching};
+use waylay_control_protocol::{REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, Switching};
 
 use super::stand_aside::stand_aside;
 use super::{exit, processors, real_thread};
@@ -39,6 +39,10 @@ extern "C" fn at_load() {
     let Some(region) = take_number(REGION_VARIABLE) else { return stand_aside() };
     if let Some(server) = take_number(SERVER_VARIABLE) {
         SERVER.store(server, Ordering::Relaxed);
+    }
+    for _ in 0..take_number(SHIFT_VARIABLE).unwrap_or(0) {
+        // About what libc keeps of a thread. SAFETY: never used, and kept for good.
+        unsafe { libc::malloc(288) };
     }
     match RegionMap::open(region) {
         Ok(region) => {
