@@ -42,7 +42,7 @@ macro_rules! hazards {
 hazards! { survives_exactly:
     pipe full_pipe polling event_descriptor fault_handler kill_thread handler_posts signal_masks alternate_stacks
     cancellation credentials processor_clocks clock_loop processors randomness main_leaves cancelled_before_waiting
-    leaving_from_within leaving_unnoticed main_is_joined direct_calls
+    leaving_from_within leaving_unnoticed main_is_joined direct_calls message_queue
 }
 hazards! { survives:
     spinning from_outside child_with_pipe forking shell call_while_suspended call_with_information call_in_time

@@ -8,7 +8,7 @@
 use core::ffi::c_void;
 
 use libc::{
-    EPOLLIN, O_NONBLOCK, POLLIN, POLLOUT, c_int, c_short, epoll_event, fd_set, iovec, msghdr, nfds_t, pollfd,
+    EPOLLIN, O_NONBLOCK, POLLIN, POLLOUT, c_char, c_int, c_short, c_uint, epoll_event, fd_set, iovec, msghdr, nfds_t, pollfd,
     size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
@@ -49,10 +49,22 @@ unsafe fn ready(me: *mut Logical, fd: c_int, events: c_short, dont_wait: bool) {
     if fd < 0 || !connects_threads(fd) && events == POLLOUT {
         return;
     }
+    // SAFETY: by the caller's promise.
+    unsafe { wait_until_ready(me, fd, events, dont_wait, connects_threads(fd)) };
+}
+
+/// The same for a message queue, which looks like a file.
+unsafe fn queue_ready(me: *mut Logical, queue: c_int, events: c_short) {
+    if queue >= 0 {
+        // SAFETY: by the caller's promise.
+        unsafe { wait_until_ready(me, queue, events, false, true) };
+    }
+}
+
+unsafe fn wait_until_ready(me: *mut Logical, fd: c_int, events: c_short, dont_wait: bool, connects: bool) {
     // SAFETY: called by the running thread.
     unsafe {
         signal::cancellation_point(me);
-        let connects = connects_threads(fd);
         if connects {
             step(me, unknown_event());
         }
@@ -226,6 +238,15 @@ interpose! {
     fn eventfd_read(fd: c_int, value: *mut u64) -> c_int, |me| {
         ready(me, fd, POLLIN, false);
         with_effect(|| real::eventfd_read(fd, value))
+    }
+
+    fn mq_send(queue: c_int, message: *const c_char, len: size_t, priority: c_uint) -> c_int, |me| {
+        queue_ready(me, queue, POLLOUT);
+        with_effect(|| real::mq_send(queue, message, len, priority))
+    }
+    fn mq_receive(queue: c_int, message: *mut c_char, len: size_t, priority: *mut c_uint) -> ssize_t, |me| {
+        queue_ready(me, queue, POLLIN);
+        with_effect(|| real::mq_receive(queue, message, len, priority))
     }
 
     fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int, |me| {

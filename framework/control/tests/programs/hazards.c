@@ -3,6 +3,8 @@
 #include "check.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -551,6 +553,27 @@ static void direct_calls(void) {
     pair(rings_bell, hears_bell);
 }
 
+/* A queue of one message between two threads. */
+static mqd_t queue;
+static void *sends_messages(void *unused) {
+    for (char i = 0; i < 3; i++) CHECK(mq_send(queue, &i, 1, 0) == 0);
+    return unused;
+}
+static void *receives_messages(void *unused) {
+    char message[16];
+    for (char i = 0; i < 3; i++) CHECK(mq_receive(queue, message, sizeof message, 0) == 1 && message[0] == i);
+    return unused;
+}
+static void message_queue(void) {
+    struct mq_attr one = {.mq_maxmsg = 1, .mq_msgsize = 16};
+    char name[40];
+    snprintf(name, sizeof name, "/waylay-hazard-%d", getpid());
+    queue = mq_open(name, O_CREAT | O_RDWR, 0600, &one);
+    CHECK(queue >= 0);
+    mq_unlink(name);
+    pair(sends_messages, receives_messages);
+}
+
 /* A small loop that computes for a hundred milliseconds waits for nobody. */
 static unsigned long sums[512];
 static void *works_long(void *unused) {
@@ -691,7 +714,7 @@ int main(int argc, char **argv) {
         {"leaving_unnoticed", leaving_unnoticed}, {"main_is_joined", main_is_joined},
         {"call_while_suspended", call_while_suspended}, {"call_with_information", call_with_information},
         {"call_in_time", call_in_time}, {"calls_of_two", calls_of_two},
-        {"computing", computing}, {"direct_calls", direct_calls},
+        {"computing", computing}, {"direct_calls", direct_calls}, {"message_queue", message_queue},
     };
     setvbuf(stdout, 0, _IONBF, 0);
     for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++)
