@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use waylay_control_protocol::{
-    REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings,
+    REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings, cache_folder,
 };
 use waylay_schedule::Said;
 
@@ -21,7 +21,7 @@ pub(crate) use crate::guide::doing;
 pub use crate::guide::{Guide, RunError};
 use crate::observed::{Hang, Observed, to_schedule};
 use crate::program::Program;
-use crate::recording::{Conditions, cache_folder};
+use crate::recording::Conditions;
 use crate::scratch::Workplace;
 use crate::stand_in;
 use crate::streams::Streams;
