@@ -197,7 +197,7 @@ pub(crate) unsafe fn end(failed: bool) -> RunSummary {
         if failed || left > 0 {
             (*runtime).series.settling.is_over();
         }
-        let again = (*runtime).series.settling.again((*runtime).region.told().schedule);
+        let again = (*runtime).series.settling.again(|| (*runtime).region.told().schedule);
         if (*runtime).follows() {
             ending::finalise(Ending::Exited);
         }

@@ -26,13 +26,13 @@ impl Settling {
         Settling { left: repeats, last: None, compares: false }
     }
 
-    /// Whether a run that took this course is made again.
-    pub(super) fn again(&mut self, course: &[Stretch]) -> bool {
+    /// Whether the run that ended is made again; `course` says who ran when, if it matters.
+    pub(super) fn again<'a>(&mut self, course: impl FnOnce() -> &'a [Stretch]) -> bool {
         if self.left == 0 {
             return false;
         }
         if self.compares {
-            let seen = Some(print_of(course));
+            let seen = Some(print_of(course()));
             if std::mem::replace(&mut self.last, seen) == seen {
                 self.left = 0;
                 return false;
@@ -60,32 +60,33 @@ fn print_of(course: &[Stretch]) -> u64 {
 mod tests {
     use super::*;
 
-    fn course(steps: u64) -> [Stretch; 2] {
-        [Stretch { thread: 0, first: 1, steps }, Stretch { thread: 1, first: 2, steps: 3 }]
+    fn ends(settling: &mut Settling, steps: u64) -> bool {
+        let course = [Stretch { thread: 0, first: 1, steps }, Stretch { thread: 1, first: 2, steps: 3 }];
+        settling.again(|| &course)
     }
 
     #[test]
     fn a_run_counts_once_it_repeats_itself() {
         let mut settling = Settling::at_most(8);
-        assert!(settling.again(&course(40)));
-        assert!(settling.again(&course(7)));
-        assert!(!settling.again(&course(7)));
-        assert!(!settling.again(&course(9)), "that of a later run is nobody's business");
+        assert!(ends(&mut settling, 40));
+        assert!(ends(&mut settling, 7));
+        assert!(!ends(&mut settling, 7));
+        assert!(!ends(&mut settling, 9), "that of a later run is nobody's business");
     }
 
     #[test]
     fn a_run_that_never_repeats_itself_counts_in_the_end() {
         let mut settling = Settling::at_most(3);
-        assert_eq!([1, 2, 3, 4, 5].map(|steps| settling.again(&course(steps))), [true, true, true, false, false]);
-        assert!(!Settling::at_most(0).again(&course(1)));
+        assert_eq!([1, 2, 3, 4, 5].map(|steps| ends(&mut settling, steps)), [true, true, true, false, false]);
+        assert!(!ends(&mut Settling::at_most(0), 1));
     }
 
     #[test]
     fn another_process_may_have_found_out_how_often() {
         let mut settling = Settling::exactly(2);
-        assert_eq!([4, 4, 4].map(|steps| settling.again(&course(steps))), [true, true, false]);
+        assert_eq!([4, 4, 4].map(|steps| ends(&mut settling, steps)), [true, true, false]);
         let mut settling = Settling::at_most(2);
         settling.is_over();
-        assert!(!settling.again(&course(1)));
+        assert!(!ends(&mut settling, 1));
     }
 }
