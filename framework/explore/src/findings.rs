@@ -6,6 +6,7 @@ use std::path::Path;
 use waylay_driver::failure::{Finding, Kind, Occurrence, Signature};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
+use waylay_report::shell;
 use waylay_schedule::Schedule;
 
 use crate::confirm::{Evidence, confirm};
@@ -141,7 +142,7 @@ impl<'a> Findings<'a> {
             count: 1,
             first_run: planned.run.index + 1,
             confirmed: evidence.confirmed,
-            replay: folder.as_ref().map(|folder| format!("waylay replay {}", folder.display())),
+            replay: folder.as_ref().map(|folder| format!("waylay replay {}", shell::word(folder))),
             failure_dir: folder,
             race: evidence.race.map(|race| race.text),
         });

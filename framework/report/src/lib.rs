@@ -15,4 +15,5 @@ pub mod numbers;
 pub mod page;
 pub mod sarif;
 pub mod text;
+pub mod shell;
 pub mod timeline;

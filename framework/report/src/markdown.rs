@@ -85,7 +85,7 @@ fn failures(out: &mut String, night: &Night) {
     if !here.is_empty() {
         out.push_str("<details><summary>Run them again</summary>\n\n<pre>\n");
         for failure in here {
-            let _ = writeln!(out, "{}", Html(&short(&failure.replay)));
+            let _ = writeln!(out, "{}", Html(&failure.replay));
         }
         out.push_str("</pre>\n\n</details>\n\n");
     }

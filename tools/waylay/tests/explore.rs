@@ -710,3 +710,34 @@ int main(void) {
     let notes = summary["notes"].to_string();
     assert!(notes.contains("depends on where its memory lies"), "{notes}");
 }
+
+/// The line for people is run by a shell as it stands, whatever the folder is called.
+#[test]
+fn the_line_that_runs_it_again_survives_every_folder() {
+    let place = Workplace::new();
+    let program = build(&place, ORDER, &[]);
+    let out = place.path().join("it's $HOME \"a\" `id`\nof 100%d\\n\t*");
+    let ran =
+        explore(&place, &["--runs", "400", "--stop-on-first", "--out", out.to_str().unwrap()], &program);
+    let summary = json(&ran);
+    let line = summary["found"][0]["replay"].as_str().expect("a line");
+    assert!(ran.stderr.contains(line), "what is shown can be copied: {}", ran.stderr);
+    let record = fs::read_to_string(folder(&summary).join("failure.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&record).unwrap()["replay"], line);
+    let beside = Path::new(env!("CARGO_BIN_EXE_waylay")).parent().expect("a folder");
+    let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap_or_default());
+    let elsewhere = Workplace::new();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{line} --times 3")]).env("PATH", &path).current_dir(elsewhere.path());
+    let again = elsewhere.start_command(shell).finish();
+    assert_eq!(again.code(), Some(1), "{line}\n{}", again.stderr);
+    assert!(again.stderr.contains("reproduced 3 of 3"), "{}", again.stderr);
+
+    // So is the script beside the evidence, also when the folder was sent to somebody.
+    let moved = elsewhere.path().join("a b");
+    fs::rename(folder(&summary), &moved).unwrap();
+    let mut script = Command::new(moved.join("replay.sh"));
+    script.args(["--times", "2"]).env("PATH", &path).current_dir(elsewhere.path());
+    let again = elsewhere.start_command(script).finish();
+    assert!(again.stderr.contains("reproduced 2 of 2"), "{}", again.stderr);
+}
