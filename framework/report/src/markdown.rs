@@ -127,8 +127,12 @@ fn guarantees(out: &mut String, all: &[TestGuarantee]) {
 }
 
 fn tests(out: &mut String, night: &Night) {
-    out.push_str(
-        "<details><summary>Tests</summary>\n\n| scenario | test | iterations | failures | average |\n|---|---|---:|---:|---:|\n",
+    let shares = night.campaign.tests().any(|(_, test)| test.share.is_some());
+    let (head, rule) = if shares { (" share of the pot's time |", "---|") } else { ("", "") };
+    let _ = writeln!(
+        out,
+        "<details><summary>Tests</summary>\n\n| scenario | test | iterations | failures | average |{head}\n\
+         |---|---|---:|---:|---:|{rule}"
     );
     for (scenario, test) in night.campaign.tests().take(MOST_ROWS) {
         let average = match test.average_ns {
@@ -137,9 +141,15 @@ fn tests(out: &mut String, night: &Night) {
         };
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {average} |",
+            "| {} | {}{} | {} | {} | {average} |{share}",
             Markdown(&scenario.name),
             Markdown(&test.name),
+        let retired = test.retired.as_ref();
+        let share = match &test.share {
+            Some(share) => format!(" {} |", share.words(retired.is_some(), "")),
+            None if shares => " |".to_owned(),
+            None => String::new(),
+        };
             count(test.iterations),
             count(test.failures)
         );

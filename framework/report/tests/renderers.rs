@@ -106,7 +106,13 @@ fn night() -> Night {
                     schedules_per_second: 100.0,
                     ..StrictNumbers::default()
                 }),
-                share: Some(Share { pot: HOSTILE.into(), total_ns: 1e9, asked: 0.5, achieved: 0.4 }),
+                share: Some(Share {
+                    pot: HOSTILE.into(),
+                    total_ns: 1e9,
+                    asked: 0.5,
+                    achieved: 0.4,
+                    until_retired: None,
+                }),
                 ..test(HOSTILE, 500)
             },
             test("healthy", 100),

@@ -119,12 +119,13 @@ fn bound(record: &BoundRecord) -> model::SuspensionBound {
     }
 }
 
-fn share(share: &PotShare) -> model::Share {
+pub(crate) fn share(share: &PotShare) -> model::Share {
     model::Share {
         pot: share.container.clone(),
         total_ns: share.total_ns,
         asked: share.asked,
         achieved: share.achieved,
+        until_retired: share.until_retired,
     }
 }
 
