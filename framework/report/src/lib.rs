@@ -11,6 +11,7 @@ pub mod html;
 pub mod junit;
 pub mod markdown;
 pub mod model;
+pub mod night;
 pub mod numbers;
 pub mod page;
 pub mod sarif;

@@ -63,6 +63,9 @@ pub struct Failure {
     pub count_ever: u64,
     /// Nights that had it, this one included.
     pub nights: u64,
+    /// Campaigns that had it, where these are counted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub campaigns: Option<u64>,
     /// When first, in any night.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub first_seen: Option<Timestamp>,
