@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::confidence::{SURE, clean_runs_for};
 use crate::escape::is_hidden;
 use crate::guarantee;
-use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack, Verdict};
+use crate::model::{Failure, FailureState, Frame, Mode, Night, Origin, Stack, Verdict};
 use crate::numbers::{count, plural};
 use crate::page::verdict_words;
 
@@ -51,16 +51,16 @@ pub fn report(night: &Night) -> String {
     if !all.is_empty() {
         out.push_str("\nwhat this guarantees\n");
     }
-    let (promised, free): (Vec<_>, Vec<_>) = all.iter().partition(|one| !one.formula.is_empty());
-    for one in promised {
+    let (free, told): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.mode == Mode::Free);
+    for one in told {
         let _ = writeln!(out, "  {} ({}): {}", plain(&one.test), one.mode.word(), plain(&one.sentence));
         for broken in &one.broken {
             let _ = writeln!(out, "      no guarantee here: {}", plain(broken));
         }
     }
     if !free.is_empty() {
-        let names: Vec<String> = free.iter().map(|one| plain(&one.test)).collect();
-        let _ = writeln!(out, "  nothing for {}", names.join(", "));
+        let names: Vec<String> = guarantee::names(&free).into_iter().map(plain).collect();
+        let _ = writeln!(out, "  nothing where threads ran freely: {}", names.join(", "));
     }
     out
 }
