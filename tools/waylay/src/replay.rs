@@ -6,11 +6,12 @@ use serde::Serialize;
 use waylay_driver::campaign::{self, MixPart, Options, Scenario, Selection};
 use waylay_driver::config::{self, Overrides, Pattern};
 use waylay_driver::failure::FailureEntry;
-use waylay_driver::report::{count, summary_text};
+use waylay_driver::report::{count, plural, summary_text};
 use waylay_driver::store::load_failure;
 
 use crate::args::ReplayOptions;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::report::failure_folder;
 use crate::run::{colour, installation, live, options};
 
 /// What a replay prints with `--json`.
@@ -30,6 +31,8 @@ struct Outcome {
 }
 
 pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed> {
+    let arguments =
+        &ReplayOptions { failure: failure_folder(&arguments.out, &arguments.failure)?, ..arguments.clone() };
     if waylay_explore::recording::is_strict(&arguments.failure) {
         return crate::replay_strict::replay(arguments, json);
     }
@@ -102,12 +105,12 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         folder: summary.folder.clone(),
     };
     eprintln!(
-        "reproduced {} times in {} iterations, {:.1} s{}",
-        count(outcome.reproduced),
-        count(outcome.iterations),
+        "reproduced {} in {}, {:.1} s{}",
+        plural(outcome.reproduced, "time"),
+        plural(outcome.iterations, "iteration"),
         outcome.seconds,
         if outcome.other_failures > 0 {
-            format!("; {} other failures", outcome.other_failures)
+            format!("; {}", plural(outcome.other_failures, "other failure"))
         } else {
             String::new()
         }

@@ -1,6 +1,6 @@
 //! `waylay report` and `waylay failures`: what a campaign found and guarantees, at any later time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use waylay_driver::archive::{self, ArchiveError, Since};
@@ -70,6 +70,14 @@ pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> 
     Ok(CLEAN)
 }
 
+/// The folder of a failure that is named by it, or by the beginning of its signature.
+pub(crate) fn failure_folder(out: &Path, failure: &Path) -> Result<PathBuf, Failed> {
+    match failure.exists() {
+        true => Ok(failure.to_owned()),
+        false => archive::find_failure(out, failure).map(|found| found.folder).map_err(usage),
+    }
+}
+
 pub(crate) fn failures(options: &FailuresOptions, json: bool) -> Result<u8, Failed> {
     let night = night(options.campaign.as_deref(), &options.out, &options.since)?;
     if json {
@@ -77,10 +85,16 @@ pub(crate) fn failures(options: &FailuresOptions, json: bool) -> Result<u8, Fail
         return Ok(CLEAN);
     }
     print!("{}", text::failures(&night));
-    let different = count(night.here().count() as u64);
-    eprintln!(
-        "waylay: {different} different in campaign {}; `waylay show ID` tells more",
-        night.campaign.name
-    );
+    let different = night.here().count() as u64;
+    let name = &night.campaign.name;
+    match night.failures.is_empty() {
+        true => eprintln!("waylay: no failures in campaign {name}"),
+        false => {
+            eprintln!(
+                "waylay: {} different in campaign {name}; `waylay show ID` tells more",
+                count(different)
+            );
+        }
+    }
     Ok(CLEAN)
 }

@@ -87,8 +87,8 @@ fn read(options: &ServeOptions) -> Result<Config, Failed> {
         });
         dashboard.listen = listen;
         if !listen.ip().is_loopback() && dashboard.token_file.is_none() {
-            let words =
-                "a dashboard that others can reach needs a token: name a `token-file` under [dashboard]";
+            let words = "a dashboard that others can reach needs a token: name a `token-file` under [dashboard] of the \
+                         service's configuration (`waylay config default --service` prints one)";
             return Err(Failed::Usage(words.to_owned()));
         }
     }

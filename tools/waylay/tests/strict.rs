@@ -87,6 +87,8 @@ fn what_is_correct_stays_silent_and_is_guaranteed() {
     let place = strict("runs = 3000", &all);
     let ran = place.run(0, &[]);
     let json = ran.json();
+    let again = place.waylay(&["replay", deadlock.signature(), "--times", "2", "--json"]);
+    assert_eq!(number(&again.json()["reproduced"]), 2, "a signature names it too: {}", again.stderr);
     let tests = list(&json["campaign"]["scenarios"][0]["tests"]);
     assert_eq!(tests.len(), 10);
     assert_eq!(json["campaign"]["scenarios"][0]["mode"], "strict");
