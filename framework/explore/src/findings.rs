@@ -138,7 +138,7 @@ impl<'a> Findings<'a> {
             signature: evidence.signature.hash.clone(),
             text: evidence.signature.text.clone(),
             what: failure.what.clone(),
-            places: places(failure.kind, &evidence.seen.stacks, evidence.seen.threads(), &evidence.seen.text),
+            places: places(failure.kind, &evidence.seen.stacks),
             count: 1,
             first_run: planned.run.index + 1,
             confirmed: evidence.confirmed,
@@ -223,7 +223,10 @@ impl<'a> Findings<'a> {
                 text: evidence.signature.text.clone(),
             },
             what: failure.what.clone(),
-            reason: evidence.race.as_ref().map(|race| race.text.lines().join("\n")),
+            reason: match &evidence.race {
+                Some(race) => Some(race.text.lines().join("\n")),
+                None => Some(evidence.seen.waits.join("\n")).filter(|waits| !waits.is_empty()),
+            },
             test: Some(self.plan.program.title()),
             plugin: None,
             occurrence: Occurrence {

@@ -15,6 +15,6 @@ pub mod night;
 pub mod numbers;
 pub mod page;
 pub mod sarif;
-pub mod text;
 pub mod shell;
+pub mod text;
 pub mod timeline;

@@ -46,6 +46,7 @@ fn failure(id: &str, state: FailureState, times: u64) -> Failure {
     let stack = |thread: u32| Stack {
         thread,
         name: HOSTILE.into(),
+        number: (thread == 2).then_some(2),
         doing: HOSTILE.into(),
         crashed: thread == 1,
         frames: frames.clone(),

@@ -157,6 +157,7 @@ fn two_locks_deadlock_with_every_stack() {
     let (_place, summary) = finds(LOCKS, &[], "deadlock", "deadlock in program [first] [main] [second]", 1);
     let stacks = std::fs::read_to_string(folder(&summary).join("stacks.txt")).unwrap();
     assert!(stacks.contains("held by thread 1") && stacks.contains("held by thread 2"), "{stacks}");
+    assert!(stacks.contains("thread 1 [") && stacks.contains("thread 2 ["), "{stacks}");
     assert!(summary["guarantee"]["per_run"].as_f64().is_some_and(|chance| chance > 0.0), "{summary}");
     for field in [
         "strategy",
@@ -670,7 +671,25 @@ fn a_deadlock_is_told_in_one_block() {
     let summary = json(&ran);
     let places = summary["found"][0]["where"].as_array().expect("lines");
     let lines: Vec<&str> = places.iter().filter_map(Value::as_str).collect();
-    assert_eq!(lines.iter().filter(|line| line.contains("waits in mutex-lock")).count(), 2, "{lines:#?}");
+    let waits =
+        |lock: &str| lines.iter().any(|line| line.contains(&format!("waits in mutex-lock {lock}, held")));
+    assert!(waits("a") && waits("b"), "the locks are variables with names: {lines:#?}");
+
+    // The record, its picture and what is shown of it later call threads and locks the same.
+    let folder = folder(&summary);
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
+    let record: Value = serde_json::from_str(&read("failure.json")).unwrap();
+    let reason = record["reason"].as_str().expect("who waits for what");
+    assert!(reason.contains("waits in mutex-lock a, held by thread") && !reason.contains("0x"), "{reason}");
+    let picture = read("timeline.svg");
+    for name in ["lock a held", "lock b held", "waits: mutex-lock a", "waits: mutex-lock b", ">thread 1<"] {
+        assert!(picture.contains(name), "{name}: {picture}");
+    }
+    let shown = place.waylay(&["show", folder.to_str().unwrap()]).stdout;
+    for thread in [1, 2] {
+        let told = format!("\n   thread {thread} waits in mutex-lock ");
+        assert!(shown.contains(&told), "{told}: {shown}");
+    }
     for part in [
         "━━ deadlock in ",
         "held by thread",
