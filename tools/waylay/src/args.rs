@@ -194,6 +194,9 @@ pub(crate) struct RunOptions {
     /// Print only the summary.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Print what happens on standard output while it happens, one JSON object a line.
+    #[arg(long)]
+    pub(crate) json_lines: bool,
 }
 
 #[derive(Debug, Args)]

@@ -15,6 +15,7 @@ mod explore;
 mod export;
 #[cfg(target_os = "linux")]
 mod flags;
+mod lines;
 mod list;
 mod manual;
 mod minimize;

@@ -328,3 +328,30 @@ fn doctor_says_whether_a_process_can_be_suspended_and_who_is_in_the_way() {
     assert!(own.stdout.contains("is an ancestor"), "{}", own.stdout);
     assert!(nobody.stdout.contains("there is no process"), "{}", nobody.stdout);
 }
+
+/// What happens is told while it happens, and every line is an object of its own.
+#[test]
+fn a_campaign_tells_in_lines_what_happens() {
+    let place = Workplace::with(FAILING);
+    let ran = place.waylay(&["run", "waylay.toml", "--json-lines"]);
+    assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
+    let lines: Vec<serde_json::Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let event = |name: &str| lines.iter().filter(|line| line["event"] == name).collect::<Vec<_>>();
+    assert_eq!(text(&lines[0]["event"]), "began", "{}", ran.stdout);
+    assert!(!event("progress").is_empty(), "{}", ran.stdout);
+    let failure = event("failure")[0];
+    assert!(std::path::Path::new(text(&failure["folder"])).join("failure.json").is_file(), "{failure:#}");
+    assert!(text(&failure["replay"]).starts_with("waylay replay "), "{failure:#}");
+    let last = lines.last().expect("a last line");
+    assert_eq!((text(&last["event"]), number(&last["exit_code"])), ("over", 1));
+    assert_eq!(last["failures"][0]["signature"]["id"], failure["signature"]);
+
+    // A reader that leaves is no reason to fail: the lines go nowhere.
+    let mut command = place.command(&["run", "waylay.toml", "--json-lines", "--quiet"]);
+    let mut child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(place.waylay(&["run", "waylay.toml", "--json-lines", "--json"]).code(), Some(2));
+}
