@@ -121,8 +121,13 @@ fn serve_here(options: &ServeOptions, json: bool) -> Result<u8, Failed> {
     let config = read(options)?;
     let mut runner = Campaigns;
     if options.check {
-        for mix in &config.mixes {
-            runner.check(mix).map_err(Failed::Config)?;
+        let wrong: Vec<String> = config
+            .mixes
+            .iter()
+            .filter_map(|mix| runner.check(mix).err().map(|problem| format!("mix {}: {problem}", mix.name)))
+            .collect();
+        if !wrong.is_empty() {
+            return Err(Failed::Config(wrong.join("\n")));
         }
         eprintln!("waylay: {} is right", options.config.display());
         return Ok(CLEAN);
