@@ -264,8 +264,8 @@ impl Story<'_> {
             Some(Failing { at: step, lane: self.ran.filter(|_| !all_wait), what: what.to_owned() });
         self.timeline.end = step;
         if all_wait {
-            // For ever, so it is given some room.
-            let tail = (step / 20).clamp(1, 4);
+            // For ever, so it is given room for what each waits for.
+            let tail = (step / 6).clamp(3, 8);
             self.timeline.end = step + tail;
             let to = self.timeline.end;
             for (lane, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.over) {
@@ -316,13 +316,13 @@ mod tests {
     fn a_deadlock_shows_who_holds_what_and_waits_for_what() {
         let Told { timeline, names, .. } = timeline("x", &deadlock(), "deadlock", &mut |_| None).unwrap();
         assert_eq!(names.clone().in_text("mutex-lock 0xc8", &mut |_| None), "mutex-lock B");
-        assert_eq!((timeline.end, timeline.lanes.len()), (3, 2), "and one more, for what lasts for ever");
+        assert_eq!((timeline.end, timeline.lanes.len()), (5, 2), "and some more, for what lasts for ever");
         assert_eq!(timeline.locks, ["lock A", "lock B"]);
         let mut held = timeline.held.clone();
         held.sort_by_key(|held| held.lane);
         assert_eq!(
             held,
-            [Held { lane: 0, lock: 0, from: 0, to: 3 }, Held { lane: 1, lock: 1, from: 1, to: 3 }]
+            [Held { lane: 0, lock: 0, from: 0, to: 5 }, Held { lane: 1, lock: 1, from: 1, to: 5 }]
         );
         let waits = timeline.spans.iter().filter(|span| span.doing == Doing::Blocked);
         let mut waits: Vec<(usize, &str)> = waits.map(|span| (span.lane, span.label.as_str())).collect();
