@@ -298,6 +298,10 @@ fn a_replay_repeats_the_seed_of_the_iteration_that_failed() {
     assert_eq!(replayed.code(), Some(1), "{}", replayed.stderr);
     let json = replayed.json();
     assert_eq!((number(&json["reproduced"]), number(&json["iterations"])), (5, 5), "{}", replayed.stderr);
+    // The next who reads of it knows how often it came back, in all replays together.
+    place.waylay(&["replay", &folder, "--times", "2", "--duration", "280s"]);
+    let shown = place.waylay(&["show", &folder]).stdout;
+    assert!(shown.contains("   again     came back 7 of 7 times\n"), "{shown}");
     // What the replay found can be replayed in turn.
     let again = std::path::PathBuf::from(text(&json["folder"])).join("failures").join(failure.signature());
     for occurrence in list(&support::Failure::read(&again).json["occurrences"]) {

@@ -17,7 +17,7 @@ use crate::failure::{FailureEntry, Occurrence};
 use crate::store::{FURTHER_OCCURRENCES, WriteError, atomic};
 
 /// How often the failure came back when it was run again.
-pub const REPRODUCTION_FILE: &str = "reproduction.json";
+const REPRODUCTION_FILE: &str = "reproduction.json";
 /// How a leak grew.
 const GROWTH_FILE: &str = "growth.json";
 /// The picture of what led to it.
@@ -115,6 +115,18 @@ pub(crate) fn keep_growth(growth: &Growth, folder: &Path) -> Result<(), WriteErr
         return Ok(());
     }
     atomic::write(&path, &serde_json::to_vec(growth).expect("plain data"), false)
+}
+
+/// Adds to how often a failure came back when it was run again; gives the sum.
+pub fn add_reproduction(folder: &Path, more: Reproduction) -> Result<Reproduction, WriteError> {
+    let before = read::<Reproduction>(folder, REPRODUCTION_FILE);
+    let sum = before.map_or(more, |before| Reproduction {
+        reproduced: before.reproduced.saturating_add(more.reproduced),
+        runs: before.runs.saturating_add(more.runs),
+        seconds: before.seconds + more.seconds,
+    });
+    atomic::write(&folder.join(REPRODUCTION_FILE), &serde_json::to_vec(&sum).expect("plain data"), false)?;
+    Ok(sum)
 }
 
 /// Draws the picture into the folder of a failure, if the folder has what it takes.
