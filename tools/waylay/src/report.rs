@@ -16,7 +16,12 @@ pub(crate) fn usage(error: ArchiveError) -> Failed {
 }
 
 /// Reads a campaign, and those beside it.
-fn night(campaign: Option<&Path>, out: &Path, since: &str) -> Result<Night, Failed> {
+fn night(
+    campaign: Option<&Path>,
+    out: &Path,
+    since: &str,
+    suppressions: Option<&Path>,
+) -> Result<Night, Failed> {
     let folder = archive::find_campaign(out, campaign).map_err(usage)?;
     let since = match since {
         "last" => Since::Last,
@@ -27,11 +32,21 @@ fn night(campaign: Option<&Path>, out: &Path, since: &str) -> Result<Night, Fail
             Since::Campaign(archive::find_campaign(beside, Some(Path::new(name))).map_err(usage)?)
         }
     };
-    archive::night(&folder, &since, jiff::Timestamp::now()).map_err(|error| Failed::Own(error.to_string()))
+    let now = jiff::Timestamp::now();
+    let mut night = archive::night(&folder, &since, now).map_err(|error| Failed::Own(error.to_string()))?;
+    if let Some(path) = suppressions {
+        let config = crate::serve::load_service(path)?;
+        for failure in &mut night.failures {
+            let hit = config.suppressions.find(now, &failure.id, failure.test.as_deref(), &failure.kind);
+            failure.suppressed = hit.map(|hit| format!("{}, until {}", hit.reason, hit.until));
+        }
+    }
+    Ok(night)
 }
 
 pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> {
-    let night = night(options.campaign.as_deref(), &options.out, &options.since)?;
+    let suppressions = options.suppressions.as_deref();
+    let night = night(options.campaign.as_deref(), &options.out, &options.since, suppressions)?;
     let mut written = Vec::new();
     let mut write = |path: &Path, content: String| -> Result<(), Failed> {
         write_file(path, content.as_bytes())?;
@@ -79,7 +94,8 @@ pub(crate) fn failure_folder(out: &Path, failure: &Path) -> Result<PathBuf, Fail
 }
 
 pub(crate) fn failures(options: &FailuresOptions, json: bool) -> Result<u8, Failed> {
-    let night = night(options.campaign.as_deref(), &options.out, &options.since)?;
+    let suppressions = options.suppressions.as_deref();
+    let night = night(options.campaign.as_deref(), &options.out, &options.since, suppressions)?;
     if json {
         print_json(&json!({ "campaign": night.campaign.name, "failures": night.failures }))?;
         return Ok(CLEAN);

@@ -67,15 +67,20 @@ pub(crate) struct Which {
     user: bool,
 }
 
+/// Reads a configuration of the service.
+pub(crate) fn load_service(path: &Path) -> Result<Config, Failed> {
+    config::load(path).map_err(|error| match error {
+        LoadError::Invalid(problems) => Failed::Config(problems.render(colour())),
+        other => Failed::Usage(other.to_string()),
+    })
+}
+
 fn read(options: &ServeOptions) -> Result<Config, Failed> {
     if let Some(folder) = &options.folder {
         std::env::set_current_dir(folder)
             .map_err(|error| Failed::Usage(format!("{}: {error}", folder.display())))?;
     }
-    let mut config = config::load(&options.config).map_err(|error| match error {
-        LoadError::Invalid(problems) => Failed::Config(problems.render(colour())),
-        other => Failed::Usage(other.to_string()),
-    })?;
+    let mut config = load_service(&options.config)?;
     if let Some(out) = &options.out {
         config.out = out.clone();
     }
