@@ -21,8 +21,9 @@ use super::{Shared, Site, Trouble, campaigns, failures};
 const LISTED: u64 = 50;
 /// New failures in short.
 const IN_SHORT: u64 = 8;
-/// New failures of a night that are counted one by one.
-const MOST_COUNTED: u64 = 100_000;
+/// New failures of a night that are counted one by one. Of more, the sum that campaigns wrote down is told, suppressed
+/// ones included.
+const MOST_COUNTED: u64 = 10_000;
 /// Campaigns of a night: one every five minutes.
 const CAMPAIGNS: u64 = 300;
 
@@ -45,7 +46,7 @@ impl Lately {
         let mut lately = Lately { totals: history.totals()?, ..Lately::default() };
         if let Some(night) = &night {
             lately.new = history.failures(&new_of(&night.campaign, IN_SHORT))?;
-            lately.counted = counted(history, &night.campaign)?;
+            lately.counted = counted(history, &night.campaign, night.new_signatures)?;
             lately.campaigns = history.campaigns_of(&night.campaign, CAMPAIGNS)?.len() as u64;
         }
         for signature in recent {
@@ -112,7 +113,10 @@ fn new_of(night: &str, limit: u64) -> Filter {
 }
 
 /// How many failures no night before had: those that people hear of, and the suppressed ones.
-fn counted(history: &History, night: &str) -> Result<(u64, u64), HistoryError> {
+fn counted(history: &History, night: &str, sum: u64) -> Result<(u64, u64), HistoryError> {
+    if sum >= MOST_COUNTED {
+        return Ok((sum, 0));
+    }
     let heard = new_of(night, 0);
     let all = Filter { not_suppressed: false, ..heard.clone() };
     let new = history.count_failures(&heard, MOST_COUNTED)?;
@@ -141,7 +145,7 @@ fn told(history: &History, night: &str) -> Result<Option<Told>, HistoryError> {
     let seen = Filter { first_seen_then: false, not_suppressed: false, ..new_of(night, LISTED) };
     Ok(Some(Told {
         new: history.failures(&new_of(night, LISTED))?,
-        counted: counted(history, night)?,
+        counted: counted(history, night, campaigns.iter().map(|row| row.new_signatures).sum())?,
         all: history.failures(&seen)?,
         guarantees: guarantee::of_all(&guarantee::together(scenarios)),
         campaigns,
