@@ -70,7 +70,7 @@ pub struct Rerun {
     pub gaps: Vec<String>,
     /// Who waits for what, a line each, if the library says that nobody can run.
     pub waits: Vec<String>,
-    /// What scheduler and strategy said; none when that was too long to be kept, or nothing failed.
+    /// What scheduler and strategy said; none when that was too long to be kept.
     told: Option<Told>,
     names: Names,
     variables: Variables,
@@ -146,9 +146,8 @@ fn rerun_until(
     let mut variables = Variables::of(&MemoryMap::of(held.process()).unwrap_or_default());
     let said: Option<Vec<Said>> =
         region.notes().and_then(|notes| notes.iter().map(|&note| Said::from_words(note)).collect());
-    let mut told = said
-        .filter(|_| verdict != Verdict::Passed)
-        .and_then(|said| conversation::timeline("", &said, "", &mut |address| variables.at(address)));
+    let mut told =
+        said.and_then(|said| conversation::timeline("", &said, "", &mut |address| variables.at(address)));
     let mut objects = told.as_ref().map(|told| told.names.clone()).unwrap_or_default();
     let mut text = objects.in_text(&observed.text, &mut |address| variables.at(address));
     let waits: Vec<String> = match observed.ending {
