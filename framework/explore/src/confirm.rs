@@ -160,6 +160,10 @@ fn rerun_until(
         told.iter_mut().for_each(|told| told.timeline.waits_at_end(thread, what));
     }
     number(&mut stacks, &held.threads, told.as_ref(), &waits);
+    if observed.ending == Ending::Deadlock {
+        // Nobody alone is to blame, so they come in the order in which they are spoken of.
+        stacks.sort_by_key(|stack| stack.scheduled.as_ref().map_or(u32::MAX, |known| known.number));
+    }
     if !text.is_empty() {
         text = format!("{}\n", text.trim_end());
     }
