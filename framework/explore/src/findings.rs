@@ -96,6 +96,7 @@ impl<'a> Findings<'a> {
             let found = self.found.iter_mut().find(|found| Some(&found.signature) == signature.as_ref());
             if let Some(found) = found {
                 found.count += 1;
+                self.store.count_again(&found.signature, jiff::Timestamp::now());
             }
             return Ok(Taken::Again);
         }

@@ -686,6 +686,8 @@ fn a_deadlock_is_told_in_one_block() {
         assert!(picture.contains(name), "{name}: {picture}");
     }
     let shown = place.waylay(&["show", folder.to_str().unwrap()]).stdout;
+    let often = summary["found"][0]["count"].as_u64().unwrap();
+    assert_eq!(record["count"], often, "also those that were only counted");
     for thread in [1, 2] {
         let told = format!("\n   thread {thread} waits in mutex-lock ");
         assert!(shown.contains(&told), "{told}: {shown}");
@@ -728,6 +730,27 @@ int main(void) {
     assert_eq!(summary["restart"], "fork", "{summary}");
     let notes = summary["notes"].to_string();
     assert!(notes.contains("depends on where its memory lies"), "{notes}");
+}
+
+/// What explorations leave behind is counted and promised in reports as in the summary.
+#[test]
+fn a_report_of_an_exploration_says_what_the_summary_says() {
+    let place = Workplace::new();
+    let program = build(&place, LOCKS, &[]);
+    let summary = json(&explore(&place, &["--runs", "200", "--strategy", "pct:depth=2"], &program));
+    let often = summary["found"][0]["count"].as_u64().unwrap();
+    assert!(often > 5, "more than are looked at: {summary:#}");
+    let night = json(&place.waylay(&["report", "--json"]));
+    let failure = &night["failures"][0];
+    assert_eq!(failure["count"], often, "{failure:#}");
+    assert_eq!((&failure["rate"]["reproduced"], &failure["rate"]["runs"]), (&often.into(), &200.into()));
+    let strict = &night["campaign"]["scenarios"][0]["tests"][0]["strict"];
+    assert_eq!((&strict["runs"], &strict["threads"]), (&200.into(), &3.into()), "{strict:#}");
+    let told = place.waylay(&["report"]).stdout;
+    assert!(
+        told.contains("200 schedules with pct:depth=2: a bug of depth 2 or less would have been found"),
+        "{told}"
+    );
 }
 
 /// The line for people is run by a shell as it stands, whatever the folder is called.

@@ -84,8 +84,12 @@ pub fn attach(failure: &mut Failure, folder: &Path) {
 pub fn rate_in(failure: &Failure, campaign: &Campaign) -> Option<Reproduction> {
     let name = failure.test.as_deref()?;
     let of_test = || campaign.tests().filter(|(_, test)| test.name == name);
-    // An iteration that failed did not finish.
-    let runs: u64 = of_test().map(|(_, test)| test.iterations.saturating_add(test.failures)).sum();
+    // An iteration that failed did not finish; schedules are counted when they begin.
+    let runs = of_test().map(|(_, test)| match &test.strict {
+        Some(strict) => strict.runs,
+        None => test.iterations.saturating_add(test.failures),
+    });
+    let runs: u64 = runs.sum();
     let seconds = of_test().map(|(scenario, _)| scenario.seconds).sum();
     (failure.count > 0 && runs > 0).then_some(Reproduction {
         reproduced: failure.count.min(runs),

@@ -192,6 +192,15 @@ impl FailureStore {
         Ok(Recorded { new: number == 1, count: number, folder: Some(folder) })
     }
 
+    /// Counts one more occurrence of a signature that nobody looked at.
+    pub fn count_again(&mut self, signature: &str, at: jiff::Timestamp) {
+        if let Some(known) = self.entries.get_mut(signature) {
+            known.entry.count += 1;
+            known.entry.last_seen = at;
+            known.dirty = true;
+        }
+    }
+
     fn entry_of(&self, finding: Finding, folder: &Path, dump_threads: Option<usize>) -> FailureEntry {
         FailureEntry {
             format: FORMAT,
