@@ -161,8 +161,12 @@ fn rerun_until(
     }
     number(&mut stacks, &held.threads, told.as_ref(), &waits);
     if observed.ending == Ending::Deadlock {
-        // Nobody alone is to blame, so they come in the order in which they are spoken of.
-        stacks.sort_by_key(|stack| stack.scheduled.as_ref().map_or(u32::MAX, |known| known.number));
+        // Nobody alone is to blame, so they come in the order in which they are spoken of; who only waits for the end of
+        // others comes last, because it is not where the fault is.
+        stacks.sort_by_key(|stack| {
+            let number = stack.scheduled.as_ref().map_or(u32::MAX, |known| known.number);
+            (render::doing(stack).starts_with("waits in thread-join"), number)
+        });
     }
     if !text.is_empty() {
         text = format!("{}\n", text.trim_end());

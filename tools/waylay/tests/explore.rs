@@ -688,6 +688,9 @@ fn a_deadlock_is_told_in_one_block() {
     let shown = place.waylay(&["show", folder.to_str().unwrap()]).stdout;
     let often = summary["found"][0]["count"].as_u64().unwrap();
     assert_eq!(record["count"], often, "also those that were only counted");
+    let names: Vec<&Value> =
+        record["stacks"].as_array().unwrap().iter().map(|stack| &stack["name"]).collect();
+    assert_eq!(names, ["thread 1", "thread 2", "thread 0"], "who waits for their ends comes last");
     for thread in [1, 2] {
         let told = format!("\n   thread {thread} waits in mutex-lock ");
         assert!(shown.contains(&told), "{told}: {shown}");
