@@ -186,10 +186,13 @@ impl MeltingPot {
             self.changed.notify_all();
         }
         if retired && !round.cancelled {
-            let asked: Vec<f64> =
-                (0..round.ledger.accounts.len()).map(|number| round.ledger.asked(number)).collect();
+            // Of one that is out, what it was asked for until then is still of use.
+            let asked: Vec<(usize, f64)> = (0..round.ledger.accounts.len())
+                .filter(|number| !round.ledger.accounts[*number].retired)
+                .map(|number| (number, round.ledger.asked(number)))
+                .collect();
             drop(round);
-            asked.into_iter().enumerate().for_each(|(number, share)| inside.ask(number, share));
+            asked.into_iter().for_each(|(number, share)| inside.ask(number, share));
             let name = inside.contained(test).map(|test| test.name).unwrap_or_default();
             worker.log(Level::Info, &format!("{name} is drawn no more"));
         }

@@ -70,6 +70,14 @@ fn suppressions_are_listed_with_what_they_kept_quiet() {
         "{page}"
     );
     assert!(served.get("/failures").1.contains("suppressed <span class=\"dim\">1</span>"));
+    // What nobody wants to hear of is no news, and is not hidden either.
+    let page = served.get("/").1;
+    assert!(page.contains("<b>Nothing new</b>") && page.contains("1 more suppressed"), "{page}");
+    let night =
+        page.split_once("href=\"/night/").and_then(|(_, rest)| rest.split_once('"')).expect("a night").0;
+    let page = served.get(&format!("/night/{night}")).1;
+    let (_, quiet) = page.split_once("<h2>Suppressed</h2>").expect("a list of them");
+    assert!(quiet.contains("d-1") && page.contains("No failure that no night before had"), "{page}");
 }
 
 #[test]

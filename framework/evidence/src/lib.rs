@@ -46,6 +46,6 @@ pub use snapshot::{
     CaptureError, CaptureOptions, ProcessSnapshot, SchedulerState, StackMemory, Syscall, ThreadContext,
     ThreadSnapshot, Tracer, Wait, capture,
 };
-pub use stack::{Frame, Omitted, StackEnd, ThreadStack, Trust};
+pub use stack::{Frame, Omitted, Scheduled, StackEnd, ThreadStack, Trust};
 pub use symbol::{CodeAddress, Symbolizer, SymbolizerLimits, demangled};
 pub use unwind::RawStack;

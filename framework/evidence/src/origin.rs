@@ -16,13 +16,15 @@ pub enum Origin {
     Waylay,
 }
 
-/// Crates whose frames are Waylay's. Plugins shipped with it are tests like any other and not listed.
-const WAYLAY_CRATES: [&str; 8] = [
+/// Crates whose frames are Waylay's. Plugins shipped with it are tests like any other and not listed, but for the one
+/// that only calls others.
+const WAYLAY_CRATES: [&str; 9] = [
     "waylay_abi",
     "waylay_control",
     "waylay_dist",
     "waylay_driver",
     "waylay_host",
+    "waylay_melting_pot",
     "waylay_page",
     "waylay_plugin",
     "waylay_schedule",
@@ -30,7 +32,7 @@ const WAYLAY_CRATES: [&str; 8] = [
 
 /// Sources of the same crates, for inlined functions, whose names may lack their crate, and of the headers
 /// that C and C++ tests are compiled with.
-const WAYLAY_SOURCES: [&str; 10] = [
+const WAYLAY_SOURCES: [&str; 11] = [
     "framework/abi/src/",
     "framework/control/src/",
     "framework/dist/src/",
@@ -39,6 +41,7 @@ const WAYLAY_SOURCES: [&str; 10] = [
     "framework/page/src/",
     "framework/plugin/src/",
     "framework/schedule/src/",
+    "melting-pot/src/pot.rs",
     "include/waylay.h",
     "include/waylay.hpp",
 ];
@@ -207,6 +210,7 @@ mod tests {
             (frame("main", "/opt/waylay", ""), Origin::Waylay),
             (frame("waylay_host::worker::run", "/opt/waylay", ""), Origin::Waylay),
             (frame("waylay::TestBase::Main", "/opt/libtest.so", ""), Origin::Waylay),
+            (frame("<waylay_melting_pot::pot::MeltingPot as T>::main", "/opt/libp.so", ""), Origin::Waylay),
             (frame("waylay_fail", "/opt/libtest.so", ""), Origin::Waylay),
             (frame("run<u8>", "/opt/waylay", "/home/a/framework/host/src/worker.rs"), Origin::Waylay),
             (frame("run<u8>", "/opt/libtest.so", "/home/a/plugin/src/worker.rs"), Origin::Own),

@@ -75,13 +75,26 @@ pub struct Omitted {
     pub frames: usize,
 }
 
+/// What the scheduler of strict mode knew of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduled {
+    /// Its number, as schedules and timelines have it.
+    pub number: u32,
+    /// What it was doing as far as the schedule goes: the kernel sees that it waits for its turn, and no more.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub doing: Option<String>,
+}
+
 /// What one thread was doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadStack {
-    /// The thread.
+    /// The thread, as the kernel has it; 0 when the stack is of no thread.
     pub id: ThreadId,
-    /// Its name.
+    /// Its name; of a thread with a number, and of a stack of no thread, all that it is called.
     pub name: String,
+    /// What strict mode knew of it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub scheduled: Option<Scheduled>,
     /// Whether a fatal signal hit this thread.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub crashed: bool,
@@ -103,4 +116,25 @@ pub struct ThreadStack {
     pub omitted: Option<Omitted>,
     /// How the stack ends.
     pub end: StackEnd,
+}
+
+impl ThreadStack {
+    /// What people call the thread.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match (&self.scheduled, self.id) {
+            (Some(_), _) | (_, ThreadId(0)) => self.name.clone(),
+            (None, id) => format!("thread {id} ({})", self.name),
+        }
+    }
+
+    /// Calls the thread by the number that the scheduler of strict mode gave it; `process` is the name that threads
+    /// have when nobody named them.
+    pub fn number(&mut self, number: u32, process: &str) {
+        self.name = match self.name.as_str() {
+            name if name == process => format!("thread {number}"),
+            name => format!("thread {number} ({name})"),
+        };
+        self.scheduled = Some(Scheduled { number, doing: None });
+    }
 }

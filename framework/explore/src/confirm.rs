@@ -3,16 +3,20 @@
 //! The run is made with baton switching, whose schedules are those of the carrier, and held where it ends, so that every
 //! thread's stack can be taken from outside and a dump written.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use waylay_control_protocol::Ending;
 use waylay_driver::failure::Kind;
 use waylay_evidence::render::{self, RenderOptions};
 use waylay_evidence::signature::{Signature, normal_message};
 use waylay_evidence::{
-    CaptureOptions, CodeAddress, DumpLimits, Frame, MemoryMap, Origin, Registers, SchedulerState, Symbolizer,
-    ThreadContext, ThreadStack, Wait, capture, minidump, origin,
+    CaptureOptions, CodeAddress, DumpLimits, Frame, MemoryMap, Origin, Registers, Scheduled, SchedulerState,
+    Symbolizer, ThreadContext, ThreadId, ThreadStack, Wait, capture, minidump, origin,
 };
-use waylay_report::timeline::{self, Timeline};
+use waylay_report::timeline::conversation::{self, Told};
+use waylay_report::timeline::names::Names;
+use waylay_report::timeline::{self, Doing, Timeline};
 use waylay_schedule::Schedule;
 use waylay_schedule::conversation::Said;
 
@@ -25,7 +29,7 @@ use crate::race::{self, Race, RaceText};
 use crate::recording::Conditions;
 use crate::server::{Guide, RunError};
 use crate::sys::HOLD_THEMSELVES;
-use crate::variable;
+use crate::variable::Variables;
 
 /// What a fresh process showed.
 #[derive(Debug)]
@@ -73,21 +77,22 @@ pub struct Rerun {
     pub text: String,
     /// What could not be collected, and why.
     pub gaps: Vec<String>,
-    /// What was said between scheduler and strategy; none when it was too long to be kept.
-    said: Option<Vec<Said>>,
+    /// Who waits for what, a line each, if the library says that nobody can run.
+    pub waits: Vec<String>,
+    /// What scheduler and strategy said; none when that was too long to be kept.
+    told: Option<Told>,
+    names: Names,
+    variables: Variables,
     held: Held,
 }
 
 impl Rerun {
     /// Who ran when until it failed, from what was said; from the schedule alone when that was too long.
     pub fn timeline(&self, title: &str, schedule: &Schedule, what: &str) -> Timeline {
-        let heard = self.said.as_ref().and_then(|said| timeline::conversation::timeline(title, said, what));
-        heard.unwrap_or_else(|| timeline::schedule::timeline(title, schedule, what))
-    }
-
-    /// Its threads, in the order of their creation.
-    pub fn threads(&self) -> &[waylay_evidence::ThreadId] {
-        &self.held.threads
+        let Some(told) = &self.told else { return timeline::schedule::timeline(title, schedule, what) };
+        let mut timeline = Timeline { title: title.to_owned(), ..told.timeline.clone() };
+        timeline.failing.iter_mut().for_each(|failing| what.clone_into(&mut failing.what));
+        timeline
     }
 
     /// Writes a dump while the process is still held; returns its number of threads.
@@ -143,19 +148,74 @@ fn rerun_until(
         gaps.push(left_the_schedule(step, &observed.text));
     }
     let registers = race::registers(&region.report().race);
-    let stacks = stacks_at(&held, registers, names).unwrap_or_else(|reason| {
+    let mut stacks = stacks_at(&held, registers, names).unwrap_or_else(|reason| {
         gaps.push(format!("no stacks: {reason}"));
         Vec::new()
     });
-    let mut text = String::new();
-    if !observed.text.is_empty() {
-        text = format!("{}\n", observed.text.trim_end());
+    let mut variables = Variables::of(&MemoryMap::of(held.process()).unwrap_or_default());
+    let said: Option<Vec<Said>> =
+        region.notes().and_then(|notes| notes.iter().map(|&note| Said::from_words(note)).collect());
+    let mut told =
+        said.and_then(|said| conversation::timeline("", &said, "", &mut |address| variables.at(address)));
+    let mut objects = told.as_ref().map(|told| told.names.clone()).unwrap_or_default();
+    let mut text = objects.in_text(&observed.text, &mut |address| variables.at(address));
+    let waits: Vec<String> = match observed.ending {
+        Ending::Deadlock => text.lines().filter(|line| waiting(line).is_some()).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    for (thread, does) in waits.iter().filter_map(|line| waiting(line)) {
+        let does = does.strip_prefix("waits in ").unwrap_or(does);
+        let what = does.split_once(", held by").map_or(does, |(what, _)| what);
+        told.iter_mut().for_each(|told| told.timeline.waits_at_end(thread, what));
+    }
+    number(&mut stacks, &held.threads, told.as_ref(), &waits);
+    if observed.ending == Ending::Deadlock {
+        // Nobody alone is to blame, so they come in the order in which they are spoken of; who only waits for the end of
+        // others comes last, because it is not where the fault is.
+        stacks.sort_by_key(|stack| {
+            let number = stack.scheduled.as_ref().map_or(u32::MAX, |known| known.number);
+            (render::doing(stack).starts_with("waits in thread-join"), number)
+        });
+    }
+    if !text.is_empty() {
+        text = format!("{}\n", text.trim_end());
     }
     if !stacks.is_empty() {
         text = format!("{}\n{text}", render::stacks(&stacks, RenderOptions::default()));
     }
-    let said = region.notes().and_then(|notes| notes.iter().map(|&note| Said::from_words(note)).collect());
-    Ok(Rerun { observed, verdict, stacks, text, gaps, said, held })
+    Ok(Rerun { observed, verdict, stacks, text, gaps, waits, told, names: objects, variables, held })
+}
+
+/// A line of the library about a thread that cannot run: the thread's number, and what it waits for.
+fn waiting(line: &str) -> Option<(usize, &str)> {
+    let rest = line.strip_prefix("thread ")?;
+    let number = rest.split(' ').next()?.parse().ok()?;
+    rest.split_once(" steps) ").map(|(_, does)| (number, does))
+}
+
+/// Calls threads as the schedule does, and says what each does in it. `threads` are in the order of their creation.
+fn number(stacks: &mut [ThreadStack], threads: &[ThreadId], told: Option<&Told>, waits: &[String]) {
+    let main = stacks.iter().find(|stack| Some(&stack.id) == threads.first());
+    let process = main.map(|stack| stack.name.clone()).unwrap_or_default();
+    let waits: BTreeMap<usize, &str> = waits.iter().filter_map(|line| waiting(line)).collect();
+    for stack in stacks {
+        let Some(number) = threads.iter().position(|thread| *thread == stack.id) else { continue };
+        stack.number(number as u32, &process);
+        let end = told.and_then(|told| told.ends.get(number)?.as_ref());
+        let doing = match (waits.get(&number), end) {
+            (Some(does), _) => (*does).to_owned(),
+            (None, Some((Doing::Blocked, what))) => phrase("waits", "waits in", what),
+            (None, Some((Doing::Ready, what))) => phrase("could run", "is about to do", what),
+            (None, Some(_)) => "running".to_owned(),
+            (None, None) if told.is_some() => "not begun, or over".to_owned(),
+            (None, None) => continue,
+        };
+        stack.scheduled.iter_mut().for_each(|scheduled| scheduled.doing = Some(doing.clone()));
+    }
+}
+
+fn phrase(alone: &str, with: &str, what: &str) -> String {
+    if what.is_empty() { alone.to_owned() } else { format!("{with} {what}") }
 }
 
 /// Where a run left its schedule, with what the library says to that.
@@ -200,7 +260,7 @@ pub fn confirm(
             call_racing(&mut first, &found.first);
             call_racing(&mut second, &found.second);
             signed = sign_race(&program.title(), [&first, &second]);
-            let evidence = examine(&found, [&first, &second], &seen.held, names);
+            let evidence = examine(&found, [&first, &second], &mut seen, names);
             seen.text = format!("{}\n{}", evidence.text.text(), seen.text);
             // Both stacks come first, whatever else the threads were doing.
             seen.stacks.splice(..1, [second, first]);
@@ -213,6 +273,7 @@ pub fn confirm(
 /// A thread of a race is held by us, and is in the middle of an access.
 fn call_racing(stack: &mut ThreadStack, access: &race::Access) {
     stack.name = format!("thread {}, {} of {} bytes", access.thread, access.verb(), access.bytes);
+    stack.scheduled = Some(Scheduled { number: access.thread as u32, doing: None });
     (stack.state, stack.wait, stack.syscall) = (SchedulerState::Running, Wait::No, None);
 }
 
@@ -229,16 +290,21 @@ fn sign_race(test: &str, stacks: [&ThreadStack; 2]) -> Signature {
     Signature::from_text(format!("race in {test} [{}] [{}]", places[0], places[1]))
 }
 
-/// Weighs a race and puts it in words. `held` is the process that shows it.
-fn examine(found: &Race, stacks: [&ThreadStack; 2], held: &Held, names: &mut Symbolizer) -> RaceEvidence {
+/// Weighs a race and puts it in words. `seen` is the run that shows it.
+fn examine(
+    found: &Race,
+    stacks: [&ThreadStack; 2],
+    seen: &mut Rerun,
+    names: &mut Symbolizer,
+) -> RaceEvidence {
     let places = stacks.map(race::innermost);
     let weighed = weigh(found, [&places[0], &places[1]], |file, line| {
         let text = std::fs::read_to_string(file).ok()?;
         text.lines().nth(line.checked_sub(1)? as usize).map(str::to_owned)
     });
-    let map = MemoryMap::of(held.process()).unwrap_or_default();
-    let name = |address: u64| variable::at(&map, address).unwrap_or_else(|| format!("{address:#x}"));
-    let memory = match (found.block, variable::at(&map, found.address)) {
+    let map = MemoryMap::of(seen.held.process()).unwrap_or_default();
+    let Rerun { variables, names: objects, .. } = seen;
+    let memory = match (found.block, variables.at(found.address)) {
         (Some(block), _) => {
             let at = CodeAddress::Return(block.code);
             let place = names.resolve(&map, &[at]).first().map(race::line);
@@ -254,7 +320,8 @@ fn examine(found: &Race, stacks: [&ThreadStack; 2], held: &Held, names: &mut Sym
         (None, Some(variable)) => variable,
         (None, None) => format!("memory at {:#x}", found.address),
     };
-    let text = RaceText::new(found, [&stacks[0].frames, &stacks[1].frames], memory, name);
+    let lock = |address: u64| objects.lock(address, &mut |address| variables.at(address));
+    let text = RaceText::new(found, [&stacks[0].frames, &stacks[1].frames], memory, lock);
     RaceEvidence { weighed, text }
 }
 
@@ -305,5 +372,24 @@ fn signature(test: &str, failure: &Failure, stacks: &[ThreadStack]) -> Signature
         }
         // Where the limit happened to fall says nothing.
         kind => Signature::from_text(format!("{kind} in {test}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_threads_wait_for_is_read() {
+        let lines = [
+            "deadlock: 2 threads, none can run",
+            "thread 0 (3 steps) waits in thread-join of thread 1",
+            "    program+0x10f5",
+            "thread 12 (1 steps) waits in mutex-lock A, held by thread 0",
+            "thread x",
+        ];
+        let expected =
+            [(0, "waits in thread-join of thread 1"), (12, "waits in mutex-lock A, held by thread 0")];
+        assert_eq!(lines.iter().filter_map(|line| waiting(line)).collect::<Vec<_>>(), expected);
     }
 }

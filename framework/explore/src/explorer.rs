@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::store::{
-    Campaign, CampaignRecord, CampaignState, FailureStore, Retention, ScenarioRecord, TestRecord, WriteError,
+    Campaign, CampaignRecord, CampaignState, FailureStore, Retention, ScenarioRecord, StrictNumbers,
+    TestRecord, WriteError,
 };
 use waylay_schedule::promise::{headline, promises};
 use waylay_schedule::{Outcome, RunParameters, Seed, Spec};
@@ -323,6 +324,7 @@ impl<'a> Exploration<'a> {
     fn save(&mut self, progress: &mut dyn Progress) -> Result<(), WriteError> {
         self.findings.store.flush()?;
         let seconds = self.begun.elapsed().as_secs_f64();
+        let strict = self.numbers(seconds);
         let record = &mut self.campaign.record;
         record.signatures = self.findings.found.len() as u64;
         record.failures = self.summary.failures;
@@ -341,7 +343,7 @@ impl<'a> Exploration<'a> {
                 shortest_ns: 0.0,
                 longest_ns: 0.0,
                 retired: None,
-                strict: None,
+                strict: Some(strict),
                 bound: None,
                 no_bound: None,
                 pot: None,
@@ -350,6 +352,34 @@ impl<'a> Exploration<'a> {
         self.campaign.save()?;
         progress.campaign(&self.campaign.record, self.campaign.folder(), &self.findings.store.entries());
         Ok(())
+    }
+
+    /// What the runs so far amount to, as in the record of a strict test.
+    fn numbers(&self, seconds: f64) -> StrictNumbers {
+        let summary = &self.summary;
+        let steps = if self.reach > 0 { self.reach } else { summary.steps };
+        let mut guarantees = promises(&self.parameters, summary.threads, steps, &self.aimed);
+        let missing = not_looked_at(&self.plan.conditions.steps, summary);
+        for promise in &mut guarantees {
+            promise.conditions.extend(missing.iter().map(|note| format!("it does not lie where {note}")));
+        }
+        let guarantee = headline(&guarantees);
+        StrictNumbers {
+            strategy: self.parameters.strategy.clone(),
+            seed: summary.seed.clone(),
+            runs: summary.runs,
+            threads: summary.threads,
+            steps,
+            depth: guarantee.as_ref().map_or(0, |promise| promise.depth),
+            guarantee,
+            guarantees,
+            schedules_per_second: summary.runs as f64 / seconds.max(1e-9),
+            steps_per_second: self.total_steps as f64 / seconds.max(1e-9),
+            exhausted: summary.exhausted,
+            partly_controlled: summary.partly_controlled,
+            left_behind: 0,
+            unconfirmed: self.findings.found.iter().filter(|found| !found.confirmed).count() as u64,
+        }
     }
 
     fn close(

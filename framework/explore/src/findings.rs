@@ -6,6 +6,7 @@ use std::path::Path;
 use waylay_driver::failure::{Finding, Kind, Occurrence, Signature};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
+use waylay_report::shell;
 use waylay_schedule::Schedule;
 
 use crate::confirm::{Evidence, confirm};
@@ -95,6 +96,7 @@ impl<'a> Findings<'a> {
             let found = self.found.iter_mut().find(|found| Some(&found.signature) == signature.as_ref());
             if let Some(found) = found {
                 found.count += 1;
+                self.store.count_again(&found.signature, jiff::Timestamp::now());
             }
             return Ok(Taken::Again);
         }
@@ -137,12 +139,12 @@ impl<'a> Findings<'a> {
             signature: evidence.signature.hash.clone(),
             text: evidence.signature.text.clone(),
             what: failure.what.clone(),
-            places: places(failure.kind, &evidence.seen.stacks, evidence.seen.threads(), &evidence.seen.text),
+            places: places(failure.kind, &evidence.seen.stacks),
             count: 1,
             first_run: planned.run.index + 1,
             confirmed: evidence.confirmed,
             instead: evidence.shown_instead(),
-            replay: folder.as_ref().map(|folder| format!("waylay replay {}", folder.display())),
+            replay: folder.as_ref().map(|folder| format!("waylay replay {}", shell::word(folder))),
             failure_dir: folder,
             race: evidence.race.map(|race| race.text),
         });
@@ -222,7 +224,10 @@ impl<'a> Findings<'a> {
                 text: evidence.signature.text.clone(),
             },
             what: failure.what.clone(),
-            reason: evidence.race.as_ref().map(|race| race.text.lines().join("\n")),
+            reason: match &evidence.race {
+                Some(race) => Some(race.text.lines().join("\n")),
+                None => Some(evidence.seen.waits.join("\n")).filter(|waits| !waits.is_empty()),
+            },
             test: Some(self.plan.program.title()),
             plugin: None,
             occurrence: Occurrence {

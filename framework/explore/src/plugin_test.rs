@@ -212,6 +212,10 @@ impl Examination for Shown {
         &self.seen.text
     }
 
+    fn waits(&self) -> &[String] {
+        &self.seen.waits
+    }
+
     fn gaps(&self) -> &[String] {
         &self.seen.gaps
     }

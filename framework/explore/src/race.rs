@@ -152,15 +152,21 @@ pub struct RaceText {
 
 impl RaceText {
     /// Puts it in words. `stacks`: of the first access and of the second; `name` says what lies at an address.
-    pub fn new(race: &Race, stacks: [&[Frame]; 2], memory: String, name: impl Fn(u64) -> String) -> RaceText {
-        let text = |access: &Access, frames: &[Frame]| AccessText {
+    pub fn new(
+        race: &Race,
+        stacks: [&[Frame]; 2],
+        memory: String,
+        mut name: impl FnMut(u64) -> String,
+    ) -> RaceText {
+        let mut text = |access: &Access, frames: &[Frame]| AccessText {
             thread: access.thread,
             access: access.verb(),
             bytes: access.bytes,
             locks: access.locks.iter().map(|&lock| name(lock)).collect(),
             stack: own(frames).into_iter().map(line).collect(),
         };
-        RaceText { memory, first: text(&race.first, stacks[0]), second: text(&race.second, stacks[1]) }
+        let (first, second) = (text(&race.first, stacks[0]), text(&race.second, stacks[1]));
+        RaceText { memory, first, second }
     }
 
     /// One line.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS, RACING_MEMORY};
 use waylay_driver::report::count;
+use waylay_report::shell;
 use waylay_schedule::promise::Promise;
 
 use crate::race::RaceText;
@@ -71,7 +72,7 @@ impl Found {
         if let (Some(folder), Some(replay)) = (&self.failure_dir, &self.replay) {
             row("files", &folder.display().to_string());
             row("replay", replay);
-            row("reduce", &format!("waylay minimize {}", folder.display()));
+            row("reduce", &format!("waylay minimize {}", shell::word(folder)));
         }
         lines.push(String::new());
         lines.join("\n")

@@ -19,7 +19,6 @@
 pub mod feed;
 pub mod gather;
 pub mod import;
-pub mod night;
 pub mod prune;
 pub mod query;
 pub mod retention;

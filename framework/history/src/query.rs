@@ -66,6 +66,8 @@ pub struct Filter {
     pub night: Option<String>,
     /// Of these, only those that no night before had.
     pub first_seen_then: bool,
+    /// Not those that nobody wants to hear of.
+    pub not_suppressed: bool,
     /// Only those whose signature, message, place or test has this text in it.
     pub text: Option<String>,
     /// In this order.
@@ -260,6 +262,9 @@ impl Filter {
             &self.night,
         );
         equal("first_night = ?", if self.first_seen_then { &self.night } else { &None });
+        if self.not_suppressed {
+            all.sql.push("suppressed IS NULL".to_owned());
+        }
         if let Some(text) = &self.text {
             // Neither of the pattern's own characters means anything special in what people type.
             let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");

@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 use waylay_driver::store::{CampaignRecord, CampaignState, ScenarioRecord};
 use waylay_report::model::{FailureState, Sample};
+use waylay_report::night::night_of;
 
-use crate::night::night_of;
 use crate::sighting::{Sighting, file_name, shorten};
 use crate::state::Sightings;
 use crate::suppression::Suppressions;

@@ -276,17 +276,22 @@ pub fn of_campaign(samples: &[Sample]) -> Vec<String> {
     charts
 }
 
-/// The charts of nights in a row.
-pub fn of_nights(nights: &[NightPoint]) -> Vec<String> {
-    let labels =
-        || Axis::Labels(nights.iter().map(|night| night.started.strftime("%b %-d").to_string()).collect());
+/// The charts of nights or campaigns in a row; `each` says which, as `per night`.
+pub fn of_nights(nights: &[NightPoint], each: &'static str) -> Vec<String> {
+    let day = |night: &NightPoint| night.started.strftime("%b %-d").to_string();
+    let one_day = nights.windows(2).all(|pair| day(&pair[0]) == day(&pair[1])) && nights.len() > 1;
+    let label = |night: &NightPoint| match one_day {
+        true => night.started.strftime("%H:%M").to_string(),
+        false => day(night),
+    };
+    let labels = || Axis::Labels(nights.iter().map(label).collect());
     let points = |value: fn(&NightPoint) -> f64| -> Vec<(f64, f64)> {
         nights.iter().enumerate().map(|(index, night)| (index as f64, value(night))).collect()
     };
     let known = |night: &NightPoint| night.signatures.saturating_sub(night.new_signatures) as f64;
     let failures = Chart {
         title: "Different failures",
-        unit: "per night",
+        unit: each,
         series: vec![
             Series { name: "known", colour: 4, points: points(known) },
             Series { name: "new", colour: 5, points: points(|night| night.new_signatures as f64) },
@@ -296,7 +301,7 @@ pub fn of_nights(nights: &[NightPoint]) -> Vec<String> {
     };
     let iterations = Chart {
         title: "Iterations",
-        unit: "per night",
+        unit: each,
         series: vec![Series {
             name: "iterations",
             colour: 1,

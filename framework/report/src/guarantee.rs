@@ -87,6 +87,17 @@ impl DepthGuarantee {
     }
 }
 
+/// The names of these tests, each once: a test may run in several scenarios.
+pub fn names<'a>(tests: &[&'a TestGuarantee]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for test in tests {
+        if !names.contains(&test.test.as_str()) {
+            names.push(&test.test);
+        }
+    }
+    names
+}
+
 /// What is guaranteed for a test of a scenario.
 pub fn of(scenario: &Scenario, test: &Test) -> TestGuarantee {
     let mut guarantee = TestGuarantee {

@@ -41,7 +41,8 @@ pub fn report(night: &Night) -> String {
     let _ =
         write!(body, "<h2 id=\"time\">Over time</h2>{}", chart::row(&chart::of_campaign(&campaign.series)));
     if night.trend.len() > 1 {
-        let _ = write!(body, "<h2>Nights</h2>{}", chart::row(&chart::of_nights(&night.trend)));
+        let charts = chart::row(&chart::of_nights(&night.trend, "per campaign"));
+        let _ = write!(body, "<h2>Campaigns up to this one</h2>{charts}");
     }
     body.push_str("<h2>Where it ran</h2><div class=\"card\">");
     body += &environment(&campaign.environment, Some(&campaign.seed));

@@ -146,7 +146,7 @@ fn add(suite: &mut Suite, failure: &Failure, occurrence: Option<&Occurrence>, wi
 
 /// A stack as lines.
 pub(crate) fn stack_text(stack: &Stack) -> String {
-    let mut text = format!("thread {} ({}) {}\n", stack.thread, stack.name, stack.doing);
+    let mut text = format!("{} {}\n", stack.title(), stack.doing);
     for frame in &stack.frames {
         let function = frame.function.as_deref().unwrap_or("??");
         let _ = match (&frame.file, frame.line, &frame.module) {

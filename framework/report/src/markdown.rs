@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::escape::{Html, Markdown};
 use crate::guarantee::{self, TestGuarantee};
-use crate::model::{FailureState, Night, Verdict};
+use crate::model::{FailureState, Mode, Night, Verdict};
 use crate::numbers::{count, span};
 use crate::page::verdict_words;
 
@@ -85,7 +85,7 @@ fn failures(out: &mut String, night: &Night) {
     if !here.is_empty() {
         out.push_str("<details><summary>Run them again</summary>\n\n<pre>\n");
         for failure in here {
-            let _ = writeln!(out, "{}", Html(&short(&failure.replay)));
+            let _ = writeln!(out, "{}", Html(&failure.replay));
         }
         out.push_str("</pre>\n\n</details>\n\n");
     }
@@ -118,28 +118,44 @@ fn guarantees(out: &mut String, all: &[TestGuarantee]) {
         }
         out.push_str(" |\n");
     }
-    if !free.is_empty() {
-        let names: Vec<String> = free.iter().take(20).map(|one| Markdown(&one.test).to_string()).collect();
-        let more = if free.len() > 20 { format!(" and {} more", free.len() - 20) } else { String::new() };
-        let _ = write!(out, "\nNothing is guaranteed for {}{more}.\n", names.join(", "));
+    let (free, others): (Vec<_>, Vec<_>) = free.into_iter().partition(|one| one.mode == Mode::Free);
+    for (tests, where_so) in [(free, " where threads ran freely"), (others, "")] {
+        let all = guarantee::names(&tests);
+        if all.is_empty() {
+            continue;
+        }
+        let names: Vec<String> = all.iter().take(20).map(|name| Markdown(name).to_string()).collect();
+        let more = if all.len() > 20 { format!(" and {} more", all.len() - 20) } else { String::new() };
+        let _ = write!(out, "\nNothing is guaranteed{where_so} for {}{more}.\n", names.join(", "));
     }
     out.push('\n');
 }
 
 fn tests(out: &mut String, night: &Night) {
-    out.push_str(
-        "<details><summary>Tests</summary>\n\n| scenario | test | iterations | failures | average |\n|---|---|---:|---:|---:|\n",
+    let shares = night.campaign.tests().any(|(_, test)| test.share.is_some());
+    let (head, rule) = if shares { (" share of the pot's time |", "---|") } else { ("", "") };
+    let _ = writeln!(
+        out,
+        "<details><summary>Tests</summary>\n\n| scenario | test | iterations | failures | average |{head}\n\
+         |---|---|---:|---:|---:|{rule}"
     );
     for (scenario, test) in night.campaign.tests().take(MOST_ROWS) {
         let average = match test.average_ns {
             n if n > 0.0 && n.is_finite() => span(Duration::from_nanos(n as u64)),
             _ => String::new(),
         };
+        let retired = test.retired.as_ref();
+        let share = match &test.share {
+            Some(share) => format!(" {} |", share.words(retired.is_some(), "")),
+            None if shares => " |".to_owned(),
+            None => String::new(),
+        };
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {average} |",
+            "| {} | {}{} | {} | {} | {average} |{share}",
             Markdown(&scenario.name),
             Markdown(&test.name),
+            retired.map_or_else(String::new, |why| format!("<br><sub>{}</sub>", Markdown(why))),
             count(test.iterations),
             count(test.failures)
         );

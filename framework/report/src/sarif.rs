@@ -125,7 +125,7 @@ fn stack_of(stack: &Stack, root: Option<&str>) -> Value {
     let frames: Vec<Value> =
         stack.frames.iter().take(MOST_FRAMES).map(|frame| frame_of(frame, stack, root)).collect();
     json!({
-        "message": { "text": format!("thread {} ({}) {}", stack.thread, stack.name, stack.doing) },
+        "message": { "text": format!("{} {}", stack.title(), stack.doing) },
         "frames": frames,
     })
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::confidence::{SURE, clean_runs_for};
 use crate::escape::is_hidden;
 use crate::guarantee;
-use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack, Verdict};
+use crate::model::{Failure, FailureState, Frame, Mode, Night, Origin, Stack, Verdict};
 use crate::numbers::{count, plural};
 use crate::page::verdict_words;
 
@@ -51,16 +51,16 @@ pub fn report(night: &Night) -> String {
     if !all.is_empty() {
         out.push_str("\nwhat this guarantees\n");
     }
-    let (promised, free): (Vec<_>, Vec<_>) = all.iter().partition(|one| !one.formula.is_empty());
-    for one in promised {
+    let (free, told): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.mode == Mode::Free);
+    for one in told {
         let _ = writeln!(out, "  {} ({}): {}", plain(&one.test), one.mode.word(), plain(&one.sentence));
         for broken in &one.broken {
             let _ = writeln!(out, "      no guarantee here: {}", plain(broken));
         }
     }
     if !free.is_empty() {
-        let names: Vec<String> = free.iter().map(|one| plain(&one.test)).collect();
-        let _ = writeln!(out, "  nothing for {}", names.join(", "));
+        let names: Vec<String> = guarantee::names(&free).into_iter().map(plain).collect();
+        let _ = writeln!(out, "  nothing where threads ran freely: {}", names.join(", "));
     }
     out
 }
@@ -166,15 +166,22 @@ pub fn failure(failure: &Failure, all_frames: bool) -> String {
     row("signature", &failure.signature);
     row("files", &failure.folder);
     row("replay", &failure.replay);
-    stacks(&mut out, &failure.stacks, all_frames);
+    stacks(&mut out, failure, all_frames);
     out
 }
 
-fn stacks(out: &mut String, stacks: &[Stack], all: bool) {
-    let shown = if all { stacks.len() } else { MOST_STACKS };
-    for stack in stacks.iter().take(shown) {
-        let _ =
-            writeln!(out, "\n   thread {} ({}) {}", stack.thread, plain(&stack.name), plain(&stack.doing));
+fn stacks(out: &mut String, failure: &Failure, all: bool) {
+    let is_own = |stack: &Stack| stack.frames.iter().any(|frame| frame.origin == Origin::Own);
+    let all_stacks = failure.stacks.iter().enumerate();
+    // A thread without code of the test says nothing, unless it is the first and perhaps the only one.
+    let telling: Vec<(usize, &Stack)> =
+        all_stacks.filter(|(place, stack)| all || *place == 0 || stack.crashed || is_own(stack)).collect();
+    let shown = if all { telling.len() } else { telling.len().min(MOST_STACKS) };
+    for (place, stack) in telling.into_iter().take(shown) {
+        // A thread that failed waits while it is looked at, which is not what it was doing.
+        let failed = place == 0 && failure.kind == "assert" && !stack.crashed;
+        let doing = if failed { "failed here" } else { &stack.doing };
+        let _ = writeln!(out, "\n   {} {}", plain(&stack.title()), plain(doing));
         let own: Vec<&Frame> = stack.frames.iter().filter(|frame| frame.origin == Origin::Own).collect();
         let chosen: Vec<&Frame> = if all || own.is_empty() { stack.frames.iter().collect() } else { own };
         let most = if all { usize::MAX } else { MOST_FRAMES };
@@ -190,11 +197,11 @@ fn stacks(out: &mut String, stacks: &[Stack], all: bool) {
         }
         let hidden = stack.frames.len() - chosen.len().min(most).min(stack.frames.len());
         if hidden > 0 {
-            let _ = writeln!(out, "     ({} more with --all-frames)", plural(hidden as u64, "frame"));
+            let _ = writeln!(out, "     ({} with --all-frames)", plural(hidden as u64, "more frame"));
         }
     }
-    if stacks.len() > shown {
-        let _ =
-            writeln!(out, "\n   {} more with --all-frames", plural((stacks.len() - shown) as u64, "thread"));
+    let left_out = failure.stacks.len() - shown;
+    if left_out > 0 {
+        let _ = writeln!(out, "\n   {} with --all-frames", plural(left_out as u64, "more thread"));
     }
 }

@@ -46,6 +46,7 @@ fn failure(id: &str, state: FailureState, times: u64) -> Failure {
     let stack = |thread: u32| Stack {
         thread,
         name: HOSTILE.into(),
+        number: (thread == 2).then_some(2),
         doing: HOSTILE.into(),
         crashed: thread == 1,
         frames: frames.clone(),
@@ -106,7 +107,13 @@ fn night() -> Night {
                     schedules_per_second: 100.0,
                     ..StrictNumbers::default()
                 }),
-                share: Some(Share { pot: HOSTILE.into(), total_ns: 1e9, asked: 0.5, achieved: 0.4 }),
+                share: Some(Share {
+                    pot: HOSTILE.into(),
+                    total_ns: 1e9,
+                    asked: 0.5,
+                    achieved: 0.4,
+                    until_retired: None,
+                }),
                 ..test(HOSTILE, 500)
             },
             test("healthy", 100),

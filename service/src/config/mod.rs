@@ -1,6 +1,7 @@
 //! The service's configuration: TOML with every problem found in one pass, as in a mix.
 
 mod read;
+mod schema;
 mod values;
 
 use std::net::SocketAddr;
@@ -14,6 +15,11 @@ use waylay_history::suppression::Suppressions;
 
 use crate::stop::Conditions;
 use crate::window::Windows;
+
+pub use schema::schema;
+
+/// A configuration of the service with comments, as `configs/nightly.toml` has it.
+pub const DEFAULT: &str = include_str!("../../../configs/nightly.toml");
 
 /// Everything that the service is told.
 #[derive(Clone, Debug)]

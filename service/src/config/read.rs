@@ -15,7 +15,8 @@ use super::{Config, Dashboard, Mix, Retention, Webhook, default};
 use crate::stop::Conditions;
 use crate::window::{Window, Windows};
 
-const KINDS: [&str; 8] = ["crash", "assert", "deadlock", "race", "livelock", "slow", "starvation", "leak"];
+pub(super) const KINDS: [&str; 8] =
+    ["crash", "assert", "deadlock", "race", "livelock", "slow", "starvation", "leak"];
 
 type Table<'i> = toml::de::DeTable<'i>;
 

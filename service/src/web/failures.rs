@@ -53,6 +53,7 @@ impl Asked {
             campaign: None,
             night: None,
             first_seen_then: false,
+            not_suppressed: false,
             text: some(&self.q),
             order: match self.order.as_str() {
                 "count" => Order::Count,

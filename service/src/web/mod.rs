@@ -67,7 +67,7 @@ pub(crate) const PAGE: u64 = 50;
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// The address is not to be had.
-    #[error("cannot serve the dashboard at {address}: {source}")]
+    #[error("cannot serve the dashboard at {address}: {source}{}", hint(.source))]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -77,6 +77,18 @@ pub enum WebError {
     /// The token is not to be had.
     #[error("{0}")]
     Token(#[from] guard::TokenError),
+}
+
+/// What to do about an address that is not to be had.
+fn hint(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            ". Perhaps another `waylay serve` runs; --listen names another address"
+        }
+        std::io::ErrorKind::PermissionDenied => ". Ports below 1024 are for privileged users",
+        std::io::ErrorKind::AddrNotAvailable => ". This machine has no such address",
+        _ => "",
+    }
 }
 
 /// What the pages are made from.

@@ -63,7 +63,7 @@ fn of_nights(nights: &[NightPoint]) -> String {
     if nights.is_empty() {
         return "<div class=\"card dim\">No night yet.</div>".to_owned();
     }
-    let mut out = chart::row(&chart::of_nights(nights));
+    let mut out = chart::row(&chart::of_nights(nights, "per night"));
     out.push_str(
         "<h2>Nights</h2><div class=\"scroll\"><table class=\"list\"><thead><tr><th>night</th><th class=\"num\">ran for</th>\
          <th class=\"num\">iterations</th><th class=\"num\">failures</th><th class=\"num\">different</th>\

@@ -152,11 +152,18 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// The embedded default configuration, with comments.
-    Default,
+    Default(WhoseConfig),
     /// The effective configuration: every default filled in.
     Show(CheckOptions),
     /// The JSON schema of configurations, for editors.
-    Schema,
+    Schema(WhoseConfig),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WhoseConfig {
+    /// Of `waylay serve` instead of `waylay run`.
+    #[arg(long)]
+    pub(crate) service: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -187,6 +194,9 @@ pub(crate) struct RunOptions {
     /// Print only the summary.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Print what happens on standard output while it happens, one JSON object a line.
+    #[arg(long)]
+    pub(crate) json_lines: bool,
 }
 
 #[derive(Debug, Args)]
@@ -296,8 +306,11 @@ pub(crate) struct FlagOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct MinimizeOptions {
-    /// Folder of the failure.
+    /// The failure: its folder, or the beginning of its signature.
     pub(crate) failure: PathBuf,
+    /// Folder of the results.
+    #[arg(long, default_value = "waylay-out")]
+    pub(crate) out: PathBuf,
     /// How long to try.
     #[arg(long, value_parser = duration, default_value = "30s")]
     pub(crate) budget: Duration,
@@ -387,9 +400,9 @@ pub(crate) enum Debugger {
     Gdb,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ReplayOptions {
-    /// Folder of the failure.
+    /// The failure: its folder, or the beginning of its signature.
     pub(crate) failure: PathBuf,
     /// How long to try.
     #[arg(long, value_parser = duration, default_value = "30s")]
@@ -403,7 +416,7 @@ pub(crate) struct ReplayOptions {
     /// Follow the minimised schedule.
     #[arg(long)]
     pub(crate) minimized: bool,
-    /// Folder for the results.
+    /// Folder of the results, those of this run too.
     #[arg(long, default_value = "waylay-out")]
     pub(crate) out: PathBuf,
     /// Leave a hung process alone and print how to attach a debugger.

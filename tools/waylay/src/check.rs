@@ -6,7 +6,7 @@ use waylay_driver::config::Overrides;
 
 use waylay_driver::report::plural;
 
-use crate::args::CheckOptions;
+use crate::args::{CheckOptions, WhoseConfig};
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
 use crate::run::{DEFAULT_CONFIG, colour, installation, load};
 
@@ -35,8 +35,8 @@ pub(crate) fn check(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> 
     Ok(code)
 }
 
-pub(crate) fn print_default(json: bool) -> Result<u8, Failed> {
-    print_config(DEFAULT_CONFIG, json)
+pub(crate) fn print_default(whose: &WhoseConfig, json: bool) -> Result<u8, Failed> {
+    print_config(if whose.service { waylay_service::config::DEFAULT } else { DEFAULT_CONFIG }, json)
 }
 
 pub(crate) fn show(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> {
@@ -44,8 +44,11 @@ pub(crate) fn show(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> {
 }
 
 /// The JSON schema of configurations.
-pub(crate) fn schema(_json: bool) -> Result<u8, Failed> {
-    print_json(&waylay_driver::config::schema())?;
+pub(crate) fn schema(whose: &WhoseConfig) -> Result<u8, Failed> {
+    print_json(&match whose.service {
+        true => waylay_service::config::schema(),
+        false => waylay_driver::config::schema(),
+    })?;
     Ok(CLEAN)
 }
 

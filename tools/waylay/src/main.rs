@@ -15,6 +15,7 @@ mod explore;
 mod export;
 #[cfg(target_os = "linux")]
 mod flags;
+mod lines;
 mod list;
 mod manual;
 mod minimize;
@@ -77,9 +78,9 @@ fn main() -> ExitCode {
         Command::Export(options) => export::export(&options, json),
         Command::Verify(options) => verify::verify(&options, json),
         Command::Bound(options) => bound::bound(&options, json),
-        Command::Config(ConfigCommand::Default) => check::print_default(json),
+        Command::Config(ConfigCommand::Default(whose)) => check::print_default(&whose, json),
         Command::Config(ConfigCommand::Show(options)) => check::show(&options, json),
-        Command::Config(ConfigCommand::Schema) => check::schema(json),
+        Command::Config(ConfigCommand::Schema(whose)) => check::schema(&whose),
         Command::Completions(options) => manual::completions(&options),
         Command::Man(options) => manual::manual(&options),
         Command::Randomizer { arguments } => {

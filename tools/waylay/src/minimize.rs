@@ -7,20 +7,22 @@ use waylay_explore::recording;
 use crate::args::MinimizeOptions;
 use crate::explore::library;
 use crate::output::{CLEAN, Failed, print_json};
+use crate::report::failure_folder;
 
 pub(crate) fn minimize(options: &MinimizeOptions, json: bool) -> Result<u8, Failed> {
     let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
-    if !recording::is_strict(&options.failure) {
+    let failure = &failure_folder(&options.out, &options.failure)?;
+    if !recording::is_strict(failure) {
         let why = "only a failure of strict mode has a schedule: give the folder of one that `waylay explore`, or a \
                    strict scenario of `waylay run`, kept";
-        return Err(Failed::Usage(format!("{}: {why}", options.failure.display())));
+        return Err(Failed::Usage(format!("{}: {why}", failure.display())));
     }
-    let (mut record, schedule) = recording::load(&options.failure).map_err(|error| usage(&error))?;
+    let (mut record, schedule) = recording::load(failure).map_err(|error| usage(&error))?;
     crate::replay_strict::use_this_command(&mut record);
     record.program.check().map_err(|error| usage(&error))?;
     let minimized = reduce(&record, &schedule, &library()?, options.budget)
         .map_err(|error| Failed::Own(error.to_string()))?;
-    let folder = recording::folder_of(&options.failure);
+    let folder = recording::folder_of(failure);
     save(&folder, &minimized).map_err(|error| Failed::Own(error.to_string()))?;
     eprintln!(
         "{} switches before, {} forced after ({} runs{})",

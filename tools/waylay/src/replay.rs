@@ -1,16 +1,20 @@
 //! `waylay replay`: runs the iteration that failed again and again, with its random numbers, and counts.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
+use waylay_driver::archive;
 use waylay_driver::campaign::{self, MixPart, Options, Scenario, Selection};
 use waylay_driver::config::{self, Overrides, Pattern};
 use waylay_driver::failure::FailureEntry;
-use waylay_driver::report::{count, summary_text};
+use waylay_driver::report::{count, plural, summary_text};
 use waylay_driver::store::load_failure;
+use waylay_report::model::Reproduction;
 
 use crate::args::ReplayOptions;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::report::failure_folder;
 use crate::run::{colour, installation, live, options};
 
 /// What a replay prints with `--json`.
@@ -30,6 +34,8 @@ struct Outcome {
 }
 
 pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed> {
+    let arguments =
+        &ReplayOptions { failure: failure_folder(&arguments.out, &arguments.failure)?, ..arguments.clone() };
     if waylay_explore::recording::is_strict(&arguments.failure) {
         return crate::replay_strict::replay(arguments, json);
     }
@@ -44,7 +50,8 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     // failures/<signature>/ is two folders below the campaign, which keeps the configuration that it ran with.
     let folder =
         if arguments.failure.is_dir() { arguments.failure.clone() } else { parent(&arguments.failure) };
-    let config_path = parent(&parent(&std::path::absolute(&folder).unwrap_or(folder))).join("config.toml");
+    let found = std::path::absolute(&folder).unwrap_or(folder);
+    let config_path = parent(&parent(&found)).join("config.toml");
     let overrides = Overrides {
         seed: Some(entry.campaign_seed),
         duration: Some(arguments.duration),
@@ -102,20 +109,35 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         folder: summary.folder.clone(),
     };
     eprintln!(
-        "reproduced {} times in {} iterations, {:.1} s{}",
-        count(outcome.reproduced),
-        count(outcome.iterations),
+        "reproduced {} in {}, {:.1} s{}",
+        plural(outcome.reproduced, "time"),
+        plural(outcome.iterations, "iteration"),
         outcome.seconds,
         if outcome.other_failures > 0 {
-            format!("; {} other failures", outcome.other_failures)
+            format!("; {}", plural(outcome.other_failures, "other failure"))
         } else {
             String::new()
         }
     );
+    // An iteration that ended its process did not finish.
+    let runs = outcome.iterations.max(reproduced);
+    keep_count(&found, Reproduction { reproduced, runs, seconds: outcome.seconds });
     if json {
         print_json(&outcome)?;
     }
     Ok(if reproduced > 0 { FAILURES } else { CLEAN })
+}
+
+/// Keeps how often it came back with the failure: the next who reads of it wants to know.
+pub(crate) fn keep_count(folder: &Path, more: Reproduction) {
+    match archive::add_reproduction(folder, more) {
+        Ok(sum) if sum.runs > more.runs => {
+            let (reproduced, runs) = (plural(sum.reproduced, "time"), plural(sum.runs, "run"));
+            eprintln!("in all replays it came back {reproduced} in {runs}");
+        }
+        Ok(_) => {}
+        Err(error) => eprintln!("waylay: how often it came back is not kept: {error}"),
+    }
 }
 
 /// Every worker runs the iteration that it was in when the failure was seen; the workers of a pot, that of the contained

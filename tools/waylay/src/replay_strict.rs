@@ -11,11 +11,13 @@ use waylay_explore::plugin_test::is_host;
 use waylay_explore::recording::StrictRecord;
 use waylay_explore::replay::{Replayed, replay as run_again};
 use waylay_explore::{interrupt, recording};
+use waylay_report::model::Reproduction;
 use waylay_schedule::Schedule;
 
 use crate::args::ReplayOptions;
 use crate::explore::library;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::replay::keep_count;
 
 /// Replays when nobody says how many.
 const TIMES: u64 = 10;
@@ -81,6 +83,12 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         );
     } else if let Some(detail) = &replayed.detail {
         eprintln!("{} runs failed in another way: {detail}", count(replayed.other_failures));
+    }
+    // The minimised schedule is another one.
+    if !arguments.minimized {
+        let more =
+            Reproduction { reproduced: replayed.reproduced, runs: replayed.runs, seconds: outcome.seconds };
+        keep_count(&recording::folder_of(&arguments.failure), more);
     }
     if json {
         print_json(&outcome)?;

@@ -1,6 +1,6 @@
 //! `waylay report` and `waylay failures`: what a campaign found and guarantees, at any later time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use waylay_driver::archive::{self, ArchiveError, Since};
@@ -16,7 +16,12 @@ pub(crate) fn usage(error: ArchiveError) -> Failed {
 }
 
 /// Reads a campaign, and those beside it.
-fn night(campaign: Option<&Path>, out: &Path, since: &str) -> Result<Night, Failed> {
+fn night(
+    campaign: Option<&Path>,
+    out: &Path,
+    since: &str,
+    suppressions: Option<&Path>,
+) -> Result<Night, Failed> {
     let folder = archive::find_campaign(out, campaign).map_err(usage)?;
     let since = match since {
         "last" => Since::Last,
@@ -27,11 +32,21 @@ fn night(campaign: Option<&Path>, out: &Path, since: &str) -> Result<Night, Fail
             Since::Campaign(archive::find_campaign(beside, Some(Path::new(name))).map_err(usage)?)
         }
     };
-    archive::night(&folder, &since, jiff::Timestamp::now()).map_err(|error| Failed::Own(error.to_string()))
+    let now = jiff::Timestamp::now();
+    let mut night = archive::night(&folder, &since, now).map_err(|error| Failed::Own(error.to_string()))?;
+    if let Some(path) = suppressions {
+        let config = crate::serve::load_service(path)?;
+        for failure in &mut night.failures {
+            let hit = config.suppressions.find(now, &failure.id, failure.test.as_deref(), &failure.kind);
+            failure.suppressed = hit.map(|hit| format!("{}, until {}", hit.reason, hit.until));
+        }
+    }
+    Ok(night)
 }
 
 pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> {
-    let night = night(options.campaign.as_deref(), &options.out, &options.since)?;
+    let suppressions = options.suppressions.as_deref();
+    let night = night(options.campaign.as_deref(), &options.out, &options.since, suppressions)?;
     let mut written = Vec::new();
     let mut write = |path: &Path, content: String| -> Result<(), Failed> {
         write_file(path, content.as_bytes())?;
@@ -70,17 +85,32 @@ pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> 
     Ok(CLEAN)
 }
 
+/// The folder of a failure that is named by it, or by the beginning of its signature.
+pub(crate) fn failure_folder(out: &Path, failure: &Path) -> Result<PathBuf, Failed> {
+    match failure.exists() {
+        true => Ok(failure.to_owned()),
+        false => archive::find_failure(out, failure).map(|found| found.folder).map_err(usage),
+    }
+}
+
 pub(crate) fn failures(options: &FailuresOptions, json: bool) -> Result<u8, Failed> {
-    let night = night(options.campaign.as_deref(), &options.out, &options.since)?;
+    let suppressions = options.suppressions.as_deref();
+    let night = night(options.campaign.as_deref(), &options.out, &options.since, suppressions)?;
     if json {
         print_json(&json!({ "campaign": night.campaign.name, "failures": night.failures }))?;
         return Ok(CLEAN);
     }
     print!("{}", text::failures(&night));
-    let different = count(night.here().count() as u64);
-    eprintln!(
-        "waylay: {different} different in campaign {}; `waylay show ID` tells more",
-        night.campaign.name
-    );
+    let different = night.here().count() as u64;
+    let name = &night.campaign.name;
+    match night.failures.is_empty() {
+        true => eprintln!("waylay: no failures in campaign {name}"),
+        false => {
+            eprintln!(
+                "waylay: {} different in campaign {name}; `waylay show ID` tells more",
+                count(different)
+            );
+        }
+    }
     Ok(CLEAN)
 }

@@ -15,6 +15,7 @@ use waylay_history::feed::Recorded;
 use waylay_history::write::Context;
 
 use crate::args::RunOptions;
+use crate::lines::Writer;
 use crate::output::{Failed, print_json};
 use crate::tui::FullScreen;
 
@@ -113,6 +114,10 @@ pub(crate) fn live(quiet: bool) -> Box<dyn Live> {
 }
 
 pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
+    if arguments.json_lines && json {
+        let words = "the last of --json-lines is what --json prints: give one of them";
+        return Err(Failed::Usage(words.to_owned()));
+    }
     // Asking what is running is harmless from the first moment on.
     interrupt::watch_for_looks();
     let overrides = Overrides {
@@ -151,7 +156,16 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         eprintln!("waylay: {scenarios}, {}, seed {}", plural(tests as u64, "test"), options.seed);
     }
     let screen = if arguments.tui { full_screen(&loaded) } else { None };
-    let live = screen.unwrap_or_else(|| live(arguments.quiet));
+    let mut live = screen.unwrap_or_else(|| live(arguments.quiet));
+    let lines = match arguments.json_lines {
+        true => {
+            Some(Writer::start().map_err(|error| Failed::Own(format!("cannot start a thread: {error}")))?)
+        }
+        false => None,
+    };
+    if let Some(lines) = &lines {
+        live = lines.beside(live);
+    }
     let mut live = Recorded::open(live, &options.out, Context::default());
     let summary = campaign::run(
         mix.scenarios,
@@ -164,7 +178,9 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
     live.finish();
     let summary = summary.map_err(|error| Failed::Own(error.to_string()))?;
     eprint!("\n{}", summary_text(&summary));
-    if json {
+    if let Some(lines) = lines {
+        lines.finish(&summary);
+    } else if json {
         print_json(&summary)?;
     }
     Ok(summary.exit_code)

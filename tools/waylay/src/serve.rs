@@ -67,15 +67,20 @@ pub(crate) struct Which {
     user: bool,
 }
 
+/// Reads a configuration of the service.
+pub(crate) fn load_service(path: &Path) -> Result<Config, Failed> {
+    config::load(path).map_err(|error| match error {
+        LoadError::Invalid(problems) => Failed::Config(problems.render(colour())),
+        other => Failed::Usage(other.to_string()),
+    })
+}
+
 fn read(options: &ServeOptions) -> Result<Config, Failed> {
     if let Some(folder) = &options.folder {
         std::env::set_current_dir(folder)
             .map_err(|error| Failed::Usage(format!("{}: {error}", folder.display())))?;
     }
-    let mut config = config::load(&options.config).map_err(|error| match error {
-        LoadError::Invalid(problems) => Failed::Config(problems.render(colour())),
-        other => Failed::Usage(other.to_string()),
-    })?;
+    let mut config = load_service(&options.config)?;
     if let Some(out) = &options.out {
         config.out = out.clone();
     }
@@ -87,8 +92,8 @@ fn read(options: &ServeOptions) -> Result<Config, Failed> {
         });
         dashboard.listen = listen;
         if !listen.ip().is_loopback() && dashboard.token_file.is_none() {
-            let words =
-                "a dashboard that others can reach needs a token: name a `token-file` under [dashboard]";
+            let words = "a dashboard that others can reach needs a token: name a `token-file` under [dashboard] of the \
+                         service's configuration (`waylay config default --service` prints one)";
             return Err(Failed::Usage(words.to_owned()));
         }
     }
@@ -121,8 +126,13 @@ fn serve_here(options: &ServeOptions, json: bool) -> Result<u8, Failed> {
     let config = read(options)?;
     let mut runner = Campaigns;
     if options.check {
-        for mix in &config.mixes {
-            runner.check(mix).map_err(Failed::Config)?;
+        let wrong: Vec<String> = config
+            .mixes
+            .iter()
+            .filter_map(|mix| runner.check(mix).err().map(|problem| format!("mix {}: {problem}", mix.name)))
+            .collect();
+        if !wrong.is_empty() {
+            return Err(Failed::Config(wrong.join("\n")));
         }
         eprintln!("waylay: {} is right", options.config.display());
         return Ok(CLEAN);

@@ -298,6 +298,10 @@ fn a_replay_repeats_the_seed_of_the_iteration_that_failed() {
     assert_eq!(replayed.code(), Some(1), "{}", replayed.stderr);
     let json = replayed.json();
     assert_eq!((number(&json["reproduced"]), number(&json["iterations"])), (5, 5), "{}", replayed.stderr);
+    // The next who reads of it knows how often it came back, in all replays together.
+    place.waylay(&["replay", &folder, "--times", "2", "--duration", "280s"]);
+    let shown = place.waylay(&["show", &folder]).stdout;
+    assert!(shown.contains("   again     came back 7 of 7 times\n"), "{shown}");
     // What the replay found can be replayed in turn.
     let again = std::path::PathBuf::from(text(&json["folder"])).join("failures").join(failure.signature());
     for occurrence in list(&support::Failure::read(&again).json["occurrences"]) {
@@ -327,4 +331,31 @@ fn doctor_says_whether_a_process_can_be_suspended_and_who_is_in_the_way() {
     assert!(held.stdout.contains("is traced by") && held.stdout.contains(&us), "{}", held.stdout);
     assert!(own.stdout.contains("is an ancestor"), "{}", own.stdout);
     assert!(nobody.stdout.contains("there is no process"), "{}", nobody.stdout);
+}
+
+/// What happens is told while it happens, and every line is an object of its own.
+#[test]
+fn a_campaign_tells_in_lines_what_happens() {
+    let place = Workplace::with(FAILING);
+    let ran = place.waylay(&["run", "waylay.toml", "--json-lines"]);
+    assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
+    let lines: Vec<serde_json::Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let event = |name: &str| lines.iter().filter(|line| line["event"] == name).collect::<Vec<_>>();
+    assert_eq!(text(&lines[0]["event"]), "began", "{}", ran.stdout);
+    assert!(!event("progress").is_empty(), "{}", ran.stdout);
+    let failure = event("failure")[0];
+    assert!(std::path::Path::new(text(&failure["folder"])).join("failure.json").is_file(), "{failure:#}");
+    assert!(text(&failure["replay"]).starts_with("waylay replay "), "{failure:#}");
+    let last = lines.last().expect("a last line");
+    assert_eq!((text(&last["event"]), number(&last["exit_code"])), ("over", 1));
+    assert_eq!(last["failures"][0]["signature"]["id"], failure["signature"]);
+
+    // A reader that leaves is no reason to fail: the lines go nowhere.
+    let mut command = place.command(&["run", "waylay.toml", "--json-lines", "--quiet"]);
+    let mut child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(place.waylay(&["run", "waylay.toml", "--json-lines", "--json"]).code(), Some(2));
 }

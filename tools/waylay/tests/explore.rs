@@ -157,6 +157,7 @@ fn two_locks_deadlock_with_every_stack() {
     let (_place, summary) = finds(LOCKS, &[], "deadlock", "deadlock in program [first] [main] [second]", 1);
     let stacks = std::fs::read_to_string(folder(&summary).join("stacks.txt")).unwrap();
     assert!(stacks.contains("held by thread 1") && stacks.contains("held by thread 2"), "{stacks}");
+    assert!(stacks.contains("thread 1 [") && stacks.contains("thread 2 ["), "{stacks}");
     assert!(summary["guarantee"]["per_run"].as_f64().is_some_and(|chance| chance > 0.0), "{summary}");
     for field in [
         "strategy",
@@ -711,7 +712,30 @@ fn a_deadlock_is_told_in_one_block() {
     let summary = json(&ran);
     let places = summary["found"][0]["where"].as_array().expect("lines");
     let lines: Vec<&str> = places.iter().filter_map(Value::as_str).collect();
-    assert_eq!(lines.iter().filter(|line| line.contains("waits in mutex-lock")).count(), 2, "{lines:#?}");
+    let waits =
+        |lock: &str| lines.iter().any(|line| line.contains(&format!("waits in mutex-lock {lock}, held")));
+    assert!(waits("a") && waits("b"), "the locks are variables with names: {lines:#?}");
+
+    // The record, its picture and what is shown of it later call threads and locks the same.
+    let folder = folder(&summary);
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
+    let record: Value = serde_json::from_str(&read("failure.json")).unwrap();
+    let reason = record["reason"].as_str().expect("who waits for what");
+    assert!(reason.contains("waits in mutex-lock a, held by thread") && !reason.contains("0x"), "{reason}");
+    let picture = read("timeline.svg");
+    for name in ["lock a held", "lock b held", "waits: mutex-lock a", "waits: mutex-lock b", ">thread 1<"] {
+        assert!(picture.contains(name), "{name}: {picture}");
+    }
+    let shown = place.waylay(&["show", folder.to_str().unwrap()]).stdout;
+    let often = summary["found"][0]["count"].as_u64().unwrap();
+    assert_eq!(record["count"], often, "also those that were only counted");
+    let names: Vec<&Value> =
+        record["stacks"].as_array().unwrap().iter().map(|stack| &stack["name"]).collect();
+    assert_eq!(names, ["thread 1", "thread 2", "thread 0"], "who waits for their ends comes last");
+    for thread in [1, 2] {
+        let told = format!("\n   thread {thread} waits in mutex-lock ");
+        assert!(shown.contains(&told), "{told}: {shown}");
+    }
     for part in [
         "━━ deadlock in ",
         "held by thread",
@@ -750,4 +774,56 @@ int main(void) {
     assert_eq!(summary["restart"], "fork", "{summary}");
     let notes = summary["notes"].to_string();
     assert!(notes.contains("depends on where its memory lies"), "{notes}");
+}
+
+/// What explorations leave behind is counted and promised in reports as in the summary.
+#[test]
+fn a_report_of_an_exploration_says_what_the_summary_says() {
+    let place = Workplace::new();
+    let program = build(&place, LOCKS, &[]);
+    let summary = json(&explore(&place, &["--runs", "200", "--strategy", "pct:depth=2"], &program));
+    let often = summary["found"][0]["count"].as_u64().unwrap();
+    assert!(often > 5, "more than are looked at: {summary:#}");
+    let night = json(&place.waylay(&["report", "--json"]));
+    let failure = &night["failures"][0];
+    assert_eq!(failure["count"], often, "{failure:#}");
+    assert_eq!((&failure["rate"]["reproduced"], &failure["rate"]["runs"]), (&often.into(), &200.into()));
+    let strict = &night["campaign"]["scenarios"][0]["tests"][0]["strict"];
+    assert_eq!((&strict["runs"], &strict["threads"]), (&200.into(), &3.into()), "{strict:#}");
+    let told = place.waylay(&["report"]).stdout;
+    assert!(
+        told.contains("200 schedules with pct:depth=2: a bug of depth 2 or less would have been found"),
+        "{told}"
+    );
+}
+
+/// The line for people is run by a shell as it stands, whatever the folder is called.
+#[test]
+fn the_line_that_runs_it_again_survives_every_folder() {
+    let place = Workplace::new();
+    let program = build(&place, ORDER, &[]);
+    let out = place.path().join("it's $HOME \"a\" `id`\nof 100%d\\n\t*");
+    let ran =
+        explore(&place, &["--runs", "400", "--stop-on-first", "--out", out.to_str().unwrap()], &program);
+    let summary = json(&ran);
+    let line = summary["found"][0]["replay"].as_str().expect("a line");
+    assert!(ran.stderr.contains(line), "what is shown can be copied: {}", ran.stderr);
+    let record = fs::read_to_string(folder(&summary).join("failure.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&record).unwrap()["replay"], line);
+    let beside = Path::new(env!("CARGO_BIN_EXE_waylay")).parent().expect("a folder");
+    let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap_or_default());
+    let elsewhere = Workplace::new();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{line} --times 3")]).env("PATH", &path).current_dir(elsewhere.path());
+    let again = elsewhere.start_command(shell).finish();
+    assert_eq!(again.code(), Some(1), "{line}\n{}", again.stderr);
+    assert!(again.stderr.contains("reproduced 3 of 3"), "{}", again.stderr);
+
+    // So is the script beside the evidence, also when the folder was sent to somebody.
+    let moved = elsewhere.path().join("a b");
+    fs::rename(folder(&summary), &moved).unwrap();
+    let mut script = Command::new(moved.join("replay.sh"));
+    script.args(["--times", "2"]).env("PATH", &path).current_dir(elsewhere.path());
+    let again = elsewhere.start_command(script).finish();
+    assert!(again.stderr.contains("reproduced 2 of 2"), "{}", again.stderr);
 }

@@ -141,7 +141,7 @@ fn sudden_failures_are_told_apart_counted_and_stable() {
     command.args(["--duration", "280s"]).env("PATH", path).current_dir(place.path());
     let replayed = place.start_command(command).finish();
     assert_eq!(replayed.code(), Some(1), "{}", replayed.stderr);
-    assert!(replayed.stderr.contains("reproduced 1 times"), "{}", replayed.stderr);
+    assert!(replayed.stderr.contains("reproduced 1 time in"), "{}", replayed.stderr);
 
     for (plugin, test) in [(RUST, "assert"), (C, "crash"), (C, "assert"), (CPP, "thread-exception")] {
         replays(&place, &ran.failure(plugin, test));

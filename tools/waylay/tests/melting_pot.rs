@@ -61,6 +61,12 @@ fn the_pot_finds_the_bug_that_needs_both_and_its_replay_line_makes_the_mix_again
     assert_eq!(list(&reader["holds"])[0], "row#1", "{workers:#?}");
     assert!(ran.stderr.contains("ran read (iteration "), "{}", ran.stderr);
 
+    // One failure was enough for `read`: what it was asked for and got until then is told, not what it is asked for now.
+    let share = &ran.test("waylay_together", "read")["pot"];
+    assert_eq!(share["asked"], 0.5, "{share:#}");
+    let line = ran.stderr.lines().rfind(|line| line.contains("[retired after 1 failure]")).expect("a line");
+    assert!(line.contains("% of the time until it was retired (asked 50.0 %)"), "{line}");
+
     // The replay runs what each worker ran, on a row of its own, and fails the same way.
     let folder = failure.folder.display().to_string();
     let replay = place.waylay(&["replay", &folder, "--duration", "20s", "--out", "again", "--json"]);
@@ -109,6 +115,16 @@ fn a_test_that_ends_the_process_is_retired_and_the_rest_go_on_with_their_numbers
     assert_eq!((failure.kind(), failure.count()), ("crash", 2));
     assert!(text(&ran.test("waylay_faults_c", "crash")["retired"]).contains("2 failures"));
     assert!(number(&ran.json()["campaign"]["hosts"]) >= 3, "one host for each crash, and one more");
+    // It is out, so what it had until then is what can be compared with what it was asked for.
+    let share = &ran.test("waylay_faults_c", "crash")["pot"];
+    assert_eq!(share["asked"], 0.5, "{share:#}");
+    assert!(
+        share["until_retired"].as_f64().is_some_and(|until| until >= share["achieved"].as_f64().unwrap())
+    );
+    let line = ran.stderr.lines().rfind(|line| line.contains("[retired after 2 failures]")).expect("a line");
+    assert!(line.contains("% of the time until it was retired (asked 50.0 %)"), "{line}");
+    let markdown = place.waylay(&["report", "--markdown"]).stdout;
+    assert!(markdown.contains("% until it was retired (asked 50.0 %)"), "{markdown}");
     let other = ran.test("waylay_timed", "timed-00");
     assert!(number(&other["iterations"]) > 1000, "{other:#}");
     assert!(other["retired"].is_null());

@@ -45,6 +45,21 @@ fn every_kind_of_report_is_made_from_what_was_kept() {
     assert_eq!(list(&night["failures"]).len(), 2);
     assert!(!list(&night["campaign"]["series"]).is_empty());
     assert_eq!(place.waylay(&["report", "--json"]).json()["failures"], night["failures"]);
+    // What somebody suppressed, and only until the last day of that, is marked and makes nothing red.
+    let suppress = |until: &str| {
+        let rule = |kind: &str| {
+            format!("[[suppression]]\nreason = 'ticket 7'\nuntil = '{until}'\nkind = '{kind}'\n")
+        };
+        let all = format!("[[mix]]\nname = 'a'\nconfig = 'a.toml'\n{}{}", rule("assert"), rule("deadlock"));
+        place.write("night.toml", &all);
+        place.waylay(&["report", "--suppressions", "night.toml"]).stdout
+    };
+    let told = suppress("2999-12-31");
+    assert!(told.contains(": CLEAN: no failure in ") && told.contains("; 2 suppressed"), "{told}");
+    assert_eq!(told.matches("\nsuppressed ").count(), 2, "{told}");
+    place.waylay(&["report", "--suppressions", "night.toml", "--junit", "quiet.xml"]);
+    assert!(read("quiet.xml").contains("<skipped message=\"suppressed: ticket 7, until 2999-12-31\"/>"));
+    assert!(suppress("2026-01-01").contains(": FAILED: 2 different failures"));
     // A second campaign without the strict scenario: the assert went on, of the deadlock nothing is known.
     place.run(1, &["--quiet", "--scenario", "failing"]);
     let ran = place.waylay(&["failures", "--json"]);

@@ -191,6 +191,12 @@ fn what_cannot_be_served_is_said_before_anything_runs() {
     let ran = place.waylay(&["serve", "night.toml"]);
     assert_eq!(ran.code(), Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("mix a") && ran.stderr.contains("missing.toml"), "{}", ran.stderr);
+    let two =
+        "[[mix]]\nname = \"a\"\nconfig = \"missing.toml\"\n[[mix]]\nname = \"b\"\nconfig = \"gone.toml\"\n";
+    place.write("night.toml", two);
+    let ran = place.waylay(&["serve", "night.toml", "--check"]);
+    assert_eq!(ran.code(), Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("mix a: ") && ran.stderr.contains("mix b: "), "{}", ran.stderr);
     place.write("night.toml", "[[mix]]\nname = \"a\"\nconfg = \"a.toml\"\n");
     let ran = place.waylay(&["serve", "night.toml", "--check"]);
     assert_eq!(ran.code(), Some(2));

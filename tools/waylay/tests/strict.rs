@@ -69,10 +69,28 @@ fn what_must_be_found_is_found_confirmed_and_runs_again_exactly() {
     let deadlock = ran.failure("waylay_schedules_c", "deadlock");
     let reason = text(&deadlock.json["reason"]);
     assert!(reason.contains("held by thread 1") && reason.contains("held by thread 2"), "{reason}");
+    // Locks and threads are called as in the timeline, everywhere.
+    let timeline: Value = serde_json::from_str(&deadlock.file("timeline.json")).unwrap();
+    let locks: Vec<&str> = list(&timeline["locks"]).iter().map(text).collect();
+    for line in reason.lines().filter(|line| line.contains("mutex-lock")) {
+        let lock = line.split_once("mutex-lock ").and_then(|(_, rest)| rest.split_once(',')).expect(line).0;
+        assert!(locks.contains(&format!("lock {lock}").as_str()), "{line}: {locks:?}");
+    }
+    let names: Vec<&str> = list(&deadlock.json["stacks"]).iter().map(|stack| text(&stack["name"])).collect();
+    assert_eq!(names.iter().filter(|name| ["thread 1", "thread 2"].contains(name)).count(), 2, "{names:?}");
+    assert!(ran.stderr.contains("where   thread 1 waits in mutex-lock "), "{}", ran.stderr);
+    let shown = place.waylay(&["show", &deadlock.signature()[..13]]).stdout;
+    assert!(shown.contains("\n   thread 1 waits in mutex-lock "), "{shown}");
+    let page = place.path().join("page.html");
+    place.waylay(&["report", "--html", page.to_str().unwrap()]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<b>thread 1</b><span class=\"dim\">waits in mutex-lock "), "{page}");
     assert!(deadlock.file("stacks.txt").matches("take_both").count() >= 2, "{}", deadlock.file("stacks.txt"));
     assert!(deadlock.first_stack().iter().any(|function| function == "take_both"));
 
     let folder = deadlock.folder.to_str().unwrap();
+    let again = place.waylay(&["replay", deadlock.signature(), "--times", "2", "--json"]);
+    assert_eq!(number(&again.json()["reproduced"]), 2, "a signature names it too: {}", again.stderr);
     let minimized = place.waylay(&["minimize", folder, "--budget", "30s", "--json"]);
     assert_eq!(minimized.code(), Some(0), "{}", minimized.stderr);
     let minimized = minimized.json();

@@ -17,7 +17,7 @@ use crate::failure::{FailureEntry, Occurrence};
 use crate::store::{FURTHER_OCCURRENCES, WriteError, atomic};
 
 /// How often the failure came back when it was run again.
-pub const REPRODUCTION_FILE: &str = "reproduction.json";
+const REPRODUCTION_FILE: &str = "reproduction.json";
 /// How a leak grew.
 const GROWTH_FILE: &str = "growth.json";
 /// The picture of what led to it.
@@ -84,8 +84,12 @@ pub fn attach(failure: &mut Failure, folder: &Path) {
 pub fn rate_in(failure: &Failure, campaign: &Campaign) -> Option<Reproduction> {
     let name = failure.test.as_deref()?;
     let of_test = || campaign.tests().filter(|(_, test)| test.name == name);
-    // An iteration that failed did not finish.
-    let runs: u64 = of_test().map(|(_, test)| test.iterations.saturating_add(test.failures)).sum();
+    // An iteration that failed did not finish; schedules are counted when they begin.
+    let runs = of_test().map(|(_, test)| match &test.strict {
+        Some(strict) => strict.runs,
+        None => test.iterations.saturating_add(test.failures),
+    });
+    let runs: u64 = runs.sum();
     let seconds = of_test().map(|(scenario, _)| scenario.seconds).sum();
     (failure.count > 0 && runs > 0).then_some(Reproduction {
         reproduced: failure.count.min(runs),
@@ -115,6 +119,18 @@ pub(crate) fn keep_growth(growth: &Growth, folder: &Path) -> Result<(), WriteErr
         return Ok(());
     }
     atomic::write(&path, &serde_json::to_vec(growth).expect("plain data"), false)
+}
+
+/// Adds to how often a failure came back when it was run again; gives the sum.
+pub fn add_reproduction(folder: &Path, more: Reproduction) -> Result<Reproduction, WriteError> {
+    let before = read::<Reproduction>(folder, REPRODUCTION_FILE);
+    let sum = before.map_or(more, |before| Reproduction {
+        reproduced: before.reproduced.saturating_add(more.reproduced),
+        runs: before.runs.saturating_add(more.runs),
+        seconds: before.seconds + more.seconds,
+    });
+    atomic::write(&folder.join(REPRODUCTION_FILE), &serde_json::to_vec(&sum).expect("plain data"), false)?;
+    Ok(sum)
 }
 
 /// Draws the picture into the folder of a failure, if the folder has what it takes.

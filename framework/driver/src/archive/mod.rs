@@ -16,7 +16,7 @@ use waylay_report::model::{Campaign, CampaignState, Failure, Sample};
 
 use crate::store::{CampaignRecord, SERIES_FILE, load_failure};
 pub use bundle::{BundleError, bundle};
-pub use evidence::{REPRODUCTION_FILE, TIMELINE_DATA, TIMELINE_FILE, attach, rate_in, timeline};
+pub use evidence::{TIMELINE_DATA, TIMELINE_FILE, add_reproduction, attach, rate_in, timeline};
 pub(crate) use evidence::{draw, keep_growth};
 pub use night::{Since, compare, night};
 

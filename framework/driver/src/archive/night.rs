@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use waylay_report::model::{FORMAT, Failure, FailureState, Night, NightPoint};
+use waylay_report::night::night_of;
 
 use super::evidence::rate_in;
 use super::{
@@ -101,22 +104,40 @@ pub fn compare(here: bool, in_reference: bool, before: bool) -> FailureState {
     }
 }
 
+/// What campaigns before had of a failure.
+#[derive(Default)]
+struct Before {
+    nights: BTreeSet<Date>,
+    campaigns: u64,
+    count: u64,
+    first: Option<Timestamp>,
+}
+
 fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
     let known: BTreeSet<String> = failure_folders(reference).into_iter().map(|found| found.id).collect();
-    let mut earlier: BTreeMap<String, (u64, u64, Option<Timestamp>)> = BTreeMap::new();
-    for found in before.iter().flat_map(|folder| failure_folders(folder)) {
-        if let Ok(entry) = load_failure(&found.folder) {
-            let seen = earlier.entry(found.id).or_default();
-            *seen = (seen.0 + 1, seen.1 + entry.count, seen.2.or(Some(entry.first_seen)));
+    let zone = TimeZone::system();
+    let mut earlier: BTreeMap<String, Before> = BTreeMap::new();
+    for folder in before {
+        let date = read_record(folder).map_or(Date::MIN, |record| night_of(record.started, &zone));
+        for found in failure_folders(folder) {
+            if let Ok(entry) = load_failure(&found.folder) {
+                let seen = earlier.entry(found.id).or_default();
+                seen.nights.insert(date);
+                seen.campaigns += 1;
+                seen.count += entry.count;
+                seen.first = seen.first.or(Some(entry.first_seen));
+            }
         }
     }
+    let today = night_of(night.campaign.started, &zone);
     for failure in &mut night.failures {
         let seen = earlier.get(&failure.id);
         failure.state = compare(true, known.contains(&failure.id), seen.is_some());
-        if let Some((nights, count, first)) = seen {
-            failure.nights += nights;
-            failure.count_ever += count;
-            failure.first_seen = first.or(failure.first_seen);
+        if let Some(seen) = seen {
+            failure.nights = seen.nights.iter().filter(|date| **date != today).count() as u64 + 1;
+            failure.campaigns = Some(seen.campaigns + 1);
+            failure.count_ever += seen.count;
+            failure.first_seen = seen.first.or(failure.first_seen);
         }
     }
     // Nothing can be said of a failure whose test did not run.
@@ -135,8 +156,11 @@ fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
         let Ok(mut failure) = read_failure(&found) else { continue };
         if failure.test.as_deref().is_none_or(|test| ran.contains(test)) {
             failure.state = compare(false, true, true);
-            let seen = earlier.get(&failure.id).copied().unwrap_or((1, failure.count, failure.first_seen));
-            (failure.nights, failure.count_ever, failure.first_seen) = seen;
+            if let Some(seen) = earlier.get(&failure.id) {
+                failure.nights = seen.nights.len() as u64;
+                (failure.campaigns, failure.count_ever) = (Some(seen.campaigns), seen.count);
+                failure.first_seen = seen.first.or(failure.first_seen);
+            }
             failure.count = 0;
             gone.push(failure);
         }

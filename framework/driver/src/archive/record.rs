@@ -119,12 +119,13 @@ fn bound(record: &BoundRecord) -> model::SuspensionBound {
     }
 }
 
-fn share(share: &PotShare) -> model::Share {
+pub(crate) fn share(share: &PotShare) -> model::Share {
     model::Share {
         pot: share.container.clone(),
         total_ns: share.total_ns,
         asked: share.asked,
         achieved: share.achieved,
+        until_retired: share.until_retired,
     }
 }
 
@@ -182,6 +183,7 @@ pub fn stack(stack: &ThreadStack) -> model::Stack {
     model::Stack {
         thread: stack.id.0,
         name: stack.name.clone(),
+        number: stack.scheduled.as_ref().map(|scheduled| scheduled.number),
         doing: doing(stack),
         crashed: stack.crashed,
         frames: stack.frames.iter().map(frame).collect(),
@@ -192,6 +194,9 @@ pub fn stack(stack: &ThreadStack) -> model::Stack {
 fn doing(stack: &ThreadStack) -> String {
     if stack.crashed {
         return "crashed here".to_owned();
+    }
+    if let Some(doing) = stack.scheduled.as_ref().and_then(|scheduled| scheduled.doing.as_ref()) {
+        return doing.clone();
     }
     let call = stack.syscall.as_ref().and_then(|call| call.name.as_deref());
     let inside = call.map_or_else(String::new, |name| format!(" ({name})"));

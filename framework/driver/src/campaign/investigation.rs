@@ -397,6 +397,7 @@ fn given_stack(name: &str, frames: Vec<Frame>) -> ThreadStack {
     ThreadStack {
         id: ThreadId(0),
         name: name.to_owned(),
+        scheduled: None,
         crashed: false,
         state: SchedulerState::Other,
         syscall: None,

@@ -14,7 +14,7 @@ use crate::sys::ControlRegion;
 
 impl Progress {
     /// The part of a pot's time that a contained test got.
-    fn share_of(&self, test: usize, totals: &[Totals], clock: &Clock) -> Option<PotShare> {
+    pub(crate) fn share_of(&self, test: usize, totals: &[Totals], clock: &Clock) -> Option<PotShare> {
         let container = self.tests[test].test.inside?.container;
         let siblings = self
             .tests
@@ -32,6 +32,7 @@ impl Progress {
             deviation_ns: clock.nanos(variance.sqrt()),
             asked: mine.asked,
             achieved: mine.busy_ticks as f64 / whole.max(1) as f64,
+            until_retired: self.tests[test].share_until_retired,
         })
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct TestProgress {
     past: Totals,
     pub(crate) failures: u64,
     pub(crate) retired: Option<String>,
+    /// Of a contained test that was retired: the part of its pot's time that it had got until then.
+    pub(crate) share_until_retired: Option<f64>,
     pub(crate) strict: Option<StrictTest>,
 }
 
@@ -54,7 +56,17 @@ impl TestProgress {
         };
         let finished = vec![false; test.workers as usize];
         let past = Totals::default();
-        TestProgress { test, next, next_contained: 0, finished, past, failures: 0, retired: None, strict }
+        TestProgress {
+            test,
+            next,
+            next_contained: 0,
+            finished,
+            past,
+            failures: 0,
+            retired: None,
+            share_until_retired: None,
+            strict,
+        }
     }
 
     /// Iterations that are left, or none when there is no limit.

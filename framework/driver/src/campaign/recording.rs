@@ -54,13 +54,17 @@ impl Supervisor<'_> {
     /// Counts a failure of a test and retires the test when it is its last permitted one.
     pub(super) fn count_failure(&mut self, session: &Session, progress: &mut Progress, test: Option<usize>) {
         if let Some(host_test) = test {
-            let test = &mut progress.tests[session.assignment.tests[host_test]];
+            let index = session.assignment.tests[host_test];
+            let running = Some((&session.assignment, session.host.layout()));
+            let share = progress.share_of(index, &progress.totals(running), &self.clock);
+            let test = &mut progress.tests[index];
             test.failures += 1;
             if test.test.max_failures > 0 && test.failures >= test.test.max_failures && test.retired.is_none()
             {
                 let after = format!("retired after {}", plural(test.failures, "failure"));
                 self.live.note(&format!("{} is {after} (max-failures); the others go on", test.test.name));
                 test.retired = Some(after);
+                test.share_until_retired = share.map(|share| share.achieved);
                 session.host.cancel_test(host_test);
             }
         }

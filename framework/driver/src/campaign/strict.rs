@@ -223,6 +223,8 @@ pub trait Examination {
     fn stacks(&self) -> &[ThreadStack];
     /// The same for people.
     fn text(&self) -> &str;
+    /// Who waits for what, a line each, of a run that came to a standstill. Objects are called as in its timeline.
+    fn waits(&self) -> &[String];
     /// What could not be collected.
     fn gaps(&self) -> &[String];
     /// Writes a dump; returns its number of threads.

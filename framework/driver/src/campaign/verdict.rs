@@ -191,6 +191,10 @@ fn describe(draft: &mut Draft, failed: &FailedSchedule, examination: Option<&dyn
                 first.frames = reported;
             }
             if finding.kind == Kind::Deadlock {
+                // The host that found it had other addresses, and nothing else names them.
+                if !examination.waits().is_empty() {
+                    finding.reason = Some(examination.waits().join("\n"));
+                }
                 let name = finding.test.clone().unwrap_or_default();
                 let plugins = &failed.plan.plugins;
                 let is_plugin = |module: &str| plugins.iter().any(|plugin| plugin.as_os_str() == module);

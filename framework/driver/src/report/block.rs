@@ -28,7 +28,7 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
     let mut label = "where";
     let shown =
         if matches!(entry.kind, Kind::Deadlock | Kind::Livelock | Kind::Race) { STACKS_OF_A_HANG } else { 1 };
-    for stack in entry.stacks.iter().filter(|stack| !stack.frames.is_empty()).take(shown) {
+    for stack in told(&entry.stacks, shown) {
         for line in stack_lines(stack) {
             row(&mut text, std::mem::take(&mut label), &line);
         }
@@ -53,6 +53,18 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
     text
 }
 
+/// The stacks that tell something: those with code of the test, or the first of all.
+fn told(stacks: &[ThreadStack], most: usize) -> Vec<&ThreadStack> {
+    let own = |stack: &ThreadStack| stack.frames.iter().any(|frame| origin(frame) == Origin::Own);
+    let (own, others): (Vec<_>, Vec<_>) =
+        stacks.iter().filter(|stack| !stack.frames.is_empty()).partition(|stack| own(stack));
+    let first = stacks.iter().find(|stack| stack.crashed && !stack.frames.is_empty());
+    let chosen = if own.is_empty() { others.into_iter().take(1).collect() } else { own };
+    // What crashed comes first, whoever's code that was.
+    let rest = chosen.into_iter().filter(|stack| first.is_none_or(|first| !std::ptr::eq(*stack, first)));
+    first.into_iter().chain(rest).take(most).collect()
+}
+
 fn row(text: &mut String, label: &str, value: &str) {
     let mut label = label;
     for line in value.lines() {
@@ -73,12 +85,12 @@ pub fn own_frames(stack: &ThreadStack, most: usize) -> Vec<String> {
 
 fn stack_lines(stack: &ThreadStack) -> Vec<String> {
     let chosen = telling_frames(stack);
-    let mut lines = vec![format!(
-        "thread {} ({}){}",
-        stack.id,
-        Name(&stack.name),
-        if stack.crashed { ", crashed here" } else { "" }
-    )];
+    let doing = match stack.scheduled.as_ref().and_then(|scheduled| scheduled.doing.as_ref()) {
+        _ if stack.crashed => ", crashed here".to_owned(),
+        Some(doing) if doing != "running" => format!(" {doing}"),
+        _ => String::new(),
+    };
+    let mut lines = vec![format!("{}{doing}", Name(&stack.title()))];
     lines.extend(chosen.iter().take(FRAMES_SHOWN).map(|frame| format!("  {}", frame_line(frame))));
     if chosen.len() > FRAMES_SHOWN {
         lines.push(format!("  … {} more in stacks.txt", chosen.len() - FRAMES_SHOWN));

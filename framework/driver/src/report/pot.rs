@@ -5,6 +5,7 @@ use std::time::Duration;
 use waylay_report::escape::Name;
 
 use super::numbers::{count, plural, span};
+use crate::archive::record;
 use crate::failure::Occurrence;
 use crate::store::TestRecord;
 
@@ -15,14 +16,13 @@ pub(crate) fn share_line(test: &TestRecord) -> Option<String> {
     let failures =
         if test.failures > 0 { format!(", {}", plural(test.failures, "failure")) } else { String::new() };
     Some(format!(
-        "{:<26} {:>14} × {} ± {}, {} in all, {:.1} % of the time (asked {:.1} %){failures}",
+        "{:<26} {:>14} × {} ± {}, {} in all, {}{failures}",
         Name(&test.name),
         count(test.iterations),
         time(test.average_ns),
         time(share.deviation_ns),
         time(share.total_ns),
-        share.achieved * 100.0,
-        share.asked * 100.0,
+        record::share(share).words(test.retired.is_some(), " of the time"),
     ))
 }
 
@@ -73,6 +73,7 @@ mod tests {
                 deviation_ns: 9_000.0,
                 asked: 0.25,
                 achieved: 0.2491,
+                until_retired: None,
             }),
         };
         assert_eq!(
@@ -84,6 +85,21 @@ mod tests {
         let line = share_line(&hostile).unwrap();
         assert!(!line.chars().any(char::is_control), "{line:?}");
         assert!(line.contains("⟨U+001B⟩]0;owned⟨U+0007⟩⟨U+000D⟩⟨U+000A⟩clean"), "{line}");
+        let retired = |pot: PotShare| {
+            let reason = Some("retired after 2 failures".into());
+            let line = share_line(&TestRecord { retired: reason, pot: Some(pot), ..test.clone() }).unwrap();
+            line.rsplit_once(" in all, ").unwrap().1.to_owned()
+        };
+        let share = test.pot.clone().unwrap();
+        let known = PotShare { until_retired: Some(0.5), ..share.clone() };
+        assert_eq!(
+            retired(known.clone()),
+            "50.0 % of the time until it was retired (asked 25.0 %), 2 failures"
+        );
+        // Stored by a version that forgot what was asked.
+        assert_eq!(retired(PotShare { asked: 0.0, ..share.clone() }), "retired, 24.9 % of all, 2 failures");
+        let never = PotShare { asked: 0.0, achieved: 0.0, total_ns: 0.0, ..share };
+        assert_eq!(retired(never), "did not run, 2 failures");
         assert_eq!(share_line(&TestRecord { pot: None, ..test }), None);
     }
 }

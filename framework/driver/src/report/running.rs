@@ -84,7 +84,7 @@ pub fn running_text(now: &RunningNow) -> String {
         }
     }
     for (test, stack) in &now.started {
-        let name = format!("thread {} ({}) of {}", stack.id, Name(&stack.name), Name(test));
+        let name = format!("{} of {}", Name(&stack.title()), Name(test));
         let _ = writeln!(text, "   {name}  {}", render::doing(stack));
         write_stack(&mut text, &mut written, &name, stack);
     }

@@ -70,6 +70,7 @@ mod tests {
             total_ns: 1e9,
             deviation_ns: 0.0,
             asked: 1.0,
+            until_retired: None,
             achieved: 1.0,
         };
         let test = |name: &str, pot: Option<PotShare>| TestRecord {

@@ -86,10 +86,13 @@ pub struct PotShare {
     pub total_ns: f64,
     /// Standard deviation of an iteration's duration, in nanoseconds.
     pub deviation_ns: f64,
-    /// The part of the pot's time that it was meant to get.
+    /// The part of the pot's time that it was meant to get; of one that was retired, until then.
     pub asked: f64,
-    /// The part that it got.
+    /// The part that it got of all the time of the pot.
     pub achieved: f64,
+    /// The part that it had got when it was retired.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub until_retired: Option<f64>,
 }
 
 /// One test's numbers.

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use waylay_dist::Seed;
+use waylay_report::shell;
 
 use super::atomic::{self, At, WriteError};
 use super::retention::{Keep, Kept, Retention};
@@ -191,6 +192,15 @@ impl FailureStore {
         Ok(Recorded { new: number == 1, count: number, folder: Some(folder) })
     }
 
+    /// Counts one more occurrence of a signature that nobody looked at.
+    pub fn count_again(&mut self, signature: &str, at: jiff::Timestamp) {
+        if let Some(known) = self.entries.get_mut(signature) {
+            known.entry.count += 1;
+            known.entry.last_seen = at;
+            known.dirty = true;
+        }
+    }
+
     fn entry_of(&self, finding: Finding, folder: &Path, dump_threads: Option<usize>) -> FailureEntry {
         FailureEntry {
             format: FORMAT,
@@ -211,7 +221,7 @@ impl FailureStore {
             // A page shows this line to people who are in some other folder.
             replay: format!(
                 "waylay replay {}",
-                shell_word(&std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()))
+                shell::word(std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()))
             ),
             environment: self.environment.clone(),
         }
@@ -290,12 +300,9 @@ fn to_json(entry: &FailureEntry) -> Vec<u8> {
 }
 
 fn replay_script(command: &str) -> String {
-    format!("#!/bin/sh\n# Runs this failure again.\nexec {command} \"$@\"\n")
-}
-
-/// A path as one word of a shell command.
-fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    // Found beside the script, because folders are moved and sent to others.
+    format!(
+        "#!/bin/sh\n# Runs this failure again; where it was found that was\n#   {command}\n\
+         exec waylay replay \"$(dirname -- \"$0\")\" \"$@\"\n"
+    )
 }

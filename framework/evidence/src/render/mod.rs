@@ -47,7 +47,11 @@ fn is_same(a: &ThreadStack, b: &ThreadStack) -> bool {
     let places = |stack: &ThreadStack| -> Vec<(Option<String>, u64)> {
         stack.frames.iter().map(|frame| (frame.module.clone(), frame.offset)).collect()
     };
-    !a.crashed && !b.crashed && a.wait == b.wait && a.frames.len() == b.frames.len() && places(a) == places(b)
+    !a.crashed
+        && !b.crashed
+        && doing(a) == doing(b)
+        && a.frames.len() == b.frames.len()
+        && places(a) == places(b)
 }
 
 fn has_own_frames(stack: &ThreadStack) -> bool {
@@ -55,17 +59,22 @@ fn has_own_frames(stack: &ThreadStack) -> bool {
 }
 
 fn heading(text: &mut String, group: &[&ThreadStack]) {
-    let name = |stack: &&ThreadStack| format!("{} \"{}\"", stack.id, stack.name);
+    let name = |stack: &&ThreadStack| match &stack.scheduled {
+        // The dump knows it by the kernel's number.
+        Some(_) => format!("{} [{}]", stack.name, stack.id),
+        None => format!("{} \"{}\"", stack.id, stack.name),
+    };
     let mut names: Vec<_> = group.iter().take(NAMED_THREADS).map(name).collect();
     if group.len() > NAMED_THREADS {
         names.push(format!("and {} more", group.len() - NAMED_THREADS));
     }
     let threads = match group.len() {
-        1 => "thread".to_owned(),
-        count => format!("{count} threads:"),
+        1 if group[0].scheduled.is_some() => String::new(),
+        1 => "thread ".to_owned(),
+        count => format!("{count} threads: "),
     };
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{threads} {}: {}", names.join(", "), doing(group[0]));
+    let _ = writeln!(text, "{threads}{}: {}", names.join(", "), doing(group[0]));
 }
 
 /// What a thread was doing, in words.
@@ -73,6 +82,9 @@ fn heading(text: &mut String, group: &[&ThreadStack]) {
 pub fn doing(stack: &ThreadStack) -> String {
     if stack.crashed {
         return "crashed here".into();
+    }
+    if let Some(doing) = stack.scheduled.as_ref().and_then(|scheduled| scheduled.doing.as_ref()) {
+        return doing.clone();
     }
     let call = stack.syscall.as_ref().and_then(|syscall| syscall.name.as_deref()).unwrap_or("a system call");
     match (stack.wait, stack.state) {

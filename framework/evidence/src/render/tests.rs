@@ -23,6 +23,7 @@ fn thread(id: u32, name: &str, frames: Vec<Frame>) -> ThreadStack {
     ThreadStack {
         id: ThreadId(id),
         name: name.into(),
+        scheduled: None,
         crashed: false,
         state: SchedulerState::Sleeping,
         syscall: Some(Syscall { number: 202, name: Some("futex".into()), arguments: [0; 6] }),
@@ -101,4 +102,27 @@ fn evidence_survives_json() {
     let json = serde_json::to_string(&stack).expect("serialises");
     let back: ThreadStack = serde_json::from_str(&json).expect("parses");
     assert_eq!(back, stack);
+}
+
+#[test]
+fn a_scheduled_thread_is_called_by_its_number_and_does_what_its_schedule_says() {
+    let mut unnamed = thread(4711, "program", vec![frame_of("take", "/opt/test", Some(30))]);
+    unnamed.number(1, "program");
+    let mut named = thread(4712, "teller", unnamed.frames.clone());
+    named.number(2, "program");
+    assert_eq!((unnamed.title(), named.title()), ("thread 1".into(), "thread 2 (teller)".into()));
+    let text = stacks(&[unnamed.clone(), named.clone()], RenderOptions::default());
+    assert!(
+        text.starts_with("2 threads: thread 1 [4711], thread 2 (teller) [4712]: waits for another"),
+        "{text}"
+    );
+    for (stack, lock) in [(&mut unnamed, "A"), (&mut named, "B")] {
+        stack.scheduled.as_mut().unwrap().doing = Some(format!("waits in mutex-lock {lock}"));
+    }
+    let text = stacks(&[unnamed, named], RenderOptions::default());
+    assert!(text.starts_with("thread 1 [4711]: waits in mutex-lock A\n"), "{text}");
+    assert!(text.contains("\nthread 2 (teller) [4712]: waits in mutex-lock B\n"), "{text}");
+    let nobody = ThreadStack { id: ThreadId(0), ..thread(0, "allocated here", Vec::new()) };
+    assert_eq!(nobody.title(), "allocated here");
+    assert_eq!(thread(7, "pool", Vec::new()).title(), "thread 7 (pool)");
 }

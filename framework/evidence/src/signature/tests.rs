@@ -27,6 +27,7 @@ fn blocked(functions: &[&str]) -> ThreadStack {
     ThreadStack {
         id: ThreadId(1),
         name: "worker".into(),
+        scheduled: None,
         crashed: false,
         state: SchedulerState::Sleeping,
         syscall: None,

@@ -169,6 +169,7 @@ fn thread_stack(
     ThreadStack {
         id: thread.id,
         name: thread.name.clone(),
+        scheduled: None,
         crashed: thread.crashed(),
         state: thread.state,
         syscall: thread.syscall.clone(),

@@ -185,10 +185,29 @@ pub struct Share {
     pub pot: String,
     /// Time inside the test, in nanoseconds.
     pub total_ns: f64,
-    /// The part of the pot's time that it was meant to get, from 0 to 1.
+    /// The part of the pot's time that it was meant to get, from 0 to 1; of one that was retired, until then.
     pub asked: f64,
-    /// The part that it got.
+    /// The part that it got of all the time of the pot.
     pub achieved: f64,
+    /// The part that it had got when it was retired.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub until_retired: Option<f64>,
+}
+
+impl Share {
+    /// What it got and what was asked, in words; what is no longer run is asked for nothing. `of` says of what, where
+    /// nothing around the words does.
+    pub fn words(&self, retired: bool, of: &str) -> String {
+        let percent = |part: f64| format!("{:.1} %", part * 100.0);
+        let asked =
+            if self.asked > 0.0 { format!(" (asked {})", percent(self.asked)) } else { String::new() };
+        match (retired, self.until_retired) {
+            (false, _) => format!("{}{of} (asked {})", percent(self.achieved), percent(self.asked)),
+            (true, Some(until)) => format!("{}{of} until it was retired{asked}", percent(until)),
+            (true, None) if self.total_ns > 0.0 => format!("retired, {} of all", percent(self.achieved)),
+            (true, None) => "did not run".to_owned(),
+        }
+    }
 }
 
 /// What the schedules of a strict test amount to.

@@ -63,6 +63,9 @@ pub struct Failure {
     pub count_ever: u64,
     /// Nights that had it, this one included.
     pub nights: u64,
+    /// Campaigns that had it, where these are counted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub campaigns: Option<u64>,
     /// When first, in any night.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub first_seen: Option<Timestamp>,
@@ -212,16 +215,29 @@ pub struct Worker {
 /// One thread's stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
-    /// Kernel thread number.
+    /// Kernel thread number; 0 when the stack is of no thread.
     pub thread: u32,
-    /// The thread's name.
+    /// The thread's name; of one with a number, and of a stack of no thread, all that it is called.
     pub name: String,
+    /// The number that schedule and timeline have for it, in strict mode.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub number: Option<u32>,
     /// What it was doing, in a few words: `running`, `waiting in futex`.
     pub doing: String,
     /// Whether a fatal signal hit this thread.
     pub crashed: bool,
     /// Innermost first.
     pub frames: Vec<Frame>,
+}
+
+impl Stack {
+    /// What people call the thread.
+    pub fn title(&self) -> String {
+        match (self.number, self.thread) {
+            (Some(_), _) | (_, 0) => self.name.clone(),
+            (None, thread) => format!("thread {thread} ({})", self.name),
+        }
+    }
 }
 
 /// Whose code a frame is.

@@ -133,6 +133,8 @@ fn often(failure: &Failure) -> String {
     let mut out = plural(failure.count_ever.max(failure.count), "time");
     if failure.nights > 1 || failure.state == FailureState::Resolved {
         out += &format!(" in {}", plural(failure.nights, "night"));
+    } else if let Some(campaigns) = failure.campaigns.filter(|campaigns| *campaigns > 1) {
+        out += &format!(" in {campaigns} campaigns of one night");
     }
     if failure.count > 0 && failure.count < failure.count_ever {
         out += &format!(", {} of them in the campaign shown here", count(failure.count));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::escape::Html;
-use crate::model::{Campaign, CampaignState, Environment, FailureState, Night, Verdict};
+use crate::model::{Campaign, CampaignState, Environment, Failure, FailureState, Night, Verdict};
 use crate::numbers::{compact, count, long_span, plural, span};
 
 /// A number with what it is and one more thing to know about it.
@@ -31,7 +31,10 @@ fn verdict_word(verdict: Verdict) -> (&'static str, &'static str) {
 /// What came of the night, in one sentence.
 pub fn verdict_words(night: &Night) -> String {
     let here = night.here().filter(|failure| failure.suppressed.is_none()).count() as u64;
-    let of = |state| night.failures.iter().filter(|failure| failure.state == state).count() as u64;
+    let suppressed = night.here().filter(|failure| failure.suppressed.is_some()).count();
+    let heard = |failure: &&Failure| failure.suppressed.is_none();
+    let of =
+        |state| night.failures.iter().filter(heard).filter(|failure| failure.state == state).count() as u64;
     let iterations = plural(night.campaign.iterations(), "iteration");
     let mut words = match night.verdict() {
         Verdict::Clean => format!("no failure in {iterations}"),
@@ -54,6 +57,9 @@ pub fn verdict_words(night: &Night) -> String {
             parts.push("nothing changed".to_owned());
         }
         let _ = write!(words, "; against {before}: {}", parts.join(", "));
+    }
+    if suppressed > 0 {
+        let _ = write!(words, "; {} suppressed", count(suppressed as u64));
     }
     match night.campaign.state {
         CampaignState::Interrupted => {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::overview::pill;
 use crate::escape::Html;
-use crate::guarantee::{DepthGuarantee, TestGuarantee, meaning};
+use crate::guarantee::{self, DepthGuarantee, TestGuarantee, meaning};
 
 /// The guarantees of all tests. Tests about which the same is said stand together.
 pub fn guarantees(all: &[TestGuarantee]) -> String {
@@ -54,11 +54,12 @@ fn names(group: &[&TestGuarantee]) -> String {
     /// Names that are listed; a mix may have hundreds of tests.
     const MOST: usize = 12;
     let mut out = String::new();
-    for test in group.iter().take(MOST) {
-        let _ = write!(out, "<b>{}</b>", Html(&test.test));
+    let names = guarantee::names(group);
+    for name in names.iter().take(MOST) {
+        let _ = write!(out, "<b>{}</b>", Html(name));
     }
-    if group.len() > MOST {
-        let _ = write!(out, "<span class=\"dim\">and {} more</span>", group.len() - MOST);
+    if names.len() > MOST {
+        let _ = write!(out, "<span class=\"dim\">and {} more</span>", names.len() - MOST);
     }
     out += &pill("", group[0].mode.word());
     out

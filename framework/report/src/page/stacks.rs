@@ -95,19 +95,18 @@ fn shown(group: &Group<'_>) -> String {
 }
 
 fn who(group: &[&Stack]) -> String {
-    // A stack that is of no thread, such as where memory was allocated, says itself what it is.
-    if let [only] = group
-        && only.thread == 0
-    {
-        return only.name.clone();
-    }
-    let name = |stack: &&Stack| format!("{} ({})", stack.name, stack.thread);
+    // A stack of no thread, such as where memory was allocated, and one with a number say themselves what they are.
+    let is_named = |stack: &Stack| stack.thread == 0 || stack.number.is_some();
+    let name = |stack: &&Stack| match is_named(stack) {
+        true => stack.name.clone(),
+        false => format!("{} ({})", stack.name, stack.thread),
+    };
     let mut names: Vec<String> = group.iter().take(NAMES).map(name).collect();
     if group.len() > NAMES {
         names.push(format!("and {} more", group.len() - NAMES));
     }
     match group.len() {
-        1 if names[0].starts_with("thread ") => names.remove(0),
+        1 if is_named(group[0]) || names[0].starts_with("thread ") => names.remove(0),
         1 => format!("thread {}", names[0]),
         n => format!("{n} threads: {}", names.join(", ")),
     }
@@ -195,7 +194,8 @@ mod tests {
             offset: 1,
             origin,
         };
-        Stack { thread, name: name.into(), doing: "waits".into(), crashed: false, frames: vec![frame] }
+        let doing = "waits".into();
+        Stack { thread, name: name.into(), number: None, doing, crashed: false, frames: vec![frame] }
     }
 
     fn failure(kind: &str) -> Failure {
@@ -225,10 +225,11 @@ mod tests {
 
     #[test]
     fn names_and_places_are_short() {
-        assert_eq!(
-            who(&[&stack(7, "thread 1, read of 8 bytes", Origin::Own)]),
-            "thread 1, read of 8 bytes (7)"
-        );
+        let numbered = |number, name| Stack { number: Some(number), ..stack(7, name, Origin::Own) };
+        let (one, two) = (numbered(1, "thread 1, read of 8 bytes"), numbered(2, "thread 2"));
+        assert_eq!(who(&[&one]), "thread 1, read of 8 bytes");
+        assert_eq!(who(&[&one, &two]), "2 threads: thread 1, read of 8 bytes, thread 2");
+        assert_eq!(who(&[&stack(7, "map#0", Origin::Own)]), "thread map#0 (7)");
         assert_eq!(who(&[&stack(0, "allocated here", Origin::Own)]), "allocated here");
         assert_eq!(
             without_store("/home/a/.cargo/registry/src/index-19/rand-0.10.0/src/lib.rs"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::overview::pill;
 use crate::escape::Html;
-use crate::model::{Campaign, Scenario, StrictNumbers, Test};
+use crate::model::{Campaign, Scenario, Share, StrictNumbers, Test};
 use crate::numbers::{count, plural, span};
 
 /// Rows that are shown of one scenario; a page stays a page.
@@ -109,25 +109,30 @@ fn row(test: &Test, shares: bool) -> String {
     if shares {
         out.push_str("<td class=\"part\">");
         if let Some(share) = &test.share {
-            // The longest bar is that of twice what was asked, so that too much is seen as well as too little.
-            let scale = (share.asked * 2.0).max(share.achieved).max(1e-9);
-            // One that was retired is asked for nothing any more.
-            let asked = match test.retired {
-                Some(_) if share.asked <= 0.0 => "until it was retired".to_owned(),
-                _ => format!("of {:.1} % asked", share.asked * 100.0),
-            };
-            let _ = write!(
-                out,
-                "<span class=\"small\">{:.1} % {asked}</span><div class=\"share\"><i style=\"width:{:.1}%\"></i>\
-                 <b style=\"left:{:.1}%\"></b></div>",
-                share.achieved * 100.0,
-                share.achieved / scale * 100.0,
-                share.asked / scale * 100.0
-            );
+            out += &share_bar(share, test.retired.is_some());
         }
         out.push_str("</td>");
     }
     out + "</tr>"
+}
+
+/// What a test was meant to get and got, as words and as a bar.
+fn share_bar(share: &Share, retired: bool) -> String {
+    let mut out = format!("<span class=\"small\">{}</span>", Html(&share.words(retired, "")));
+    // What is out for a part of the time is measured by what it had until then.
+    let got = if retired { share.until_retired } else { Some(share.achieved) };
+    if let Some(got) = got {
+        // The longest bar is that of twice what was asked, so that too much is seen as well as too little.
+        let scale = (share.asked * 2.0).max(got).max(1e-9);
+        let _ = write!(
+            out,
+            "<div class=\"share{}\"><i style=\"width:{:.1}%\"></i><b style=\"left:{:.1}%\"></b></div>",
+            if retired { " retired" } else { "" },
+            got / scale * 100.0,
+            share.asked / scale * 100.0
+        );
+    }
+    out
 }
 
 /// What the schedules of a strict test were like.
@@ -142,4 +147,27 @@ fn strict_words(strict: &StrictNumbers) -> String {
         plural(strict.steps, "step"),
         count(strict.schedules_per_second as u64)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_retired_is_measured_until_then() {
+        let share =
+            Share { pot: "pot".into(), total_ns: 1e9, asked: 0.25, achieved: 0.02, until_retired: None };
+        assert!(
+            share_bar(&share, false).starts_with("<span class=\"small\">2.0 % (asked 25.0 %)</span><div")
+        );
+        let retired = Share { until_retired: Some(0.24), ..share.clone() };
+        let html = share_bar(&retired, true);
+        assert!(
+            html.contains("24.0 % until it was retired (asked 25.0 %)") && html.contains("width:48.0%"),
+            "{html}"
+        );
+        // Of what was stored without it, no bar says that it got too little.
+        let html = share_bar(&Share { asked: 0.0, ..share }, true);
+        assert_eq!(html, "<span class=\"small\">retired, 2.0 % of all</span>");
+    }
 }

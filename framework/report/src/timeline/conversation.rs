@@ -9,7 +9,8 @@ use std::collections::{HashMap, VecDeque};
 use waylay_schedule::conversation::Said;
 use waylay_schedule::{Event, EventKind, ObjectId, ThreadId};
 
-use super::{Doing, Failing, Held, Span, StepWords, SwitchPoint, Timeline, Unit};
+use super::names::{Names, Variables};
+use super::{Doing, Failing, Held, NO_OBJECT, Span, StepWords, SwitchPoint, Timeline, Unit};
 
 /// What is known about a thread while its story is told.
 #[derive(Clone, Debug)]
@@ -24,11 +25,13 @@ struct Thread {
     over: bool,
 }
 
-struct Story {
+struct Story<'a> {
     timeline: Timeline,
     threads: Vec<Thread>,
-    /// Names of objects, in the order in which they were met.
-    objects: HashMap<(bool, u64), usize>,
+    names: Names,
+    variables: Variables<'a>,
+    /// Places of locks in [`Timeline::locks`], by address.
+    locks: HashMap<u64, usize>,
     /// Who holds what since when.
     holding: Vec<(usize, usize, u64)>,
     ran: Option<usize>,
@@ -45,12 +48,25 @@ fn waits(kind: EventKind) -> bool {
     matches!(kind, ThreadJoin | CondWait | SemWait | BarrierWait | FutexWait | Park | Sleep | Once)
 }
 
+/// What a conversation tells.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Who ran when.
+    pub timeline: Timeline,
+    /// What its objects are called.
+    pub names: Names,
+    /// What each thread did in the end, and what it waits for or is about to do; none of one that is over.
+    pub ends: Vec<Option<(Doing, String)>>,
+}
+
 /// The timeline of a run that ended in `what`. None when nothing was said.
-pub fn timeline(title: &str, said: &[Said], what: &str) -> Option<Timeline> {
+pub fn timeline(title: &str, said: &[Said], what: &str, variables: Variables<'_>) -> Option<Told> {
     let mut story = Story {
         timeline: Timeline::new(title, Unit::Steps),
         threads: Vec::new(),
-        objects: HashMap::new(),
+        names: Names::default(),
+        variables,
+        locks: HashMap::new(),
         holding: Vec::new(),
         ran: None,
         step: 0,
@@ -69,7 +85,7 @@ pub fn timeline(title: &str, said: &[Said], what: &str) -> Option<Timeline> {
     (story.step > 0).then(|| story.end(what))
 }
 
-impl Story {
+impl Story<'_> {
     fn lane(&mut self, thread: ThreadId) -> usize {
         let lane = thread.index();
         while self.threads.len() <= lane {
@@ -112,7 +128,7 @@ impl Story {
         let label = match (self.threads[lane].next, self.threads[lane].done) {
             (Some(event), false) => format!("waits: {}", self.words(&event)),
             (Some(event), true) if waits(event.kind) => format!("waits: {}", self.words(&event)),
-            _ => "waits".to_owned(),
+            _ => NO_OBJECT.to_owned(),
         };
         self.turn(lane, Doing::Blocked, label);
     }
@@ -203,12 +219,12 @@ impl Story {
     }
 
     fn lock(&mut self, object: ObjectId) -> usize {
-        let known = self.objects.len();
-        let next = self.timeline.locks.len();
-        let lock = *self.objects.entry((true, object.0)).or_insert(next);
-        if self.objects.len() > known {
-            self.timeline.locks.push(format!("lock {}", letters(next)));
+        if let Some(lock) = self.locks.get(&object.0) {
+            return *lock;
         }
+        let lock = self.timeline.locks.len();
+        self.timeline.locks.push(format!("lock {}", self.names.lock(object.0, &mut *self.variables)));
+        self.locks.insert(object.0, lock);
         lock
     }
 
@@ -219,24 +235,21 @@ impl Story {
         match event.kind {
             MutexLock | MutexTryLock | MutexUnlock | RwReadLock | RwTryReadLock | RwReadUnlock
             | RwWriteLock | RwTryWriteLock | RwWriteUnlock => {
-                let lock = self.lock(event.object);
-                format!("{name} {}", letters(lock))
+                self.lock(event.object);
+                format!("{name} {}", self.names.lock(event.object.0, &mut *self.variables))
             }
             ThreadSpawn | ThreadJoin | Unpark | SignalSend => {
                 format!("{name} {}", event.object.0.saturating_sub(1))
             }
             _ if event.object == ObjectId::NONE || event.is_local() => name.to_owned(),
             ThreadStart | ThreadExit | ProcessExit | Park => name.to_owned(),
-            _ => {
-                let number = self.objects.keys().filter(|(lock, _)| !lock).count();
-                let number = *self.objects.entry((false, event.object.0)).or_insert(number);
-                format!("{name} #{}", number + 1)
-            }
+            _ => format!("{name} {}", self.names.other(event.object.0, &mut *self.variables)),
         }
     }
 
-    fn end(mut self, what: &str) -> Timeline {
+    fn end(mut self, what: &str) -> Told {
         let step = self.step;
+        let ends = (0..self.threads.len()).map(|lane| self.at_end(lane)).collect();
         for lane in 0..self.threads.len() {
             let (doing, label) = (self.threads[lane].doing, self.threads[lane].label.clone());
             self.turn(lane, doing, label);
@@ -251,8 +264,8 @@ impl Story {
             Some(Failing { at: step, lane: self.ran.filter(|_| !all_wait), what: what.to_owned() });
         self.timeline.end = step;
         if all_wait {
-            // For ever, so it is given some room.
-            let tail = (step / 20).clamp(1, 4);
+            // For ever, so it is given room for what each waits for.
+            let tail = (step / 6).clamp(3, 8);
             self.timeline.end = step + tail;
             let to = self.timeline.end;
             for (lane, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.over) {
@@ -261,14 +274,15 @@ impl Story {
             }
             self.timeline.held.iter_mut().filter(|held| held.to == step).for_each(|held| held.to = to);
         }
-        self.timeline
+        Told { timeline: self.timeline, names: self.names, ends }
     }
-}
 
-/// A, B, … Z, AA, AB, …
-fn letters(number: usize) -> String {
-    let last = (b'A' + (number % 26) as u8) as char;
-    if number < 26 { last.to_string() } else { format!("{}{last}", letters(number / 26 - 1)) }
+    /// What a thread does in the end.
+    fn at_end(&mut self, lane: usize) -> Option<(Doing, String)> {
+        let Thread { next, done, doing, over, .. } = self.threads[lane];
+        let event = next.filter(|event| !done || (doing == Doing::Blocked && waits(event.kind)));
+        (!over).then(|| (doing, event.map_or_else(String::new, |event| self.words(&event))))
+    }
 }
 
 #[cfg(test)]
@@ -300,14 +314,15 @@ mod tests {
 
     #[test]
     fn a_deadlock_shows_who_holds_what_and_waits_for_what() {
-        let timeline = timeline("x", &deadlock(), "deadlock").unwrap();
-        assert_eq!((timeline.end, timeline.lanes.len()), (3, 2), "and one more, for what lasts for ever");
+        let Told { timeline, names, .. } = timeline("x", &deadlock(), "deadlock", &mut |_| None).unwrap();
+        assert_eq!(names.clone().in_text("mutex-lock 0xc8", &mut |_| None), "mutex-lock B");
+        assert_eq!((timeline.end, timeline.lanes.len()), (5, 2), "and some more, for what lasts for ever");
         assert_eq!(timeline.locks, ["lock A", "lock B"]);
         let mut held = timeline.held.clone();
         held.sort_by_key(|held| held.lane);
         assert_eq!(
             held,
-            [Held { lane: 0, lock: 0, from: 0, to: 3 }, Held { lane: 1, lock: 1, from: 1, to: 3 }]
+            [Held { lane: 0, lock: 0, from: 0, to: 5 }, Held { lane: 1, lock: 1, from: 1, to: 5 }]
         );
         let waits = timeline.spans.iter().filter(|span| span.doing == Doing::Blocked);
         let mut waits: Vec<(usize, &str)> = waits.map(|span| (span.lane, span.label.as_str())).collect();
@@ -322,6 +337,41 @@ mod tests {
     }
 
     #[test]
+    fn what_a_thread_waits_for_is_filled_in_where_nothing_was_said() {
+        let (one, two) = (ThreadId(0), ThreadId(1));
+        let said = [
+            Said::Spawned(one, None),
+            Said::Spawned(two, Some(one)),
+            Said::Ready(two, event(EventKind::MutexLock, 8)),
+            Said::Picked(Some(two)),
+            Said::Blocked(one),
+            Said::Blocked(two),
+            Said::Picked(None),
+        ];
+        let mut timeline = timeline("x", &said, "deadlock", &mut |_| None).unwrap().timeline;
+        timeline.waits_at_end(0, "thread-join of thread 1");
+        timeline.waits_at_end(7, "nobody");
+        let of = |lane| timeline.spans.iter().rfind(|span| span.lane == lane).map(|span| span.label.as_str());
+        assert_eq!((of(0), of(1)), (Some("waits: thread-join of thread 1"), Some("waits")));
+    }
+
+    #[test]
+    fn what_each_thread_does_in_the_end_is_told() {
+        use EventKind::*;
+        let ends = timeline("x", &deadlock(), "deadlock", &mut |_| None).unwrap().ends;
+        let waits = |lock: &str| Some((Doing::Blocked, format!("mutex-lock {lock}")));
+        assert_eq!(ends, [waits("B"), waits("A")]);
+        // One that waited until the very last step, which gave it what it waited for.
+        let mut said = deadlock()[..9].to_vec();
+        said.extend([Said::Picked(Some(ThreadId(1))), Said::Ready(ThreadId(0), event(MutexLock, 200))]);
+        let ends = timeline("x", &said, "assert", &mut |_| None).unwrap().ends;
+        assert_eq!(
+            ends,
+            [Some((Doing::Ready, "mutex-lock B".into())), Some((Doing::Running, String::new()))]
+        );
+    }
+
+    #[test]
     fn a_lock_that_is_given_back_is_held_until_then() {
         use EventKind::*;
         let one = ThreadId(0);
@@ -331,15 +381,11 @@ mod tests {
             said.extend([Said::Ready(one, next), Said::Picked(Some(one))]);
         }
         said.push(Said::Finished(one));
-        let timeline = timeline("x", &said, "assert").unwrap();
+        let Told { timeline, ends, .. } = timeline("x", &said, "assert", &mut |_| None).unwrap();
+        assert_eq!(ends, [None]);
         assert_eq!(timeline.held, [Held { lane: 0, lock: 0, from: 0, to: 3 }]);
         assert_eq!(timeline.spans.len(), 1, "{:?}", timeline.spans);
         assert_eq!(timeline.spans[0].label, "mutex-lock A");
-        assert_eq!(super::timeline("x", &[], "y"), None);
-    }
-
-    #[test]
-    fn locks_have_names_however_many() {
-        assert_eq!([0, 25, 26, 27, 702].map(letters), ["A", "Z", "AA", "AB", "AAA"]);
+        assert!(super::timeline("x", &[], "y", &mut |_| None).is_none());
     }
 }

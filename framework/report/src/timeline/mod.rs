@@ -1,12 +1,14 @@
 //! Who ran when, until it failed: a lane per thread, as data, as a picture, and as a trace for other viewers.
 //!
 //! - [`conversation`]: from what a strategy was told and answered in a run of strict mode, with blocked threads and locks
+//! - [`names`]: what the objects in it are called
 //! - [`schedule`]: from a recorded schedule alone, which knows who ran and nothing else
 //! - [`suspensions`]: from the log of a randomizer
 //! - [`svg`]: the picture
 //! - [`trace`]: the format of ui.perfetto.dev and chrome://tracing
 
 pub mod conversation;
+pub mod names;
 mod panel;
 pub mod schedule;
 pub mod suspensions;
@@ -14,6 +16,9 @@ pub mod svg;
 pub mod trace;
 
 use serde::{Deserialize, Serialize};
+
+/// What is said of a thread that waits, when nothing tells for what.
+const NO_OBJECT: &str = "waits";
 
 /// What the numbers on the axis are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +176,15 @@ impl Timeline {
         part.switches.retain(|switch| switch.at >= from);
         part.steps.retain(|step| step.at >= from);
         part
+    }
+
+    /// Says what a thread waits for in the end, where the stretch itself does not.
+    pub fn waits_at_end(&mut self, lane: usize, what: &str) {
+        let end = self.end;
+        let mut spans = self.spans.iter_mut().filter(|span| (span.lane, span.to) == (lane, end));
+        if let Some(span) = spans.find(|span| span.doing == Doing::Blocked && span.label == NO_OBJECT) {
+            span.label = format!("{NO_OBJECT}: {what}");
+        }
     }
 
     /// The last part that has at most so many stretches; all of it when it has no more.

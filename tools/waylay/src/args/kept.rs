@@ -35,6 +35,9 @@ pub(crate) struct ReportOptions {
     /// Code below this folder is named relative to it in SARIF; the current folder when absent.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) source_root: Option<PathBuf>,
+    /// Whatever this configuration of `waylay serve` suppresses is marked so, and makes no campaign a failed one.
+    #[arg(long, value_name = "CONFIG")]
+    pub(crate) suppressions: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -47,6 +50,9 @@ pub(crate) struct FailuresOptions {
     /// What to compare with: `last` (the campaign before), `none`, or a campaign.
     #[arg(long, value_name = "CAMPAIGN", default_value = "last")]
     pub(crate) since: String,
+    /// Whatever this configuration of `waylay serve` suppresses is marked so, and makes no campaign a failed one.
+    #[arg(long, value_name = "CONFIG")]
+    pub(crate) suppressions: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

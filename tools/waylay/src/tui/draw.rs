@@ -171,7 +171,11 @@ fn test_table(frame: &mut Frame<'_>, area: Rect, view: &View, ink: Ink) {
             let longest = if ran { nanos(record.longest_ns) } else { String::new() };
             cells.insert(4, Cell::from(right(&longest)));
             let share = record.pot.as_ref().map_or_else(String::new, |share| {
-                format!("{:.1} % of {:.1} %", share.achieved * 100.0, share.asked * 100.0)
+                match (&record.retired, share.until_retired) {
+                    (None, _) => format!("{:.1} % of {:.1} %", share.achieved * 100.0, share.asked * 100.0),
+                    (Some(_), Some(until)) => format!("{:.1} %, retired", until * 100.0),
+                    (Some(_), None) => "retired".to_owned(),
+                }
             });
             cells.push(Cell::from(right(&share)));
         }
