@@ -107,7 +107,7 @@ mod cases {
 
     /// What is initialised once makes no steps, so that the first run of a process is like any other.
     fn later_run() {
-        let mut bodies = vec!["once"];
+        let mut bodies = vec!["once", "several"];
         if !crate::posix::IS_MISSING {
             bodies.push("cpp-mixture");
         }
