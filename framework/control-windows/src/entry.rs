@@ -16,7 +16,7 @@ use windows_sys::core::BOOL;
 
 use crate::me::me;
 use crate::sys::{self, say};
-use crate::{access, interpose, runtime};
+use crate::{access, interpose, patch, runtime};
 
 /// The region, until the first run begins.
 static REGION: Mutex<Option<RegionMap>> = Mutex::new(None);
@@ -62,6 +62,10 @@ unsafe extern "system" fn waylay_control_enter() {
     let Some(region) = take_region() else { return };
     let settings = region.settings();
     access::configure(region.level());
+    if Switching::from_code(settings.switching) != Some(Switching::Free) {
+        // SAFETY: from here on the region is kept for good.
+        unsafe { patch::configure(&region) };
+    }
     interpose::patch_modules();
     // SAFETY: the region is kept for good, and its memory does not move.
     let report = (settings.hold != 0).then(|| unsafe { &*core::ptr::from_ref(region.report()) });
@@ -96,6 +100,7 @@ unsafe extern "C" fn waylay_control_begin_run(run: u64) -> u32 {
                 return Begun::Refused as u32;
             }
             access::configure(region.level());
+            patch::configure(&region);
             interpose::patch_modules();
             runtime::prepare_in_process(region);
         }

@@ -19,8 +19,8 @@ const LAST_ERROR: usize = 0x68;
 /// Slots that lie in the block itself.
 const DIRECT: u32 = 64;
 
-/// Where the word is in the block; 0 until there is a slot.
-static OFFSET: AtomicUsize = AtomicUsize::new(0);
+/// Where the word is in the block; 0 until there is a slot. Read by assembly, too.
+pub(crate) static OFFSET: AtomicUsize = AtomicUsize::new(0);
 
 /// Reserves the slot. Says whether there is one: without it nobody can be managed.
 pub(crate) fn reserve() -> bool {
