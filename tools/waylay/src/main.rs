@@ -25,7 +25,6 @@ mod report;
 mod run;
 mod serve;
 mod show;
-#[cfg(target_os = "linux")]
 mod sites;
 mod tui;
 mod verify;
