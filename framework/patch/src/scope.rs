@@ -59,8 +59,8 @@ const LEFT_ALONE_ON_WINDOWS: [&str; 13] = [
     "libwinpthread",
     "clang_rt.",
 ];
-/// Our own library there.
-const OURS_ON_WINDOWS: &str = "waylay_control_windows.";
+/// Our own libraries there.
+const OURS_ON_WINDOWS: [&str; 2] = ["waylay_control_windows.", "waylay_melting_pot."];
 
 /// The name of a file without its folders.
 fn name(path: &str) -> &str {
@@ -78,9 +78,7 @@ pub fn is_left_alone_on_windows(path: &str, windows: &str) -> bool {
     let (path, windows) = (path.to_lowercase().replace('/', "\\"), windows.to_lowercase().replace('/', "\\"));
     let name = path.rsplit('\\').next().unwrap_or_default();
     let inside = path.strip_prefix(windows.trim_end_matches('\\')).is_some_and(|rest| rest.starts_with('\\'));
-    inside
-        || name.starts_with(OURS_ON_WINDOWS)
-        || LEFT_ALONE_ON_WINDOWS.iter().any(|part| name.starts_with(part))
+    inside || OURS_ON_WINDOWS.iter().chain(&LEFT_ALONE_ON_WINDOWS).any(|part| name.starts_with(part))
 }
 
 /// Whether a library is there for threads to wait for each other: what it reads and writes orders them.
