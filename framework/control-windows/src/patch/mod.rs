@@ -30,6 +30,7 @@ use waylay_control_protocol::{Level, RegionMap, Report};
 use windows_sys::Win32::Foundation::HMODULE;
 
 use loaded::Loaded;
+pub(crate) use stub::{ALL_REGISTERS, can_save_all};
 use table::Patched;
 
 struct State {
@@ -66,6 +67,13 @@ pub(crate) unsafe fn configure(region: &RegionMap) {
     let report = unsafe { &*core::ptr::from_ref(region.report()) };
     fault::install();
     *state = Some(State { cache: wanted.cache(), host, report, modules: Vec::new() });
+}
+
+/// The code of those of these modules that are not left alone: begin and end of each piece.
+pub(crate) fn code_of(modules: &[usize], host: bool) -> Vec<(usize, usize)> {
+    // SAFETY: a library that is unloaded meanwhile is one whose code nobody runs; its first page is gone only with it.
+    let loaded = modules.iter().filter_map(|&module| unsafe { Loaded::new(module as HMODULE) });
+    loaded.filter(|loaded| !loaded.is_left_alone(host)).flat_map(|loaded| loaded.code).collect()
 }
 
 /// Patches those of the program's modules that have not been dealt with.

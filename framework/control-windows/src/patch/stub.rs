@@ -27,7 +27,7 @@ const CALLER: usize = RAX + 8 + 128 - 8;
 const BETWEEN: usize = CALLER - 8;
 
 /// The parts of the processor's state that are saved: old floating point, vectors of all widths, masks.
-const STATE: u32 = 0xe7;
+pub(crate) const ALL_REGISTERS: u32 = 0xe7;
 /// Half of more than any processor needs for these: 64 + 512 + 256 + 64 + 512 + 1024 and what lies between. Windows gives a
 /// stack its memory page by page, as it is touched.
 const HALF: usize = 2048;
@@ -64,7 +64,7 @@ pub(super) fn address(long: bool) -> usize {
 }
 
 /// Whether the long way works on this processor.
-pub(super) fn can_save_all() -> bool {
+pub(crate) fn can_save_all() -> bool {
     std::arch::is_x86_feature_detected!("xsavec")
 }
 
@@ -204,5 +204,5 @@ global_asm!(
     address = const ADDRESS,
     between = const BETWEEN,
     half = const HALF,
-    state = const STATE,
+    state = const ALL_REGISTERS,
 );

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
 
 use super::logical::Logical;
-use super::{Runtime, closing, in_process, inspect, outside, runtime};
+use super::{Runtime, closing, in_process, inspect, outside, preempt, runtime};
 use crate::me::set_me;
 use crate::sys::{self, say};
 
@@ -83,9 +83,12 @@ pub(super) fn stop_at_step_limit() -> ! {
 /// Every logical thread has ended, and the system ends the process with the last of its threads.
 ///
 /// # Safety
-/// The caller holds the token, and is the last logical thread.
-pub(super) unsafe fn all_finished() {
+/// The caller holds the token, and `last` is the last logical thread.
+pub(super) unsafe fn all_finished(last: *mut Logical) {
     // SAFETY: by the caller's promise.
-    unsafe { finalise(Ending::Exited) };
+    unsafe {
+        finalise(Ending::Exited);
+        preempt::end((*last).result);
+    }
     set_me(core::ptr::null_mut());
 }

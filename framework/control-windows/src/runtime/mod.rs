@@ -8,7 +8,7 @@
 //! - [`lifecycle`]: beginning and ending logical threads
 //! - [`point`]: what the interposed functions call
 //! - [`session`]: beginning a run; [`ending`]: the report; [`inspect`]: stacks in words
-//! - [`outside`]: threads that are not under control
+//! - [`outside`]: threads that are not under control; [`preempt`]: threads that compute without a step
 //! - [`in_process`]: run after run in one process; [`closing`]: what a run leaves running
 //! - [`pool`]: kernel threads that are used again; [`renewal`]: what has to be as new then
 
@@ -22,6 +22,7 @@ mod logical;
 pub(crate) mod outside;
 mod point;
 pub(crate) mod pool;
+mod preempt;
 mod renewal;
 mod session;
 

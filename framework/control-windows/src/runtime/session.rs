@@ -9,7 +9,7 @@ use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::in_process::Series;
 use super::logical::Logical;
-use super::{Runtime, SHARED, install, lifecycle, outside, runtime};
+use super::{Runtime, SHARED, install, lifecycle, outside, preempt, runtime};
 use crate::interpose::{Handles, Mutexes};
 use crate::me::set_me;
 use crate::sys::{self, say};
@@ -26,6 +26,7 @@ pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
     // SAFETY: by the caller's promise.
     unsafe {
         prepare(region, strategy, false);
+        preempt::start((*runtime()).settings.preempt_ms, false);
         let main = (*runtime()).main;
         lifecycle::register(main);
         outside::set_running(true);
@@ -48,6 +49,7 @@ pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
     // SAFETY: by the caller's promise.
     unsafe {
         prepare(region, strategy, true);
+        preempt::start((*runtime()).settings.preempt_ms, true);
         (*runtime()).series.resume = (!fresh).then_some(parameters);
     }
     IN_PROCESS.store(true, Ordering::Relaxed);

@@ -86,6 +86,33 @@ API int turns(void) {
   return atomic_load(&turn) == 6;
 }
 
+static volatile int ready, same;
+static volatile double looked;
+
+// Looks at a word and counts, in memory and in registers, without a call or an atomic instruction.
+static DWORD WINAPI look_for_it(void *unused) {
+  (void)unused;
+  double in_vector = looked = 0;
+  uint64_t in_register = 0;
+  while (!ready) {
+    looked = looked + 1;
+    in_vector += 1;
+    in_register++;
+  }
+  same = looked == in_vector && looked == (double)in_register;
+  return 0;
+}
+
+API int busy(void) {
+  ready = 0;
+  same = 0;
+  HANDLE thread = CreateThread(NULL, 0, look_for_it, NULL, 0, NULL);
+  ready = 1;
+  WaitForSingleObject(thread, INFINITE);
+  CloseHandle(thread);
+  return same;
+}
+
 // What a thread has in its registers, before and behind three sites: one that is long enough by itself, one that is replaced
 // together with what follows, and one that nothing but a breakpoint fits on, because a jump leads behind it.
 struct registers {

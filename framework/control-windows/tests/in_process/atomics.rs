@@ -61,6 +61,7 @@ pub(crate) fn find(name: &str) -> Option<fn() -> bool> {
         "c-added" => ("atomics", c"added"),
         "c-spin-lock" => ("atomics", c"spin_lock"),
         "c-turns" => ("atomics", c"turns"),
+        "c-busy" => ("atomics", c"busy"),
         "c-registers" => ("atomics", c"registers"),
         "c-wide-registers" => ("wide", c"registers"),
         "cpp-thrown" => ("thrown", c"thrown"),

@@ -61,6 +61,7 @@ mod cases {
         ("atomics_of_unmodified_code_are_steps", patched_atomics),
         ("without_patching_they_are_none", not_patched),
         ("registers_are_kept_at_sites", patched_registers),
+        ("a_loop_without_a_step_is_interrupted", interrupted),
         ("exceptions_pass_code_that_is_replaced", patched_exceptions),
         ("a_library_is_patched_whenever_it_is_loaded", patched_again),
     ];
@@ -230,6 +231,16 @@ mod cases {
             let ran = run(&patched(body, 200));
             assert_eq!((ran.runs, ran.failures, ran.partly), (200, 0, 0), "{body}: {}", ran.text);
             assert!(ran.switches > 200 && ran.sites.0 > 0, "{body}: {ran:?}");
+        }
+    }
+
+    /// In half of all runs the thread that looks comes first, and nothing but time lets the other go on: 40 runs go by without
+    /// that with a probability of 1e-12.
+    fn interrupted() {
+        if !crate::atomics::are_missing() {
+            let ran = run(&patched("c-busy", 40));
+            assert_eq!((ran.runs, ran.failures, ran.left), (40, 0, 0), "{}", ran.text);
+            assert!((1..40).contains(&ran.partly), "{}: {}", ran.partly, ran.text);
         }
     }
 
