@@ -98,6 +98,8 @@ pub struct Told<'a> {
     pub conflicting: &'a [Site],
     /// The report in words.
     pub text: &'a [u8],
+    /// The run began: none that came before it in its process ended that.
+    pub reached: bool,
 }
 
 /// The record of one run.
@@ -241,7 +243,8 @@ impl Batch {
             let text = take::<u8>(&mut from, head.text);
             let (stdout, stderr) = (take(&mut from, head.stdout), take(&mut from, head.stderr));
             let lost = report.notes.load(Ordering::Relaxed) != head.notes;
-            let told = Told { report, schedule, notes: (!lost).then_some(notes), conflicting, text };
+            let told =
+                Told { report, schedule, notes: (!lost).then_some(notes), conflicting, text, reached: true };
             let fate = Fate::from_code(head.fate)?;
             Some((Record { fate, status: head.status, told, stdout, stderr }, at + head.bytes as usize))
         }
@@ -313,6 +316,7 @@ mod tests {
                 notes: None,
                 conflicting: &[Site(5)],
                 text: b"why",
+                reached: true,
             };
             let record = Record { fate: Fate::Made, status: 256, told, stdout: b"out", stderr: b"" };
             // SAFETY: nobody else writes records in this test.

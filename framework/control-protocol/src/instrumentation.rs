@@ -88,6 +88,8 @@ pub struct Instrumentation {
     pub keep_reports: u32,
     /// 1: no access of a module whose accesses are patched may be missed, whatever that costs.
     pub all: u32,
+    /// 1: the program is a host of ours, which is not patched: what it loads is the user's.
+    pub host: u32,
     modules_length: u32,
     cache_length: u32,
     modules: [u8; TEXT],
@@ -102,6 +104,7 @@ impl Default for Instrumentation {
             patch: 0,
             keep_reports: 0,
             all: 0,
+            host: 0,
             modules_length: 0,
             cache_length: 0,
             modules: [0; TEXT],
@@ -184,6 +187,15 @@ impl Site {
     pub fn is_kind(self) -> bool {
         self.0 & Site::KIND != 0
     }
+}
+
+/// Where analyses of modules are kept between processes: in the user's folder for such things.
+pub fn cache_folder() -> Option<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || Some(of("HOME")?.join(".cache"));
+    let folder = of("XDG_CACHE_HOME").or_else(|| of("LOCALAPPDATA")).or_else(home)?.join("waylay");
+    std::fs::create_dir_all(&folder).ok()?;
+    Some(folder)
 }
 
 #[cfg(test)]

@@ -26,8 +26,11 @@ pub mod settings;
 mod sys;
 
 pub use batch::{Batch, Fate, Record, Told, Wish};
-pub use in_process::{BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun};
-pub use instrumentation::{Instrumentation, Level, Site};
+pub use in_process::{
+    BEGIN_RUN, BeginRun, Begun, EARLIER_RUNS, END_RUN, Earlier, EarlierRuns, EndRun, RunSummary, STOP_RUN,
+    StopRun,
+};
+pub use instrumentation::{Instrumentation, Level, Site, cache_folder};
 pub use race::{AccessReport, Pair, RaceReport};
 pub use region::{Note, NoteWriter, Region, RegionError, RegionMap, Stretch};
 pub use report::{Ending, HeldAt, Report, Tally};

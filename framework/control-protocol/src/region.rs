@@ -5,6 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::batch::{Batch, Told};
+use crate::in_process::Earlier;
 use crate::instrumentation::{Instrumentation, SITES, Site};
 use crate::race::{Pair, RACES};
 use crate::report::{Ending, Report};
@@ -13,7 +14,7 @@ use crate::sys::{self, Memory};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
@@ -300,6 +301,27 @@ impl RegionMap {
         self.follow(settings, &switches.iter().map(stretch).collect::<Vec<_>>())
     }
 
+    /// Has these runs made before one that follows a schedule, if its settings are made with this call: by the strategy
+    /// that these parameters name, from them on. What does not fit is not recalled at all.
+    pub fn recall(&mut self, settings: &mut Settings, earlier: Earlier, parameters: &str) {
+        if parameters.is_empty() || parameters.len() > PARAMETERS || earlier.count() == 0 {
+            return;
+        }
+        (settings.past, settings.earlier) = (parameters.len() as u32, earlier);
+        // SAFETY: no run is going on, so nobody else touches the region; the length was checked. A run that follows a schedule
+        // has no parameters of its own.
+        unsafe {
+            let to = (&raw mut (*self.at).parameters).cast::<u8>();
+            to.copy_from_nonoverlapping(parameters.as_ptr(), parameters.len());
+        }
+    }
+
+    /// What was named by [`recall`](RegionMap::recall), with the parameters.
+    pub fn recalled(&self) -> Option<(Earlier, &str)> {
+        let settings = self.settings();
+        (settings.past != 0).then(|| (settings.earlier, self.text_of_parameters(settings.past)))
+    }
+
     fn follow(&mut self, settings: Settings, schedule: &[Stretch]) -> Result<(), RegionError> {
         // SAFETY: no run is going on, so nobody else touches the region; the length was checked.
         unsafe {
@@ -328,7 +350,11 @@ impl RegionMap {
 
     /// The parameters of the run, as written by the driver.
     pub fn parameters(&self) -> &str {
-        let len = (self.settings().parameters as usize).min(PARAMETERS);
+        self.text_of_parameters(self.settings().parameters)
+    }
+
+    fn text_of_parameters(&self, len: u32) -> &str {
+        let len = (len as usize).min(PARAMETERS);
         // SAFETY: inside the mapping; constant during a run.
         let bytes =
             unsafe { core::slice::from_raw_parts((&raw const (*self.at).parameters).cast::<u8>(), len) };
@@ -418,10 +444,12 @@ impl RegionMap {
         let report = self.report();
         let stretches = (report.stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
         let text = (report.text.load(Ordering::Acquire) as usize).min(TEXT);
+        let begun = report.tally.runs.load(Ordering::Relaxed) + report.tally.repeats.load(Ordering::Relaxed);
         // SAFETY: inside the mapping; a run that could write there is over.
         unsafe {
             Told {
                 report,
+                reached: self.recalled().is_none_or(|(earlier, _)| begun > earlier.count()),
                 schedule: core::slice::from_raw_parts(
                     (&raw const (*self.at).stretches).cast::<Stretch>(),
                     stretches,
@@ -544,6 +572,20 @@ mod tests {
         driver.prepare(Settings::new(Switching::Baton, 7, 4), "").unwrap();
         assert_eq!(driver.report().race.second.locks[1].load(Ordering::Relaxed), 0);
         assert_eq!(library.forgiven(), (&[][..], &[][..]));
+    }
+
+    #[test]
+    fn earlier_runs_are_recalled_with_a_schedule_to_follow() {
+        let mut driver = RegionMap::create().unwrap();
+        let library = RegionMap::open(driver.descriptor().unwrap()).unwrap();
+        let mut settings = Settings::new(Switching::Baton, 7, 12);
+        let earlier = Earlier { first: 4, repeats: 2, through: 5 };
+        driver.recall(&mut settings, earlier, "{\"b\":2}");
+        driver.prepare_replay(settings, &[Stretch { thread: 0, first: 1, steps: 9 }]).unwrap();
+        assert_eq!(library.recalled(), Some((earlier, "{\"b\":2}")));
+        assert_eq!((library.parameters(), library.replay().unwrap().len()), ("", 1));
+        driver.prepare(Settings::new(Switching::Baton, 7, 13), "{}").unwrap();
+        assert_eq!(library.recalled(), None);
     }
 
     #[test]

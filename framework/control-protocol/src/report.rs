@@ -111,6 +111,10 @@ pub struct Tally {
     pub reach: AtomicU64,
     /// Runs that ended and in which something outside the library's control took part.
     pub partly_controlled: AtomicU64,
+    /// One more than the number of the first run; 0 when none began, or the library does not say.
+    pub first: AtomicU64,
+    /// How often the first run was made without counting.
+    pub repeats: AtomicU64,
     /// Runs by the depth that they aimed at.
     pub aimed: [AtomicU64; DEPTHS],
     /// The most threads of a run that ended.
@@ -121,8 +125,7 @@ pub struct Tally {
 
 impl Tally {
     pub(crate) fn words(&self) -> impl Iterator<Item = &AtomicU64> {
-        [&self.runs, &self.steps, &self.longest, &self.reach, &self.partly_controlled]
-            .into_iter()
-            .chain(&self.aimed)
+        let numbers = [&self.runs, &self.steps, &self.longest, &self.reach, &self.partly_controlled];
+        numbers.into_iter().chain([&self.first, &self.repeats]).chain(&self.aimed)
     }
 }

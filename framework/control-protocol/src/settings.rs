@@ -1,6 +1,7 @@
 //! What the driver wants of a run.
 
 use crate::coded::coded;
+use crate::in_process::Earlier;
 
 coded! {
     /// How the library changes threads.
@@ -91,6 +92,12 @@ pub struct Settings {
     pub(crate) chosen: u32,
     /// Stretches of the schedule to follow; 0: the strategy decides.
     pub(crate) replay: u64,
+    /// How often the first run of a process is made again at most, until two in a row make the same steps; 0: never.
+    pub settle: u32,
+    /// Length of the parameters of the runs that come before the one that follows a schedule; 0: none do.
+    pub(crate) past: u32,
+    /// Those runs.
+    pub(crate) earlier: Earlier,
 }
 
 impl Settings {
@@ -120,6 +127,9 @@ impl Settings {
             deliberate: 0,
             chosen: 0,
             replay: 0,
+            settle: 0,
+            past: 0,
+            earlier: Earlier::default(),
         }
     }
 }

@@ -11,6 +11,13 @@ use waylay_control_protocol::{RegionMap, Reply, Request};
 use crate::interpose::{attributes, processors};
 use crate::{binding, runtime, snapshot, sys};
 
+/// Does what is better done before the first run. A process that makes one run alone does so, too: what libc allocates for it
+/// is part of the program's heap, and a process that follows a schedule has to have the same addresses.
+pub(crate) fn get_ready() {
+    binding::bind_all();
+    attributes::note_main_stack();
+}
+
 /// Serves requests until the driver closes the socket, then ends the process. Returns in children, with the region and
 /// what was made ready for the run; and, without these, once per restored run, which finds everything prepared.
 pub(crate) fn serve<T>(
@@ -18,8 +25,7 @@ pub(crate) fn serve<T>(
     region: RegionMap,
     make_ready: impl Fn(&RegionMap) -> T,
 ) -> Option<(RegionMap, T)> {
-    binding::bind_all();
-    attributes::note_main_stack();
+    get_ready();
     send(socket, Reply::Ready);
     loop {
         match next_request(socket) {

@@ -1,6 +1,6 @@
 //! The exported functions by which a host repeats runs; see `waylay_control_protocol::in_process`.
 
-use waylay_control_protocol::{Begun, RunSummary};
+use waylay_control_protocol::{Begun, Earlier, RunSummary};
 
 use crate::me::me;
 use crate::{interpose, runtime};
@@ -14,15 +14,36 @@ unsafe extern "C" fn waylay_control_begin_run(run: u64) -> u32 {
     if !me().is_null() {
         return Begun::Refused as u32;
     }
-    // SAFETY: by the caller's promise; without a region for runs in the process nothing happens.
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if !prepare() {
+            return Begun::Refused as u32;
+        }
+        runtime::begin_in_process(run) as u32
+    }
+}
+
+/// Makes everything ready for runs; false without a region for runs in the process, and nothing happens then.
+unsafe fn prepare() -> bool {
+    // SAFETY: called by the one thread that drives runs.
     unsafe {
         if let Some(region) = interpose::take_region_for_host() {
             runtime::prepare_in_process(region);
         }
-        if !runtime::is_prepared_in_process() {
-            return Begun::Refused as u32;
-        }
-        runtime::begin_in_process(run) as u32
+    }
+    runtime::is_prepared_in_process()
+}
+
+/// Says which runs come before the one that the process was started for.
+///
+/// # Safety
+/// Called by the one thread that drives runs, before the first; `earlier` is writable.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn waylay_control_earlier_runs(earlier: *mut Earlier) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let recalled = if prepare() { runtime::recalled() } else { None };
+        *earlier = recalled.unwrap_or_default();
     }
 }
 

@@ -545,6 +545,7 @@ fn keys_of_strict_scenarios() {
             "level = 'auto'",
             "unknown level `auto` (which accesses conflict is learned by `waylay explore` only",
         ),
+        ("patch = 'none'", "`patch` must be true or false, not a text"),
         ("max-step = 5", "unknown key `max-step` (did you mean `max-steps`?)"),
     ] {
         let mut lines = fine.clone();

@@ -306,15 +306,24 @@ fn simple_test() -> impl Strategy<Value = Test> {
 fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
     let length = prop_oneof![time().prop_map(Length::Fixed), (1e-6..1e6_f64).prop_map(Length::Share)];
     let tests = proptest::collection::vec(test(), 1..4);
-    let strict =
-        (0..4_usize, proptest::option::of(1_u64..1_000_000), 1_u64..1_000_000, any::<bool>(), 0..3_usize);
-    let strict = proptest::option::of(strict.prop_map(|(strategy, runs, steps, idle, level)| Strict {
-        strategy:
-            ["pct:depth=2", "random", "pb:bound=3", "portfolio:pct:depth=3+pos"][strategy].parse().unwrap(),
-        runs: runs.and_then(NonZeroU64::new),
-        max_steps: NonZeroU64::new(steps).unwrap(),
-        timeouts: if idle { TimeoutRule::Idle } else { TimeoutRule::Choice },
-        level: StepLevel::ALL[level],
+    let strict = (
+        0..4_usize,
+        proptest::option::of(1_u64..1_000_000),
+        1_u64..1_000_000,
+        any::<[bool; 2]>(),
+        0..3_usize,
+    );
+    let strict = proptest::option::of(strict.prop_map(|(strategy, runs, steps, [idle, patch], level)| {
+        Strict {
+            strategy: ["pct:depth=2", "random", "pb:bound=3", "portfolio:pct:depth=3+pos"][strategy]
+                .parse()
+                .unwrap(),
+            runs: runs.and_then(NonZeroU64::new),
+            max_steps: NonZeroU64::new(steps).unwrap(),
+            timeouts: if idle { TimeoutRule::Idle } else { TimeoutRule::Choice },
+            level: StepLevel::ALL[level],
+            patch,
+        }
     }));
     proptest::collection::vec((name(), length, tests, strict), 1..4).prop_map(|list| {
         let mut scenarios: Vec<Scenario> = Vec::new();

@@ -42,6 +42,15 @@ pub struct Evidence {
     pub seen: Rerun,
 }
 
+impl Evidence {
+    /// What a process that did not fail in the same way showed, and why, as far as that is known.
+    pub fn shown_instead(&self) -> Option<String> {
+        let all = self.instead.iter().chain(&self.seen.gaps).map(String::as_str);
+        let text = all.collect::<Vec<_>>().join("; ");
+        (!self.confirmed && !text.is_empty()).then_some(text)
+    }
+}
+
 /// What a fresh process showed of a race.
 #[derive(Debug)]
 pub struct RaceEvidence {
@@ -131,7 +140,7 @@ fn rerun_until(
     let verdict = judge(&observed, expected);
     let mut gaps = Vec::new();
     if let Some(step) = observed.diverged {
-        gaps.push(format!("the fresh process left the schedule at step {step}"));
+        gaps.push(left_the_schedule(step, &observed.text));
     }
     let registers = race::registers(&region.report().race);
     let stacks = stacks_at(&held, registers, names).unwrap_or_else(|reason| {
@@ -147,6 +156,15 @@ fn rerun_until(
     }
     let said = region.notes().and_then(|notes| notes.iter().map(|&note| Said::from_words(note)).collect());
     Ok(Rerun { observed, verdict, stacks, text, gaps, said, held })
+}
+
+/// Where a run left its schedule, with what the library says to that.
+fn left_the_schedule(step: u64, text: &str) -> String {
+    let why = text.lines().find_map(|line| line.split_once("left the schedule at step ")?.1.split_once(": "));
+    match why {
+        Some((_, why)) => format!("the fresh process left the schedule at step {step}: {why}"),
+        None => format!("the fresh process left the schedule at step {step}"),
+    }
 }
 
 /// Runs a failing schedule again and takes evidence. `names` remembers what was looked up before.

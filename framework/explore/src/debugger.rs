@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use waylay_control_protocol::{REGION_VARIABLE, RegionMap, Switching};
+use waylay_control_protocol::{REGION_VARIABLE, RegionMap, Switching, cache_folder};
 use waylay_schedule::Schedule;
 
 use crate::observed::to_stretches;
-use crate::recording::{StrictRecord, cache_folder};
+use crate::recording::StrictRecord;
 use crate::server::{ASAN_VARIABLE, Guide, RunError, asan_options, doing, openmp_looks};
 
 /// An instruction that was moved faults far from its function. The library moves it back, says so, and it faults again:

@@ -141,6 +141,7 @@ impl<'a> Findings<'a> {
             count: 1,
             first_run: planned.run.index + 1,
             confirmed: evidence.confirmed,
+            instead: evidence.shown_instead(),
             replay: folder.as_ref().map(|folder| format!("waylay replay {}", folder.display())),
             failure_dir: folder,
             race: evidence.race.map(|race| race.text),
@@ -153,8 +154,7 @@ impl<'a> Findings<'a> {
         match evidence.race.as_ref().filter(|_| evidence.confirmed).map(|race| &race.weighed) {
             None => {
                 self.unconfirmed_races += 1;
-                let gap = evidence.seen.gaps.first().cloned();
-                self.shown_instead = self.shown_instead.take().or(gap).or_else(|| evidence.instead.clone());
+                self.shown_instead = self.shown_instead.take().or_else(|| evidence.shown_instead());
                 Some(Vec::new())
             }
             Some(Weighed::Race) => None,

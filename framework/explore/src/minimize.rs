@@ -96,7 +96,7 @@ impl Trial<'_> {
         self.runs += 1;
         self.last = self.server.schedule().unwrap_or_default();
         match judge(&observed, &self.record.expected) {
-            Verdict::Failed(failure) if failure.key == self.record.key => {
+            Verdict::Failed(failure) if failure.key == self.record.key && observed.reached => {
                 self.schedule.clone_from(&self.last);
                 Ok(true)
             }

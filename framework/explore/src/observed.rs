@@ -29,6 +29,8 @@ pub struct Observed {
     pub partly_controlled: bool,
     /// The step at which the run left the schedule that it was to follow.
     pub diverged: Option<u64>,
+    /// It began: those that came before it in its process did not end that.
+    pub reached: bool,
     /// The record of the schedule is incomplete.
     pub cut: bool,
     /// Plain accesses, if they were looked at.
@@ -88,7 +90,8 @@ impl Observed {
             switches,
             threads,
             partly_controlled: report.partly_controlled.load(Ordering::Relaxed) != 0,
-            diverged: report.diverged.load(Ordering::Relaxed).checked_sub(1),
+            diverged: report.diverged.load(Ordering::Relaxed).checked_sub(1).or((!told.reached).then_some(0)),
+            reached: told.reached,
             cut: report.cut.load(Ordering::Relaxed) != 0,
             accesses: report.accesses.load(Ordering::Relaxed),
             limited: report.limited.load(Ordering::Relaxed),

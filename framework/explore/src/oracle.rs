@@ -244,6 +244,7 @@ mod tests {
             threads: 2,
             partly_controlled: false,
             diverged: None,
+            reached: true,
             cut: false,
             accesses: 0,
             limited: 0,

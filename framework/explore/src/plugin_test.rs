@@ -15,7 +15,7 @@ use waylay_host::plan::SchedulePlan;
 use crate::confirm::{Rerun, rerun};
 use crate::oracle::{Expected, Failure, NO_END, Verdict};
 use crate::program::Program;
-use crate::recording::{self, Conditions, Steps, StrictRecord};
+use crate::recording::{self, Before, Conditions, Steps, StrictRecord};
 
 /// The subcommand that runs one schedule, and its option.
 const HOST: [&str; 2] = ["host", "--schedule"];
@@ -53,33 +53,105 @@ impl Confirmer {
     }
 }
 
-impl Examiner for Confirmer {
-    fn examine(&mut self, failed: &FailedSchedule) -> Result<Box<dyn Examination>, String> {
-        let program = program(&self.executable, &failed.plan);
+/// Schedules of the process that found a failure that are run again before it, at most: some seconds, also where each
+/// thread is a kernel thread.
+const MOST_BEFORE: u64 = 20_000;
+
+/// What a fresh process may run before a failing schedule, the least first: nothing if the process that found it had just begun, or
+/// what that one began with; and all that it ran.
+fn before(failed: &FailedSchedule) -> Vec<Option<Before>> {
+    let Some(past) = &failed.past else { return vec![None] };
+    let run = failed.plan.run;
+    let through = |through: u64| {
+        let (first, repeats, parameters) = (past.first, past.repeats, past.parameters.clone());
+        let before = Before { first, repeats, through: through.clamp(first, run.max(first)), parameters };
+        (before.earlier().count() > 0).then_some(before)
+    };
+    let mut all = vec![through(past.first + 1), through(past.first + MOST_BEFORE)];
+    all.dedup();
+    all
+}
+
+/// A schedule that was run again, and how it went.
+struct Attempt {
+    conditions: Conditions,
+    seen: Rerun,
+    /// What it showed instead of the failure, and what makes the failure the same as others.
+    instead: Option<String>,
+    key: String,
+}
+
+impl Attempt {
+    /// It failed in the same way, at the same step.
+    fn is_exact(&self) -> bool {
+        self.instead.is_none() && self.seen.observed.diverged.is_none()
+    }
+}
+
+impl Confirmer {
+    fn attempt(
+        &mut self,
+        program: &Program,
+        failed: &FailedSchedule,
+        before: Option<Before>,
+    ) -> Result<Attempt, String> {
         let conditions = Conditions {
+            before,
             max_steps: failed.strict.max_steps.get(),
             patience_ms: failed.patience.as_millis() as u64,
             idle_timeouts: failed.strict.timeouts == TimeoutRule::Idle,
             in_process: true,
             calls: false,
             guard: false,
-            steps: Steps { level: level(failed.strict.level), ..Steps::default() },
+            steps: Steps {
+                level: level(failed.strict.level),
+                patch: failed.strict.patch,
+                ..Steps::default()
+            },
             ..Conditions::default()
         };
         let expected = Expected::default();
         let run = (failed.seed, failed.plan.run);
         let seen =
-            rerun(&program, &self.library, &conditions, &expected, run, &failed.schedule, &mut self.names)
+            rerun(program, &self.library, &conditions, &expected, run, &failed.schedule, &mut self.names)
                 .map_err(|error| error.to_string())?;
         let again = match &seen.verdict {
             Verdict::Failed(again) => Some(again),
             Verdict::Passed => None,
         };
         let (instead, key) = match again {
+            _ if !seen.observed.reached => (
+                Some("a schedule that came before it did not end".to_owned()),
+                format!("{} unconfirmed", failed.kind),
+            ),
             Some(again) if is_alike(failed.kind, again) => (None, again.key.clone()),
             Some(other) => (Some(other.what.clone()), format!("{} unconfirmed", failed.kind)),
             None => (Some("it ended without a failure".to_owned()), format!("{} unconfirmed", failed.kind)),
         };
+        Ok(Attempt { conditions, seen, instead, key })
+    }
+}
+
+impl Examiner for Confirmer {
+    fn examine(&mut self, failed: &FailedSchedule) -> Result<Box<dyn Examination>, String> {
+        let program = program(&self.executable, &failed.plan);
+        let mut shown: Option<Attempt> = None;
+        for before in before(failed) {
+            let attempt = self.attempt(&program, failed, before)?;
+            // What the least shows stays, unless more shows more.
+            let better =
+                |kept: &Attempt| attempt.is_exact() || kept.instead.is_some() && attempt.instead.is_none();
+            if shown.as_ref().is_none_or(better) {
+                shown = Some(attempt);
+            }
+            if shown.as_ref().is_some_and(Attempt::is_exact) {
+                break;
+            }
+        }
+        let Some(Attempt { conditions, seen, instead, key }) = shown else {
+            return Err("there was nothing to run".to_owned());
+        };
+        let expected = Expected::default();
         let record = StrictRecord {
             format: recording::FORMAT,
             program,

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use waylay_control_protocol::{
-    ClockSource, Instrumentation, Level, Pair, RandomSource, RegionError, RegionMap, Settings, Site,
-    Switching, Timeouts,
+    ClockSource, Earlier, Instrumentation, Level, Pair, RandomSource, RegionError, RegionMap, Settings, Site,
+    Switching, Timeouts, cache_folder,
 };
 use waylay_driver::archive;
 use waylay_driver::failure::Kind;
@@ -55,6 +55,31 @@ pub struct Conditions {
     /// What is a step.
     #[serde(default)]
     pub steps: Steps,
+    /// Runs that the host makes before the one that is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
+}
+
+/// Runs of the process in which a failure was found, made again before the failing one: a process that has run a test before
+/// does not do what is done once in a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Before {
+    /// The first run of that process.
+    pub first: u64,
+    /// How often it is made without counting.
+    pub repeats: u64,
+    /// Then it and those behind it are made once, up to this one, which is not among them.
+    pub through: u64,
+    /// What the strategy was given at first.
+    pub parameters: RunParameters,
+}
+
+impl Before {
+    /// In the words of the library.
+    pub fn earlier(&self) -> Earlier {
+        Earlier { first: self.first, repeats: self.repeats, through: self.through }
+    }
 }
 
 /// Which instructions of the program are steps.
@@ -125,6 +150,7 @@ impl Default for Conditions {
             in_process: false,
             calls: true,
             guard: true,
+            before: None,
         }
     }
 }
@@ -155,6 +181,7 @@ impl Conditions {
         }
         // An order that is missed would be taken for a race.
         wanted.all = u32::from(self.steps.races);
+        wanted.host = u32::from(self.in_process);
         if let Some(folder) = cache_folder() {
             wanted.set_cache(&folder);
         }
@@ -174,22 +201,22 @@ impl Conditions {
             let sites = self.steps.atomic_sites.iter().map(|&site| Site(site));
             region.forgive(&mut settings, &pairs.collect::<Vec<_>>(), &sites.collect::<Vec<_>>());
         }
+        if let Some(before) = &self.before {
+            let parameters = serde_json::to_string(&before.parameters).unwrap_or_default();
+            region.recall(&mut settings, before.earlier(), &parameters);
+        }
         settings
     }
 
-    /// How long a run may take.
+    /// How long a run may take, with those that come before it.
     pub fn patience(&self) -> Duration {
-        Duration::from_millis(self.patience_ms)
+        let before = self.before.as_ref().map_or(0, |before| before.earlier().count());
+        // Up to so many milliseconds each are common, and each takes as long as a run at the very most.
+        const EACH: u64 = 5;
+        Duration::from_millis(
+            self.patience_ms.saturating_add(before.saturating_mul(EACH.min(self.patience_ms))),
+        )
     }
-}
-
-/// Where analyses of modules are kept between processes: in the user's folder for such things.
-pub fn cache_folder() -> Option<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || Some(of("HOME")?.join(".cache"));
-    let folder = of("XDG_CACHE_HOME").or_else(|| of("LOCALAPPDATA")).or_else(home)?.join("waylay");
-    fs::create_dir_all(&folder).ok()?;
-    Some(folder)
 }
 
 /// Everything that is needed to run a failure again.

@@ -47,7 +47,9 @@ pub fn replay(
             replayed.detail.get_or_insert(observed.text.trim().to_owned());
         }
         match judge(&observed, &record.expected) {
-            Verdict::Failed(failure) if failure.key == record.key => replayed.reproduced += 1,
+            Verdict::Failed(failure) if failure.key == record.key && observed.reached => {
+                replayed.reproduced += 1
+            }
             Verdict::Failed(failure) => {
                 replayed.other_failures += 1;
                 replayed.detail.get_or_insert(failure.what);

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use waylay_control_protocol::{
     REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings,
+    cache_folder,
 };
 use waylay_schedule::Said;
 
@@ -21,7 +22,7 @@ pub(crate) use crate::guide::doing;
 pub use crate::guide::{Guide, RunError};
 use crate::observed::{Hang, Observed, to_schedule};
 use crate::program::Program;
-use crate::recording::{Conditions, cache_folder};
+use crate::recording::Conditions;
 use crate::scratch::Workplace;
 use crate::stand_in;
 use crate::streams::Streams;
@@ -82,7 +83,8 @@ pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: 
     }
     command.env(ASAN_VARIABLE, asan_options(program));
     command.envs(openmp_looks(program));
-    command.env(REGION_VARIABLE, region.descriptor().unwrap_or(-1).to_string());
+    command.env(REGION_VARIABLE, descriptor(region.descriptor().unwrap_or(-1)));
+    command.env(SERVER_VARIABLE, descriptor(-1));
     // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls.
     unsafe {
         command.pre_exec(|| {
@@ -96,6 +98,12 @@ pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: 
         });
     }
     command
+}
+
+/// A descriptor as a text that always takes the same room: the environment lies above the program's stack, and a process
+/// that follows a schedule has to have the same addresses as the server that found it.
+fn descriptor(number: i32) -> String {
+    format!("{number:06}")
 }
 
 /// Starts a process from a thread that lives as long as this process does: the kernel ends the new one together with the
@@ -182,7 +190,7 @@ impl Server {
     pub(crate) fn begin(&mut self) -> Result<(), RunError> {
         let (mut link, theirs) = doing("make a socket for the fork server", ServerLink::pair())?;
         let mut command = command(&self.program, self.workplace.folder(), &self.library, &self.region);
-        command.env(SERVER_VARIABLE, theirs.as_raw_fd().to_string());
+        command.env(SERVER_VARIABLE, descriptor(theirs.as_raw_fd()));
         if let Some(blocks) = self.elsewhere {
             command.env(SHIFT_VARIABLE, blocks.to_string());
             // SAFETY: runs between fork and exec, and is one system call.

@@ -33,6 +33,9 @@ pub struct Found {
     pub first_run: u64,
     /// Whether a fresh process failed in the same way.
     pub confirmed: bool,
+    /// What that showed instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
     /// Its folder.
     pub failure_dir: Option<PathBuf>,
     /// The command that runs it again.
@@ -62,6 +65,9 @@ impl Found {
                 "doubt",
                 "not confirmed: a fresh process that followed the schedule did not fail in the same way",
             );
+            if let Some(instead) = &self.instead {
+                row("instead", instead);
+            }
         }
         if let (Some(folder), Some(replay)) = (&self.failure_dir, &self.replay) {
             row("files", &folder.display().to_string());

@@ -1,5 +1,5 @@
 //! One schedule of one test without a driver: what `waylay replay` and its like run, once or many times, also under a
-//! debugger.
+//! debugger. Runs that came before it where it was found are made first, as far as the control library says so.
 //!
 //! Nothing here watches: a fatal signal ends the process as it would end any other, a failure that the test reports is
 //! written to standard error and ends the process with a status of its own.
@@ -29,15 +29,17 @@ pub(crate) fn run(plan: &SchedulePlan) -> Result<Infallible, String> {
     };
     let first = if plan.run == 0 { TestPhase::Creating } else { TestPhase::Running };
     first.store(&stage.test.slot().phase);
-    for worker in &page.layout().workers[..plan.tests[0].workers.len()] {
-        worker.iteration.store(plan.run, std::sync::atomic::Ordering::Relaxed);
-    }
     fatal::watch_for_exit_alone();
-    if control.begin(plan.run) != Begun::Yes {
-        return Err("the control library refuses to begin a run".to_owned());
+    for run in control.earlier().chain([plan.run]) {
+        for worker in &page.layout().workers[..plan.tests[0].workers.len()] {
+            worker.iteration.store(run, std::sync::atomic::Ordering::Relaxed);
+        }
+        if control.begin(run) != Begun::Yes {
+            return Err(format!("the control library refuses to begin run {run}"));
+        }
+        let played = stage.play(run);
+        control.end(false);
+        played?;
     }
-    let played = stage.play(plan.run);
-    control.end(false);
-    played?;
     sys::leave_at_once()
 }

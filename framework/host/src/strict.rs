@@ -3,6 +3,9 @@
 //! The calling thread is the only one of the host: it begins and ends runs, and is free in between. There is no thread
 //! beside the schedule, so a state in which no thread can run is a deadlock at once.
 //!
+//! The first schedule may have to be played again, until everything is made that a test makes on first use: the control
+//! library says so. Only then it counts.
+//!
 //! A failure does not come back here: the thread that failed stops the run, hands the failure over and waits to be
 //! killed with the process. The next process goes on with the next schedule. Only in a trial of a comparison a failure
 //! that the test itself reports is told and does not end anything.
@@ -77,11 +80,14 @@ pub(crate) fn run(
         }
         let played = stage.play(run);
         let failed = failures_of(layout, tests.len()) != failures;
-        let left = control.map_or(0, |control| control.end(failed));
+        let ended = control.map(|control| control.end(failed)).unwrap_or_default();
         if let Err(reason) = played {
             TestPhase::Refused.store(&test.slot().phase);
             nursery.tell(&Event::TestRefused { test: index, reason });
             return Ok(());
+        }
+        if ended.again != 0 {
+            continue;
         }
         let took = test.clock.now().since(entered);
         finished += 1;
@@ -99,8 +105,8 @@ pub(crate) fn run(
                 break;
             }
         }
-        if left > 0 {
-            nursery.tell(&Event::LeftBehind { test: index, run, threads: left });
+        if ended.left > 0 {
+            nursery.tell(&Event::LeftBehind { test: index, run, threads: ended.left });
             break;
         }
         run += 1;

@@ -5,15 +5,17 @@
 
 use crate::plan::Wanted;
 
-/// libc and the loader are what the scheduler itself stands on; the others are tools, which watch the program as we do.
+/// libc and the loader are what the scheduler itself stands on; the others are tools, which watch the program as we do, or
+/// ours.
 /// Names begin like this.
-const LEFT_ALONE: [&str; 15] = [
+const LEFT_ALONE: [&str; 16] = [
     "libc.so",
     "libc-",
     "ld-linux",
     "ld-2",
     "linux-vdso",
     "libwaylay_control",
+    "libwaylay_melting_pot",
     "libgcc_s",
     "libm.so",
     "libpthread",

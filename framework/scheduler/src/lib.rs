@@ -18,7 +18,7 @@ mod thread;
 mod waiting;
 
 pub use clock::{Clock, Moment};
-pub use plan::{Planned, plan, strategy};
+pub use plan::{Planned, named, plan, strategy};
 pub use recording::Recording;
 pub use scheduler::{Choice, Scheduler, TimeoutPolicy};
 pub use spin::Looks;

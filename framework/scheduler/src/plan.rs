@@ -38,7 +38,12 @@ fn unheard(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
     if let Some(stretches) = region.replay() {
         return Ok((Replay::new(schedule(stretches)?).into(), RunParameters::of("replay")));
     }
-    let parameters: RunParameters = match region.parameters() {
+    named(region.parameters())
+}
+
+/// The strategy that parameters name, as JSON; nobody listens.
+pub fn named(parameters: &str) -> Result<(AnyStrategy, RunParameters), String> {
+    let parameters: RunParameters = match parameters {
         "" => RunParameters::of("random"),
         text => {
             serde_json::from_str(text).map_err(|error| format!("run parameters are not readable: {error}"))?

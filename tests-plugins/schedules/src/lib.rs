@@ -1,11 +1,12 @@
 //! Tests in Rust that fail in few schedules, and their correct twins.
 //!
-//! A lock of the standard library that nobody else holds is taken without a call, so it is no step of strict mode: a
-//! thread can be preempted only where it calls something. What is here needs a switch at a yield, at the start of a
-//! thread or at a wait. `schedules-c` and `schedules-cpp` have locks that are calls.
+//! A lock of the standard library that nobody else holds is taken without a call, by atomic instructions: only where
+//! those are steps of strict mode, the tests `hurried` and `exchange` can fail. The others need a switch at a yield, at the
+//! start of a thread or at a wait. `schedules-c` and `schedules-cpp` have locks that are calls.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use waylay_plugin::{Context, Failed, Outcome, Test, Worker, ensure_eq};
@@ -49,6 +50,82 @@ impl Test for Ticket {
         thread::yield_now();
         *lock(&self.0.next) = number + 1;
         self.0.note(number)
+    }
+}
+
+/// The same without the yield: between the two there are only instructions.
+#[derive(Default)]
+pub struct Hurried(Tickets);
+
+impl Test for Hurried {
+    const NAME: &'static str = "hurried";
+    const ABOUT: &'static str = "two threads draw the same number, without a call in between";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self::default())
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        let number = *lock(&self.0.next);
+        *lock(&self.0.next) = number + 1;
+        self.0.note(number)
+    }
+}
+
+/// Made on first use, by atomic instructions that only the first schedule of a process executes.
+static WORKERS: LazyLock<u64> = LazyLock::new(|| 2);
+
+/// A count that threads without a lock add to.
+#[derive(Default)]
+struct Count {
+    value: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Count {
+    /// The last of the threads looks.
+    fn finish(&self) -> Outcome {
+        if self.done.fetch_add(1, Ordering::AcqRel) + 1 == *WORKERS {
+            ensure_eq!(self.value.load(Ordering::Acquire), *WORKERS, "an addition was lost");
+        }
+        Ok(())
+    }
+}
+
+/// Takes the value out and puts the next one in, by one exchange each: depth 2.
+#[derive(Default)]
+pub struct Exchange(Count);
+
+impl Test for Exchange {
+    const NAME: &'static str = "exchange";
+    const ABOUT: &'static str = "two threads add with two exchanges each";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self::default())
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        let value = self.0.value.swap(0, Ordering::AcqRel);
+        self.0.value.swap(value + 1, Ordering::AcqRel);
+        self.0.finish()
+    }
+}
+
+/// The same with one addition.
+#[derive(Default)]
+pub struct ExchangeFixed(Count);
+
+impl Test for ExchangeFixed {
+    const NAME: &'static str = "exchange-fixed";
+    const ABOUT: &'static str = "two threads add at once";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self::default())
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        self.0.value.fetch_add(1, Ordering::AcqRel);
+        self.0.finish()
     }
 }
 
@@ -147,5 +224,5 @@ impl Test for Meeting {
 
 waylay_plugin::export! {
     name: "schedules",
-    tests: [Ticket, TicketFixed, Answer, AnswerFixed, Meeting],
+    tests: [Ticket, Hurried, TicketFixed, Exchange, ExchangeFixed, Answer, AnswerFixed, Meeting],
 }

@@ -176,6 +176,8 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
             max_steps: std::num::NonZeroU64::new(plan.max_steps).unwrap_or(std::num::NonZeroU64::MAX),
             timeouts: TimeoutRule::Choice,
             level: StepLevel::default(),
+            // Strategies are compared by the steps that a test is known to have.
+            patch: false,
         })),
         Wanted::Stress => Scheduling::Free,
         Wanted::Randomizer { period, suspend } => Scheduling::Randomized(Box::new(RawSettings {

@@ -131,6 +131,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
             in_process: false,
             calls: !options.no_calls,
             guard: !options.no_guard,
+            before: None,
         },
         expected: Expected {
             statuses: options.good_exit.clone(),

@@ -305,6 +305,47 @@ fn another_program_does_not_follow_the_schedule() {
     assert!(outcome["first_divergence"].is_u64(), "{replay:#?}");
 }
 
+/// Code that looks at bytes many at a time takes other steps where they are aligned otherwise: a fresh process that follows a
+/// schedule has the heap and the main stack where the forked one that found the failure had them.
+#[test]
+fn a_fresh_process_has_the_addresses_of_the_one_that_failed() {
+    let place = Workplace::new();
+    let file = place.path().join("addresses.txt");
+    let source = format!(
+        r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *small, *large, *of_thread;
+static void *allocate(void *x) {{ of_thread = malloc(100); return x; }}
+int main(void) {{
+    pthread_t t;
+    char line[200];
+    small = malloc(24); large = malloc(2000);
+    pthread_create(&t, 0, allocate, 0);
+    pthread_join(t, 0);
+    snprintf(line, sizeof line, "%p %p %p %p\n", small, large, of_thread, (void *)&t);
+    int out = open("{}", O_CREAT | O_APPEND | O_WRONLY, 0600);
+    if (write(out, line, strlen(line)) < 0) return 4;
+    return 3;
+}}"#,
+        file.display()
+    );
+    let program = build(&place, &source, &[]);
+    for options in [["--restart", "fork"].as_slice(), &["--baton"]] {
+        let _ = fs::remove_file(&file);
+        let summary = json(&explore(&place, &[&["--runs", "2"], options].concat(), &program));
+        assert_eq!(summary["found"][0]["confirmed"], true, "{summary:#}");
+        let seen = fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = seen.lines().collect();
+        assert!(lines.len() >= 3, "two runs, and one again: {seen}");
+        assert!(lines.iter().all(|line| *line == lines[0]), "{options:?}: {seen}");
+    }
+}
+
 /// Processes that run a program in this folder.
 fn running_in(place: &Workplace) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap();

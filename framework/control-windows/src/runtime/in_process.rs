@@ -119,7 +119,7 @@ fn summary(runtime: &Runtime, left: u32) -> RunSummary {
         threads: runtime.sched.thread_count() as u32,
         partly_controlled: report.partly_controlled.load(Ordering::Relaxed),
         left,
-        reserved: 0,
+        again: 0,
     }
 }
 

@@ -108,6 +108,9 @@ extern "C-unwind" fn controlled_main(
             }
         }
     } else {
+        if runtime::settings_of(&region).1 != Switching::Free {
+            fork_server::get_ready();
+        }
         let planned = plan(&region);
         (region, planned)
     };

@@ -4,7 +4,7 @@
 //! it can go for a call that blocks, a signal or its end. A home waits on a small stack of ours with all signals
 //! blocked; the program's stack stays free for the fiber.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 
 use super::handover::{Afterwards, after_switch, arrive, give_away_after_switch};
 use super::logical::{Logical, Place};
@@ -34,6 +34,8 @@ pub(crate) struct Carrier {
     pub(super) afterwards: Afterwards,
     pub(super) running: bool,
     pub(super) kernel_id: i32,
+    /// What it would have taken of the program's heap, where there is none.
+    trace: *mut c_void,
 }
 
 impl Carrier {
@@ -44,6 +46,7 @@ impl Carrier {
             afterwards: Afterwards::NOTHING,
             running: false,
             kernel_id: 0,
+            trace: core::ptr::null_mut(),
         }
     }
 }
@@ -70,6 +73,37 @@ pub(super) unsafe fn start(main: *mut Logical) -> Result<(), i32> {
         as_program(main, || move_to_carrier(main));
         Ok(())
     }
+}
+
+/// A carrier that is started takes a piece of the program's heap: libc's table of its thread-local variables. Where there is
+/// none, the same is taken at the same moment, once: a process that follows a schedule has to have the program's addresses of
+/// the one that found it, because code that looks at bytes many at a time does so by how they are aligned.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn leave_its_trace() {
+    /// Entries in front and in reserve that glibc adds, and the size of one.
+    const MORE: usize = 16;
+    const ENTRY: usize = 16;
+    // SAFETY: by the caller's promise; the callback gets the local. The memory is never given back, like the carrier's.
+    unsafe {
+        let trace = &raw mut (*runtime()).carrier.trace;
+        if (*trace).is_null() {
+            let _unmanaged = Unmanaged::enter();
+            let mut modules = 0usize;
+            libc::dl_iterate_phdr(Some(last_module), (&raw mut modules).cast());
+            *trace = libc::calloc(modules + MORE, ENTRY);
+        }
+    }
+}
+
+unsafe extern "C" fn last_module(info: *mut libc::dl_phdr_info, _: usize, last: *mut c_void) -> c_int {
+    // SAFETY: libc passes a valid record, and we passed the destination.
+    unsafe {
+        let last = last.cast::<usize>();
+        *last = (*last).max((*info).dlpi_tls_modid);
+    }
+    0
 }
 
 extern "C-unwind" fn carrier_main(_: *mut c_void) -> *mut c_void {

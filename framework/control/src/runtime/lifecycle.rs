@@ -32,11 +32,14 @@ pub(crate) unsafe fn create(
     // SAFETY: by the caller's promise.
     unsafe {
         instrument::before_spawn();
-        if (*runtime()).switching == Switching::Carrier
-            && !(*runtime()).carrier.running
-            && let Err(error) = carrier::start(me)
-        {
-            return error;
+        match (*runtime()).switching {
+            Switching::Carrier if !(*runtime()).carrier.running => {
+                if let Err(error) = carrier::start(me) {
+                    return error;
+                }
+            }
+            Switching::Baton => carrier::leave_its_trace(),
+            Switching::Carrier | Switching::Free => {}
         }
         let stack_size = real_thread::stack_size(attributes);
         if let Some(thread) = from_pool(stack_size) {

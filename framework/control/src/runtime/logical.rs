@@ -1,6 +1,7 @@
 //! A logical thread: who it is for libc, and where it sits.
 
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use waylay_schedule::ThreadId;
 
@@ -9,6 +10,8 @@ pub(crate) use crate::heap::tag::Routine;
 use super::pool::Blocks;
 use crate::switch::{Context, Signal, Stack};
 
+/// How many were made.
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// Which kernel thread executes a logical thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub(crate) enum Place {
 pub(crate) struct Logical {
     /// Its number in the run.
     pub(crate) id: ThreadId,
+    /// How many were made before it in this process.
+    pub(crate) made: u64,
     pub(crate) place: Place,
     /// Where it was suspended on the carrier side.
     pub(crate) context: Context,
@@ -79,6 +84,7 @@ impl Logical {
     pub(crate) fn new(routine: Option<Routine>, argument: *mut c_void) -> Box<Logical> {
         Box::new(Logical {
             id: ThreadId::MAIN,
+            made: MADE.fetch_add(1, Ordering::Relaxed),
             place: Place::Home,
             context: Context::empty(),
             adoptable: false,

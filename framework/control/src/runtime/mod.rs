@@ -16,8 +16,8 @@
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
 //! - [`preempt`]: threads that compute without a step; [`blocked`]: threads that wait in the kernel with the token
-//! - [`in_process`], [`pool`]: run after run in one process, with the same kernel threads; [`closing`]: what a run
-//!   leaves running
+//! - [`in_process`], [`pool`]: run after run in one process, with the same kernel threads; [`settling`]: when the first
+//!   of them counts; [`closing`]: what a run leaves running
 
 mod blocked;
 pub(crate) mod calls;
@@ -37,6 +37,7 @@ mod pool;
 mod preempt;
 mod robust;
 mod session;
+mod settling;
 pub(crate) mod timers;
 mod watcher;
 
@@ -63,7 +64,7 @@ pub(crate) use point::{
 pub(crate) use preempt::{TICK_SIGNALS, note_modules};
 pub(crate) use session::{
     Planned, begin, begin_restored, can_carry, is_prepared_in_process, plan, prepare_in_process, prepare_to_restore,
-    settings_of,
+    recalled, settings_of,
 };
 
 /// Everything about the run that goes on.
@@ -109,7 +110,7 @@ impl Runtime {
     pub(crate) fn moment(&self) -> u64 {
         /// More steps than a run has between two looks.
         const STEPS_BITS: u32 = 40;
-        self.series.index().wrapping_shl(STEPS_BITS).wrapping_add(self.sched.steps)
+        self.series.begun().wrapping_shl(STEPS_BITS).wrapping_add(self.sched.steps)
     }
 
     /// Who the carrier is for libc while no fiber executes on it.

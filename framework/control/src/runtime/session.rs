@@ -2,12 +2,13 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use waylay_control_protocol::{Ending, RegionMap, Settings, Switching};
-use waylay_schedule::{AnyStrategy, ChaCha, Run, RunParameters, Seed, Source, Spec};
+use waylay_control_protocol::{Earlier, Ending, RegionMap, Settings, Switching};
+use waylay_schedule::{AnyStrategy, ChaCha, Run, Seed, Source, Spec};
 
 use super::logical::Logical;
 use super::{
-    Runtime, calls, carrier, carrier::Carrier, in_process::Series, install, lifecycle, outside, pool, preempt, runtime,
+    Runtime, calls, carrier, carrier::Carrier, in_process::Series, in_process::is_fresh, install, lifecycle, outside, pool,
+    preempt, runtime,
 };
 use crate::heap::{guard, strict};
 use crate::instrument;
@@ -15,7 +16,7 @@ use crate::interpose::processors;
 use crate::me::set_me;
 use crate::message::say;
 pub(crate) use crate::sched::{Planned, plan};
-use crate::sched::{ByAddress, Scheduler, strategy};
+use crate::sched::{ByAddress, Scheduler, named, strategy};
 use crate::{snapshot, sys};
 
 /// The settings that the driver left, and how threads are to be switched.
@@ -135,14 +136,33 @@ pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
         Err(error) => refuse(&region, &error),
     };
     let preempt_ms = region.settings().preempt_ms;
-    let fresh = parameters == RunParameters::of(parameters.strategy.as_str());
+    let past = region.recalled().map(|(earlier, given)| (earlier, named(given)));
+    let past = match past {
+        Some((earlier, Ok(found))) => Some((earlier, found)),
+        Some((_, Err(error))) => refuse(&region, &error),
+        None => None,
+    };
     // SAFETY: by the caller's promise.
     unsafe {
         prepare(region, strategy, true);
-        (*runtime()).series.resume = (!fresh).then_some(parameters);
+        let runtime = &mut *runtime();
+        runtime.series.resume = (!is_fresh(&parameters)).then_some(parameters);
+        match past {
+            Some((earlier, found)) => runtime.put_off(earlier, found),
+            None => runtime.let_settle(runtime.settings.settle),
+        }
     }
     preempt::start(preempt_ms);
     IN_PROCESS.store(true, Ordering::Relaxed);
+}
+
+/// The runs that come before the one that follows a schedule.
+///
+/// # Safety
+/// [`prepare_in_process`] was called, and no run goes on.
+pub(crate) unsafe fn recalled() -> Option<Earlier> {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).region.recalled().map(|(earlier, _)| earlier) }
 }
 
 /// Whether [`prepare_in_process`] was called.

@@ -136,6 +136,7 @@ impl StrictTest {
             parameters: region.handover().map_or_else(fallback, |handover| handover.run),
             kind,
             schedule: region.schedule(),
+            past: region.past(),
             cut: region.is_cut(),
             partly_controlled: region.is_partly_controlled(),
             patience,
@@ -187,12 +188,25 @@ pub struct FailedSchedule {
     pub kind: Kind,
     /// Who ran when, until it broke.
     pub schedule: Schedule,
+    /// Where its process began, if that is known.
+    pub past: Option<Past>,
     /// The schedule was too long to be recorded.
     pub cut: bool,
     /// Something outside the library's control took part.
     pub partly_controlled: bool,
     /// How long the schedule may take.
     pub patience: Duration,
+}
+
+/// The beginning of a process that ran schedules: with it, another one can get to where that one was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// Its first schedule.
+    pub first: u64,
+    /// How often that was run before it counted.
+    pub repeats: u64,
+    /// What the strategy was given then.
+    pub parameters: RunParameters,
 }
 
 /// Runs failing schedules again, each in a fresh process.

@@ -130,6 +130,7 @@ impl ScenarioTable {
                 max_steps: reader.optional("max-steps"),
                 timeouts: reader.optional("timeouts"),
                 level: reader.optional("level"),
+                patch: reader.optional("patch"),
             },
             tests: reader
                 .required_tables("test", "a test", "add a [[scenario.test]]")

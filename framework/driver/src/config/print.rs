@@ -59,6 +59,7 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
         writeln!(f, "max-steps = {}", strict.max_steps)?;
         writeln!(f, "timeouts = \"{}\"", strict.timeouts.name())?;
         writeln!(f, "level = \"{}\"", strict.level.name())?;
+        writeln!(f, "patch = {}", strict.patch)?;
     }
     if let Some(settings) = &scenario.randomizer {
         write_randomizer(f, settings)?;

@@ -107,8 +107,9 @@ fn scenario() -> Value {
             "timeouts": { "enum": ["choice", "idle"], "description": "Of strict mode: when timeouts end." },
             "level": {
                 "enum": ["sync", "atomics", "memory"],
-                "description": "Of strict mode: what is a step in plugins that were compiled for it."
+                "description": "Of strict mode: what is a step in plugins beside calls."
             },
+            "patch": boolean("Of strict mode: whether atomic instructions of plugins that were not compiled for it are steps."),
             "test": { "type": "array", "minItems": 1, "items": reference("test") },
         }),
     )

@@ -20,11 +20,13 @@ pub struct Strict {
     pub max_steps: NonZeroU64,
     /// When a wait with a deadline, or a sleep, may end by itself.
     pub timeouts: TimeoutRule,
-    /// What is a step in plugins that were compiled for it.
+    /// What is a step in plugins.
     pub level: StepLevel,
+    /// Atomic instructions of plugins that were not compiled to report them are found in their code, and are steps too.
+    pub patch: bool,
 }
 
-/// What is a step, beside calls of library functions, in code that was compiled to report it.
+/// What is a step, beside calls of library functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StepLevel {
     /// Nothing.
@@ -32,7 +34,7 @@ pub enum StepLevel {
     /// Atomic operations and volatile accesses.
     #[default]
     Atomics,
-    /// And every access.
+    /// And every access, in code that was compiled to report it.
     Memory,
 }
 
@@ -81,6 +83,7 @@ pub(super) struct StrictKeys {
     pub(super) max_steps: Option<At<u64>>,
     pub(super) timeouts: Option<At<TimeoutRule>>,
     pub(super) level: Option<At<StepLevel>>,
+    pub(super) patch: Option<At<bool>>,
 }
 
 /// Far beyond any schedule of a test that makes progress, and reached within a second.
@@ -105,6 +108,7 @@ impl StrictKeys {
                 .unwrap_or(NonZeroU64::MIN),
             timeouts: self.timeouts.map_or(TimeoutRule::Choice, |rule| rule.value),
             level: self.level.map_or(StepLevel::default(), |level| level.value),
+            patch: self.patch.is_none_or(|patch| patch.value),
         }
     }
 
@@ -139,6 +143,7 @@ impl StrictKeys {
             ("max-steps", self.max_steps.map(|at| at.span)),
             ("timeouts", self.timeouts.map(|at| at.span)),
             ("level", self.level.map(|at| at.span)),
+            ("patch", self.patch.map(|at| at.span)),
         ];
         for (key, span) in written {
             if let Some(span) = span {

@@ -5,12 +5,16 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use waylay_control_protocol::{
-    Ending, Instrumentation, Level, REGION_VARIABLE, RegionMap, Settings, Switching, Timeouts,
+    Ending, Instrumentation, Level, REGION_VARIABLE, RegionMap, Settings, Switching, Timeouts, cache_folder,
 };
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
 
-use crate::campaign::strict::{RunTotals, Verdict};
+use crate::campaign::strict::{Past, RunTotals, Verdict};
 use crate::config::{StepLevel, Strict, TimeoutRule};
+
+/// How often the first schedule of a host is made again at most: a thing made on first use may need another one, but hardly
+/// a chain of so many.
+const SETTLE: u32 = 8;
 
 /// A level in the words of the library.
 fn level(level: StepLevel) -> Level {
@@ -33,11 +37,17 @@ impl ControlRegion {
         parameters: &RunParameters,
     ) -> io::Result<ControlRegion> {
         let mut region = RegionMap::create().map_err(io::Error::other)?;
-        // Plugins that were compiled for it have steps of their own; nothing is patched.
-        region.set_instrumentation(Instrumentation::new(level(strict.level), false));
+        // Plugins that were compiled for it have steps of their own; those that were not are patched.
+        let mut wanted = Instrumentation::new(level(strict.level), strict.patch);
+        wanted.host = 1;
+        if let Some(folder) = cache_folder() {
+            wanted.set_cache(&folder);
+        }
+        region.set_instrumentation(wanted);
         let mut settings = Settings::new(Switching::Carrier, seed, 0);
         settings.in_process = 1;
         settings.hold = 1;
+        settings.settle = SETTLE;
         settings.max_steps = strict.max_steps.get();
         settings.timeouts = match strict.timeouts {
             TimeoutRule::Choice => Timeouts::Choice,
@@ -96,6 +106,16 @@ impl ControlRegion {
     /// What the process left for the next one.
     pub(crate) fn handover(&self) -> Option<Handover> {
         serde_json::from_str(&self.0.handed()).ok()
+    }
+
+    /// What the process was given, and what it began with; none if it has not, or the library does not say.
+    pub(crate) fn past(&self) -> Option<Past> {
+        let tally = &self.0.report().tally;
+        Some(Past {
+            first: tally.first.load(Ordering::Relaxed).checked_sub(1)?,
+            repeats: tally.repeats.load(Ordering::Relaxed),
+            parameters: serde_json::from_str(self.0.parameters()).ok()?,
+        })
     }
 
     /// The sums over all runs of the process.

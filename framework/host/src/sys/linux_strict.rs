@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 pub(crate) use waylay_control_protocol::Begun;
 use waylay_control_protocol::{
-    BEGIN_RUN, BeginRun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun, TEST_FAILED_STATUS,
+    BEGIN_RUN, BeginRun, EARLIER_RUNS, END_RUN, Earlier, EarlierRuns, EndRun, RunSummary, STOP_RUN, StopRun,
+    TEST_FAILED_STATUS,
 };
 
 /// The functions of the control library by which runs are made.
 pub(crate) struct RunControl {
     begin: BeginRun,
     end: EndRun,
+    earlier: EarlierRuns,
 }
 
 /// Found before it is needed: a signal handler cannot look it up.
@@ -28,6 +30,7 @@ impl RunControl {
             Some(RunControl {
                 begin: std::mem::transmute::<*mut c_void, BeginRun>(look_up(BEGIN_RUN)?),
                 end: std::mem::transmute::<*mut c_void, EndRun>(look_up(END_RUN)?),
+                earlier: std::mem::transmute::<*mut c_void, EarlierRuns>(look_up(EARLIER_RUNS)?),
             })
         }
     }
@@ -42,12 +45,20 @@ impl RunControl {
         }
     }
 
-    /// Ends the run, which may have failed; returns how many threads it left behind.
-    pub(crate) fn end(&self, failed: bool) -> u32 {
+    /// Ends the run, which may have failed.
+    pub(crate) fn end(&self, failed: bool) -> RunSummary {
         let mut summary = RunSummary::default();
         // SAFETY: the calling thread began the run; the summary is writable.
         unsafe { (self.end)(u32::from(failed), &raw mut summary) };
-        summary.left
+        summary
+    }
+
+    /// The runs that come before the one that this process was started for.
+    pub(crate) fn earlier(&self) -> impl Iterator<Item = u64> {
+        let mut earlier = Earlier::default();
+        // SAFETY: the only thread that makes runs asks before the first; the answer is writable.
+        unsafe { (self.earlier)(&raw mut earlier) };
+        earlier.runs()
     }
 }
 

@@ -53,12 +53,18 @@ impl RunControl {
         }
     }
 
-    /// Ends the run, which may have failed; returns how many threads it left behind.
-    pub(crate) fn end(&self, failed: bool) -> u32 {
+    /// Ends the run, which may have failed.
+    pub(crate) fn end(&self, failed: bool) -> RunSummary {
         let mut summary = RunSummary::default();
         // SAFETY: the calling thread began the run; the summary is writable.
         unsafe { (self.end)(u32::from(failed), &raw mut summary) };
-        summary.left
+        summary
+    }
+
+    /// The runs that come before the one that this process was started for: none, because what is made on first use is no
+    /// step here.
+    pub(crate) fn earlier(&self) -> impl Iterator<Item = u64> {
+        std::iter::empty()
     }
 }
 

@@ -29,7 +29,7 @@ impl Loaded {
         all
     }
 
-    fn is_program(&self) -> bool {
+    pub(super) fn is_program(&self) -> bool {
         self.path.is_empty()
     }
 

@@ -94,6 +94,9 @@ fn patch_new_modules() -> Option<usize> {
             continue;
         }
         state.seen.push(module.base);
+        if state.wanted.host != 0 && module.is_program() {
+            continue;
+        }
         let number = state.modules.len() as u16;
         let cache = state.wanted.cache();
         if later && state.wanted.keep_reports == 0 {
