@@ -62,7 +62,7 @@ pub(crate) unsafe fn configure(region: &RegionMap) {
     if wanted.patch == 0 || wanted.level() < Level::Atomics || state.is_some() {
         return;
     }
-    let host = region.settings().in_process != 0;
+    let host = wanted.host != 0;
     // SAFETY: by the caller's promise; what is mapped does not move.
     let report = unsafe { &*core::ptr::from_ref(region.report()) };
     fault::install();

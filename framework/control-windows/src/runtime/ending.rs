@@ -33,6 +33,13 @@ pub(crate) unsafe fn finalise(ending: Ending) {
 
 /// A run that was to follow a schedule says where it left it.
 fn note_divergence(runtime: &mut Runtime) {
+    if runtime.series.is_in_the_past() {
+        runtime.region.report().diverged.store(1, Ordering::Relaxed);
+        runtime
+            .region
+            .append_text("a run that passed in another process ended this one, before the schedule began");
+        return;
+    }
     if let Some((step, text)) = runtime.sched.divergence() {
         runtime.region.report().diverged.store(step + 1, Ordering::Relaxed);
         runtime.region.append_text(&text);

@@ -39,7 +39,7 @@ pub(crate) use in_process::{begin as begin_in_process, end as end_in_process, st
 pub(crate) use lifecycle::{create, exit_point, join_event, join_point, key_of, resume};
 pub(crate) use logical::{Logical, Routine};
 pub(crate) use point::{Waited, acquire, away, event_at, freed, sleep, step, taken, wait, wake};
-pub(crate) use session::{begin, is_prepared_in_process, prepare_in_process};
+pub(crate) use session::{begin, is_prepared_in_process, prepare_in_process, recalled};
 
 use crate::interpose::{Handles, Mutexes};
 

@@ -63,7 +63,9 @@ pub(crate) fn run(wanted: &Wanted<'_>) -> Ran {
     let mut region = RegionMap::create().expect("a region");
     let mut settings = Settings::new(Switching::Baton, wanted.seed, 0);
     settings.in_process = 1;
-    region.set_instrumentation(Instrumentation::new(Level::Atomics, wanted.patch));
+    let mut instrumentation = Instrumentation::new(Level::Atomics, wanted.patch);
+    instrumentation.host = 1;
+    region.set_instrumentation(instrumentation);
     if wanted.replay.is_empty() {
         let parameters = waylay_schedule::RunParameters::of(wanted.strategy);
         region.prepare(settings, &serde_json::to_string(&parameters).expect("text")).expect("it fits");
