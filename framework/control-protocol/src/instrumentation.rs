@@ -192,7 +192,8 @@ impl Site {
 /// Where analyses of modules are kept between processes: in the user's folder for such things.
 pub fn cache_folder() -> Option<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let folder = of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache")))?.join("waylay");
+    let home = || Some(of("HOME")?.join(".cache"));
+    let folder = of("XDG_CACHE_HOME").or_else(|| of("LOCALAPPDATA")).or_else(home)?.join("waylay");
     std::fs::create_dir_all(&folder).ok()?;
     Some(folder)
 }

@@ -2,6 +2,9 @@
 //! make, each as long as two threads on one processor take to hand a baton on with the same primitive.
 
 #[cfg(windows)]
+#[path = "../tests/in_process/atomics.rs"]
+mod atomics;
+#[cfg(windows)]
 #[allow(dead_code, reason = "shared with the tests, which use more of it")]
 #[path = "../tests/in_process/bodies.rs"]
 mod bodies;

@@ -12,7 +12,7 @@ use windows_sys::Win32::Foundation::HMODULE;
 use windows_sys::Win32::System::LibraryLoader::GetProcAddress;
 
 use crate::me::{Inside, me};
-use crate::runtime::{runtime, step};
+use crate::runtime::{Logical, runtime, step};
 
 /// What accesses are, as the code that reports them says.
 const KINDS: [EventKind; 5] = [
@@ -65,8 +65,19 @@ unsafe extern "C" fn accessed(kind: u32, address: usize, bytes: usize, code: usi
     // SAFETY: a logical thread that runs program code has the token; the program is about to access the memory itself.
     unsafe {
         let _inside = Inside::enter(me);
-        let waits = waits(address, bytes, code);
-        if waits {
+        announce(me, kind, address, bytes, code);
+    }
+}
+
+/// The access becomes a step.
+///
+/// # Safety
+/// `me` executes the call, inside the library, and holds the token; the program is about to access the memory itself.
+pub(crate) unsafe fn announce(me: *mut Logical, kind: EventKind, address: usize, bytes: usize, code: usize) {
+    let plain = matches!(kind, EventKind::PlainRead | EventKind::PlainWrite);
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if waits(address, bytes, code) {
             step(me, Event::local(EventKind::Yield));
         }
         // Alone, there is nothing to choose.

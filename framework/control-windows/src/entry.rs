@@ -7,7 +7,7 @@
 use core::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
-use waylay_control_protocol::{Begun, REGION_VARIABLE, RegionMap, RunSummary, Switching};
+use waylay_control_protocol::{Begun, Earlier, REGION_VARIABLE, RegionMap, RunSummary, Switching};
 use waylay_scheduler::plan;
 use windows_sys::Win32::Foundation::HMODULE;
 use windows_sys::Win32::System::LibraryLoader::DisableThreadLibraryCalls;
@@ -16,7 +16,7 @@ use windows_sys::core::BOOL;
 
 use crate::me::me;
 use crate::sys::{self, say};
-use crate::{access, interpose, runtime};
+use crate::{access, interpose, patch, runtime};
 
 /// The region, until the first run begins.
 static REGION: Mutex<Option<RegionMap>> = Mutex::new(None);
@@ -62,6 +62,10 @@ unsafe extern "system" fn waylay_control_enter() {
     let Some(region) = take_region() else { return };
     let settings = region.settings();
     access::configure(region.level());
+    if Switching::from_code(settings.switching) != Some(Switching::Free) {
+        // SAFETY: from here on the region is kept for good.
+        unsafe { patch::configure(&region) };
+    }
     interpose::patch_modules();
     // SAFETY: the region is kept for good, and its memory does not move.
     let report = (settings.hold != 0).then(|| unsafe { &*core::ptr::from_ref(region.report()) });
@@ -87,19 +91,45 @@ unsafe extern "C" fn waylay_control_begin_run(run: u64) -> u32 {
     if !me().is_null() {
         return Begun::Refused as u32;
     }
-    // SAFETY: by the caller's promise; without a region for runs in the process nothing happens.
+    // SAFETY: by the caller's promise.
     unsafe {
-        if !runtime::is_prepared_in_process() {
-            let kept = REGION.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let Some(region) = kept.or_else(take_region) else { return Begun::Refused as u32 };
-            if region.settings().in_process == 0 {
-                return Begun::Refused as u32;
-            }
-            access::configure(region.level());
-            interpose::patch_modules();
-            runtime::prepare_in_process(region);
+        if !prepare() {
+            return Begun::Refused as u32;
         }
         runtime::begin_in_process(run) as u32
+    }
+}
+
+/// Makes everything ready for runs; false without a region for runs in the process, and nothing happens then.
+unsafe fn prepare() -> bool {
+    if runtime::is_prepared_in_process() {
+        return true;
+    }
+    let kept = REGION.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(region) = kept.or_else(take_region) else { return false };
+    if region.settings().in_process == 0 {
+        return false;
+    }
+    access::configure(region.level());
+    // SAFETY: called by the one thread that drives runs; the region is kept for good.
+    unsafe {
+        patch::configure(&region);
+        interpose::patch_modules();
+        runtime::prepare_in_process(region);
+    }
+    true
+}
+
+/// Says which runs come before the one that the process was started for.
+///
+/// # Safety
+/// Called by the one thread that drives runs, before the first; `earlier` is writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn waylay_control_earlier_runs(earlier: *mut Earlier) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let recalled = if prepare() { runtime::recalled() } else { None };
+        *earlier = recalled.unwrap_or_default();
     }
 }
 

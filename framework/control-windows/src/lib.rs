@@ -7,6 +7,7 @@
 //! - `runtime`: carries choices out
 //! - `interpose`: the functions of Windows that become steps, one file per family, and how they get into import tables
 //! - `access`: accesses to memory that a compiler was asked to report
+//! - `patch`: instructions that are replaced where no compiler was asked
 //! - `entry`: what host and driver call by name
 //!
 //! Nothing is linked against this crate. As a dependency it only makes Cargo build the dynamic library, which is loaded by
@@ -18,5 +19,6 @@ mod access;
 mod entry;
 mod interpose;
 mod me;
+mod patch;
 mod runtime;
 mod sys;

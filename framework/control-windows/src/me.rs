@@ -7,8 +7,10 @@
 //! the program may be about to ask for.
 
 use core::arch::asm;
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use windows_sys::Win32::Foundation::{HANDLE, NTSTATUS};
 use windows_sys::Win32::System::Threading::{TLS_OUT_OF_INDEXES, TlsAlloc};
 
 use crate::runtime::Logical;
@@ -19,8 +21,8 @@ const LAST_ERROR: usize = 0x68;
 /// Slots that lie in the block itself.
 const DIRECT: u32 = 64;
 
-/// Where the word is in the block; 0 until there is a slot.
-static OFFSET: AtomicUsize = AtomicUsize::new(0);
+/// Where the word is in the block; 0 until there is a slot. Read by assembly, too.
+pub(crate) static OFFSET: AtomicUsize = AtomicUsize::new(0);
 
 /// Reserves the slot. Says whether there is one: without it nobody can be managed.
 pub(crate) fn reserve() -> bool {
@@ -77,6 +79,50 @@ fn set_last_error(value: u32) {
     unsafe {
         asm!("mov gs:[{0}], {1:e}", const LAST_ERROR, in(reg) value, options(nostack, preserves_flags))
     };
+}
+
+/// The block of another thread, in which its identity is.
+pub(crate) struct Block(usize);
+
+impl Block {
+    /// That of a thread of this process.
+    pub(crate) fn of(thread: HANDLE) -> Option<Block> {
+        /// The first word, the status, is four bytes and padding; then comes the address of the block.
+        #[repr(C)]
+        #[derive(Default)]
+        struct Basic {
+            status: i32,
+            block: usize,
+            rest: [usize; 4],
+        }
+        let mut basic = Basic::default();
+        let size = size_of::<Basic>() as u32;
+        // SAFETY: the answer is written into the local, which is as large as said.
+        let status = unsafe {
+            NtQueryInformationThread(thread, 0, (&raw mut basic).cast(), size, core::ptr::null_mut())
+        };
+        (status == 0 && basic.block != 0).then_some(Block(basic.block))
+    }
+
+    /// The logical thread that its thread executes, or null.
+    ///
+    /// # Safety
+    /// The thread is suspended.
+    pub(crate) unsafe fn identity(&self) -> *mut Logical {
+        // SAFETY: a slot of the block of a thread that has not ended.
+        unsafe { ((self.0 + OFFSET.load(Ordering::Relaxed)) as *const *mut Logical).read_volatile() }
+    }
+}
+
+#[link(name = "ntdll")]
+unsafe extern "system" {
+    fn NtQueryInformationThread(
+        thread: HANDLE,
+        class: i32,
+        to: *mut c_void,
+        size: u32,
+        returned: *mut u32,
+    ) -> NTSTATUS;
 }
 
 /// Runs program code on behalf of `me` from within the library: an initialiser.

@@ -11,6 +11,7 @@ use waylay_schedule::promise::Promise;
 use crate::race::RaceText;
 use crate::recording::Steps;
 use crate::restart::{Off, Restart};
+use crate::sys::SEES_ACCESSES;
 use crate::worker::Worker;
 
 /// One signature.
@@ -169,7 +170,7 @@ pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
     if !steps.level.sees_accesses() {
         notes.push(format!(
-            "plain accesses to memory were no steps at level {}: bugs between them were not looked for (--level auto does)",
+            "plain accesses to memory were no steps at level {}: bugs between them were not looked for ({SEES_ACCESSES})",
             steps.level
         ));
     } else if !steps.patch {

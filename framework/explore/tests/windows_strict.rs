@@ -71,6 +71,8 @@ mod cases {
         ("a_crash_is_held_where_it_happened", crash),
         ("correct_programs_stay_silent", correct),
         ("what_cannot_work_is_refused", refused),
+        ("atomics_of_a_program_are_steps", patched),
+        ("a_crash_in_moved_code_is_shown_in_its_own_place", patched_crash),
         ("plugin_tests_are_found_confirmed_and_replayed", plugin_tests),
     ];
 
@@ -94,6 +96,18 @@ mod cases {
     }
 
     fn run(out: &Path, body: &str, strategy: &str, runs: u64, stop_on_first: bool) -> Summary {
+        let steps = Steps { level: Level::Sync, patch: false, ..Steps::default() };
+        run_with(steps, out, body, strategy, runs, stop_on_first)
+    }
+
+    fn run_with(
+        steps: Steps,
+        out: &Path,
+        body: &str,
+        strategy: &str,
+        runs: u64,
+        stop_on_first: bool,
+    ) -> Summary {
         let command = [this_program().to_str().expect("plain").to_owned()];
         let mut program = Program::new(&command, None).expect("a program");
         program.environment = vec![("WAYLAY_BODY".to_owned(), body.to_owned())];
@@ -106,11 +120,7 @@ mod cases {
             stop_on_first,
             jobs: 1,
             restart: Restart::Fork,
-            conditions: Conditions {
-                patience_ms: 60_000,
-                steps: Steps { level: Level::Sync, patch: false, ..Steps::default() },
-                ..Conditions::default()
-            },
+            conditions: Conditions { patience_ms: 60_000, steps, ..Conditions::default() },
             expected: Expected::default(),
             out: out.to_owned(),
             library: library(),
@@ -188,22 +198,65 @@ mod cases {
         };
         assert!(matches!(refusal("narrow.exe", &narrow), ProgramError::OtherArchitecture(_)));
         assert!(matches!(refusal("text.exe", b"text"), ProgramError::NotElf(_)));
-        assert!(waylay_explore::check_level(Level::Memory).is_err_and(|why| why.contains("--level sync")));
+        let refused = |level, patched| waylay_explore::check_level(level, patched).is_err();
+        assert!(refused(Level::Auto, true) && refused(Level::Memory, true) && !refused(Level::Memory, false));
+        assert!(!refused(Level::Atomics, true) && !refused(Level::Sync, true));
     }
 
-    /// With depth 2, n of at most 5 and k of at most 50, PCT promises 1/(5*50) per schedule; the seed is fixed, so that
-    /// chance plays no part.
+    fn atomics(patch: bool) -> Steps {
+        Steps { level: Level::Atomics, patch, ..Steps::default() }
+    }
+
+    /// Two threads exchange a sum twice each. The seed is fixed, and runs are a function of it alone; without patching there is
+    /// no step between the exchanges, so that no schedule whatever loses one.
+    fn patched() {
+        let out = tempfile::tempdir().expect("a folder");
+        let summary = run_with(atomics(true), out.path(), "rust-lost-update", "random", 10, false);
+        assert_eq!((summary.runs, summary.threads, summary.partly_controlled), (10, 3, 0));
+        assert!((1..10).contains(&summary.failures), "{} of 10", summary.failures);
+        println!(
+            "{} of 10, {} sites, {} refused, {:.2} runs a second",
+            summary.failures, summary.patched, summary.refused, summary.schedules_per_second
+        );
+        assert!(summary.patched > 100 && summary.refused * 20 < summary.patched, "{}", summary.refused);
+        assert!(stacks(&summary).contains("main"), "{}", stacks(&summary));
+        let again = again(folder(&summary), 2);
+        assert_eq!((again.runs, again.reproduced, again.diverged), (2, 2, 0), "{again:?}");
+
+        let right = run_with(atomics(true), out.path(), "rust-added", "portfolio", 6, false);
+        assert_eq!((right.runs, right.failures, right.partly_controlled), (6, 0, 0));
+        let bare = run_with(atomics(false), out.path(), "rust-lost-update", "random", 10, false);
+        assert_eq!((bare.runs, bare.failures, bare.patched, bare.refused), (10, 0, 0, 0));
+        println!("not patched: {:.2} runs a second", bare.schedules_per_second);
+        assert!(bare.steps < summary.steps, "{} and {}", bare.steps, summary.steps);
+    }
+
+    fn patched_crash() {
+        let out = tempfile::tempdir().expect("a folder");
+        let summary = run_with(atomics(true), out.path(), "rust-null", "random", 20, true);
+        assert_eq!(summary.kind.as_deref(), Some("crash"));
+        let text = stacks(&summary);
+        assert!(text.contains("crashed here") && text.contains("add_through"), "{text}");
+        assert_eq!(again(folder(&summary), 2).reproduced, 2);
+    }
+
+    /// What atomic instructions alone do is found where those are steps, and by no schedule where they are not.
     fn plugin_tests() {
+        let fixed = ["ticket-fixed", "exchange-fixed", "answer-fixed"];
+        run_plugin_tests(true, &["ticket", "hurried", "exchange", "answer"], &fixed);
+        run_plugin_tests(false, &["ticket", "answer"], &["hurried", "exchange", "answer-fixed"]);
+    }
+
+    /// With depth 2, n of at most 5 and k of at most 100, PCT promises 1/(5*100) per schedule; the seed is fixed, so that
+    /// chance plays no part.
+    fn run_plugin_tests(patch: bool, faulty: &[&str], good: &[&str]) {
         let place = tempfile::tempdir().expect("a folder");
-        let entry = |(plugin, name): &(&str, &str)| {
-            format!("[[scenario.test]]\nplugin = \"waylay_{plugin}\"\nname = \"{name}\"\n")
-        };
-        let faulty = [("schedules", "ticket"), ("schedules", "answer")];
-        let good = [("schedules", "ticket-fixed"), ("schedules", "answer-fixed")];
-        let tests: String = faulty.iter().chain(&good).map(entry).collect();
+        let entry =
+            |name: &&str| format!("[[scenario.test]]\nplugin = \"waylay_schedules\"\nname = \"{name}\"\n");
+        let tests: String = faulty.iter().chain(good).map(entry).collect();
         let text = format!(
             "seed = '0x5eed'\n[defaults]\nmax-failures = 1\nhang-timeout = '60s'\n[[scenario]]\nname = 's'\n\
-             mode = 'strict'\nruns = 1000\ndepth = 2\nmax-steps = 5000\n{tests}"
+             mode = 'strict'\nruns = 1000\ndepth = 2\nmax-steps = 5000\npatch = {patch}\n{tests}"
         );
         let file = place.path().join("waylay.toml");
         std::fs::write(&file, text).expect("writable");
@@ -239,14 +292,15 @@ mod cases {
             summary.failures.iter().map(|failure| (failure.test.clone(), failure.what.clone())).collect();
         assert_eq!(found.len(), faulty.len(), "{found:#?}\n{:#?}", summary.campaign);
         for failure in std::fs::read_dir(summary.folder.join("failures")).expect("made").flatten() {
-            // A fresh process leaves the schedule at its first steps, for a reason that is not known, and comes to the
-            // failure all the same: divergence is not asked for.
             let again = again(&failure.path(), 2);
-            assert_eq!(again.reproduced, 2, "{}: {again:?}", failure.path().display());
+            assert_eq!((again.reproduced, again.diverged), (2, 0), "{}: {again:?}", failure.path().display());
         }
         for test in summary.campaign.scenarios.iter().flat_map(|scenario| &scenario.tests) {
             let strict = test.strict.as_ref().expect("numbers");
-            println!("{}: {} schedules, {:.0}/s", test.name, strict.runs, strict.schedules_per_second);
+            println!(
+                "{}: {} schedules of {} steps, {:.0}/s",
+                test.name, strict.runs, strict.steps, strict.schedules_per_second
+            );
             assert_eq!(strict.partly_controlled, 0, "{}", test.name);
         }
     }

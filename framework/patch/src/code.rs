@@ -7,7 +7,7 @@
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-use crate::image::Image;
+use crate::image::{Detour, Image};
 use crate::site::{self, Frame};
 
 /// Entries of a jump table that are read at most.
@@ -42,6 +42,8 @@ pub struct Code {
     pub bytes: (u64, u64),
     /// Registers must be saved in the long way around a call out of this module.
     pub wide: bool,
+    /// What instructions are replaced by.
+    pub detour: Detour,
     targets: Targets,
 }
 
@@ -72,8 +74,14 @@ impl Code {
         let last = code().map(|section| section.address + section.bytes.len() as u64).max().unwrap_or(0);
         let total = code().map(|section| section.bytes.len() as u64).sum();
         let targets = Targets { first, bits: vec![0; ((last - first) / 64 + 1) as usize] };
-        let mut this =
-            Code { functions: Vec::new(), instructions: Vec::new(), bytes: (total, 0), wide: false, targets };
+        let mut this = Code {
+            functions: Vec::new(),
+            instructions: Vec::new(),
+            bytes: (total, 0),
+            wide: false,
+            detour: image.detour,
+            targets,
+        };
         // One block: many small ones would stay with the process.
         this.instructions.reserve((total / 3) as usize);
         for &target in &image.pointed_to {
@@ -124,11 +132,14 @@ impl Code {
                 if image.is_code(address) {
                     self.targets.insert(address);
                 } else {
-                    tables |= self.table(image, address, start..end);
+                    tables |= self.table(image, address, address, start..end);
                 }
             }
-            if image.fixed {
-                self.constants(image, &instruction);
+            if image.numbered_tables && looks_up(&instruction) {
+                tables |= self.table(image, instruction.memory_displacement64(), 0, start..end);
+            }
+            if let Some(base) = image.fixed {
+                self.constants(image, &instruction, base);
             }
         }
         let after = &bytes[length..];
@@ -176,14 +187,14 @@ impl Code {
         })
     }
 
-    /// A table of distances from itself, as position-independent code has them; entries end with the first that does not
-    /// lead into the function.
-    fn table(&mut self, image: &Image<'_>, address: u64, function: std::ops::Range<u64>) -> bool {
+    /// A table of distances from `base`: from itself, as position-independent code has them, or in the file's own numbering.
+    /// Entries end with the first that does not lead into the function.
+    fn table(&mut self, image: &Image<'_>, address: u64, base: u64, function: std::ops::Range<u64>) -> bool {
         let Some(bytes) = image.at(address) else { return false };
         let mut any = false;
         for entry in bytes.chunks_exact(4).take(TABLE) {
             let distance = i32::from_le_bytes(entry.try_into().unwrap_or_default());
-            let target = address.wrapping_add(i64::from(distance) as u64);
+            let target = base.wrapping_add(i64::from(distance) as u64);
             if !function.contains(&target) {
                 break;
             }
@@ -194,11 +205,11 @@ impl Code {
     }
 
     /// In code that is not moved, any constant may be an address.
-    fn constants(&mut self, image: &Image<'_>, instruction: &Instruction) {
+    fn constants(&mut self, image: &Image<'_>, instruction: &Instruction, base: u64) {
         for operand in 0..instruction.op_count() {
             let value = match instruction.op_kind(operand) {
                 OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64 => {
-                    instruction.immediate(operand)
+                    instruction.immediate(operand).wrapping_sub(base)
                 }
                 _ => continue,
             };
@@ -207,4 +218,13 @@ impl Code {
             }
         }
     }
+}
+
+/// Whether an instruction takes an entry of four bytes out of a table at a known distance from a base.
+fn looks_up(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Mov
+        && instruction.op1_kind() == OpKind::Memory
+        && instruction.memory_index_scale() == 4
+        && instruction.memory_base() != Register::None
+        && instruction.memory_index() != Register::None
 }

@@ -1,7 +1,7 @@
 //! Which instructions of unmodified x86-64 code are to be steps, and how each can be replaced by a jump.
 //!
-//! Pure: bytes of an ELF file in, a plan out; and from a plan and two addresses, bytes to write. Who writes them, and
-//! when, is the control library's business. In the order in which data flows:
+//! Pure: bytes of an ELF or PE file in, a plan out; and from a plan and two addresses, bytes to write. Who writes them, and
+//! when, is the control libraries' business. In the order in which data flows:
 //!
 //! - [`image`]: the file: its code, its functions, and every place that something outside a function points to
 //! - [`site`]: what an instruction does to memory that others may see

@@ -45,6 +45,25 @@ const RUNTIMES: [&str; 4] = ["libstd-", "librustc_driver", "libstdc++", "libc++"
 /// Runtimes that threads synchronise with, by accesses that look like any other. Names begin like this.
 const SYNCHRONISE: [&str; 4] = ["libgomp", "libomp", "libiomp5", "libtbb"];
 
+/// The same on Windows: what every process stands on, C runtimes, and threads and unwinding of GNU tools. In small letters.
+const LEFT_ALONE_ON_WINDOWS: [&str; 13] = [
+    "ntdll.",
+    "kernel32.",
+    "kernelbase.",
+    "user32.",
+    "win32u.",
+    "api-ms-win-",
+    "ext-ms-",
+    "msvcrt",
+    "ucrtbase",
+    "vcruntime",
+    "libgcc_s",
+    "libwinpthread",
+    "clang_rt.",
+];
+/// Our own libraries there.
+const OURS_ON_WINDOWS: [&str; 2] = ["waylay_control_windows.", "waylay_melting_pot."];
+
 /// The name of a file without its folders.
 fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
@@ -53,6 +72,15 @@ fn name(path: &str) -> &str {
 /// Whether a module is never patched.
 pub fn is_left_alone(path: &str) -> bool {
     LEFT_ALONE.iter().any(|part| name(path).starts_with(part))
+}
+
+/// Whether a module of a process on Windows is never patched, where `windows` is the folder of the system: neither what
+/// lies there nor what every process stands on.
+pub fn is_left_alone_on_windows(path: &str, windows: &str) -> bool {
+    let (path, windows) = (path.to_lowercase().replace('/', "\\"), windows.to_lowercase().replace('/', "\\"));
+    let name = path.rsplit('\\').next().unwrap_or_default();
+    let inside = path.strip_prefix(windows.trim_end_matches('\\')).is_some_and(|rest| rest.starts_with('\\'));
+    inside || OURS_ON_WINDOWS.iter().chain(&LEFT_ALONE_ON_WINDOWS).any(|part| name.starts_with(part))
 }
 
 /// Whether a library is there for threads to wait for each other: what it reads and writes orders them.
@@ -125,5 +153,28 @@ mod tests {
         );
         assert_eq!(wanted("/home/me/libc.so.6", true, false), None);
         assert_eq!(wanted("/usr/lib/libz.so.1", false, false), Some(Wanted::Atomics));
+    }
+
+    #[test]
+    fn windows_itself_is_left_alone() {
+        let left = |path: &str| is_left_alone_on_windows(path, r"C:\Windows");
+        for path in [
+            r"C:\windows\System32\NTDLL.DLL",
+            r"C:\WINDOWS\system32\some.dll",
+            r"D:\tools\ucrtbased.dll",
+            r"D:\mingw64\bin\libwinpthread-1.dll",
+            r"D:\tools\waylay_control_windows.dll",
+            "C:/windows/system32/some.dll",
+        ] {
+            assert!(left(path), "{path}");
+        }
+        for path in [
+            r"C:\Windows.old\queue.dll",
+            r"C:\work\queue.dll",
+            r"C:\work\queue.exe",
+            r"D:\mingw64\bin\libstdc++-6.dll",
+        ] {
+            assert!(!left(path), "{path}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The bytes around a site that a jump of five bytes can take the place of.
+//! The bytes around a site that a jump can take the place of.
 //!
 //! The site alone if it is long enough; else with instructions after it, or before it, that can be executed elsewhere and
 //! into which nothing jumps. What does not fit is replaced by a breakpoint of one byte, if that is wanted, or left.
@@ -7,8 +7,6 @@ use iced_x86::{FlowControl, Instruction, Mnemonic};
 
 use crate::code::{Code, Function};
 
-/// Length of the jump.
-pub const JUMP: usize = 5;
 /// Instructions of a window at most: as many as the mask of sites has bits.
 const MOST: usize = 16;
 
@@ -74,6 +72,11 @@ impl Planner<'_> {
         &self.code.instructions[index]
     }
 
+    /// Bytes that are needed.
+    fn enough(&self) -> usize {
+        self.code.detour.length()
+    }
+
     fn place(&mut self, wish: Wish) {
         let site = wish.index;
         if let (Some((first, last)), Some(window)) = (self.last, self.windows.last_mut())
@@ -83,7 +86,7 @@ impl Planner<'_> {
             window.always |= u16::from(wish.always) << (site - first);
             return;
         }
-        if self.instruction(site).len() >= JUMP {
+        if self.instruction(site).len() >= self.enough() {
             return self.add(site, site, How::Alone, wish);
         }
         if !self.function.unresolved {
@@ -118,7 +121,7 @@ impl Planner<'_> {
     fn forward(&self, site: usize) -> Option<usize> {
         let mut length = self.instruction(site).len();
         let mut last = site;
-        while length < JUMP {
+        while length < self.enough() {
             let next = last + 1;
             if next >= self.function.instructions.end {
                 // The padding behind a function is as good as instructions that are never reached.
@@ -126,7 +129,7 @@ impl Planner<'_> {
                     self.instruction(last).flow_control(),
                     FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch
                 );
-                return (ends && length + self.function.padding >= JUMP).then_some(last);
+                return (ends && length + self.function.padding >= self.enough()).then_some(last);
             }
             if !self.can_follow(next) || next - site >= MOST {
                 return None;
@@ -142,7 +145,7 @@ impl Planner<'_> {
         let barrier = self.last.map_or(self.function.instructions.start, |(_, last)| last + 1);
         let mut first = site;
         let mut length = self.instruction(site).len();
-        while length < JUMP {
+        while length < self.enough() {
             if first <= barrier || self.code.is_target(self.instruction(first).ip()) {
                 break;
             }
@@ -154,14 +157,14 @@ impl Planner<'_> {
             first -= 1;
         }
         let mut last = site;
-        while first < site && length < JUMP && last + 1 < self.function.instructions.end {
+        while first < site && length < self.enough() && last + 1 < self.function.instructions.end {
             if !self.can_follow(last + 1) || last + 1 - first >= MOST {
                 break;
             }
             last += 1;
             length += self.instruction(last).len();
         }
-        (first < site && length >= JUMP).then_some((first, last))
+        (first < site && length >= self.enough()).then_some((first, last))
     }
 
     /// Whether an instruction can be part of a window that begins before it.

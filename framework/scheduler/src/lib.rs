@@ -11,6 +11,7 @@ mod clock;
 mod plan;
 mod recording;
 mod scheduler;
+mod settling;
 mod spin;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub use clock::{Clock, Moment};
 pub use plan::{Planned, named, plan, strategy};
 pub use recording::Recording;
 pub use scheduler::{Choice, Scheduler, TimeoutPolicy};
+pub use settling::Settling;
 pub use spin::Looks;
 pub use thread::{Acquire, Key, Outcome, Shares, State, Thread};
 pub use waiting::ByAddress;

@@ -385,8 +385,7 @@ pub(crate) struct DoctorOptions {
     #[arg(value_name = "PLUGIN|PROGRAM")]
     pub(crate) subject: Option<PathBuf>,
     /// For a program: what is wanted of it and its libraries, as for explore.
-    #[cfg(target_os = "linux")]
-    #[arg(long, default_value = "auto", value_parser = level)]
+    #[arg(long, default_value = waylay_explore::DEFAULT_LEVEL, value_parser = level)]
     pub(crate) level: Level,
     /// A process: can its threads be suspended and its stacks be taken, and if not, who is in the way?
     #[arg(long, value_name = "PID", conflicts_with = "subject")]

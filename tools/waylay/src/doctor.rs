@@ -18,7 +18,6 @@ use waylay_randomizer::{ProcessId, Target};
 use crate::args::DoctorOptions;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
 use crate::run::installation;
-#[cfg(target_os = "linux")]
 use crate::sites;
 
 /// How a check came out.
@@ -40,11 +39,8 @@ struct Check {
 
 pub(crate) fn doctor(arguments: &DoctorOptions, json: bool) -> Result<u8, Failed> {
     let installation = installation()?;
-    #[cfg(target_os = "linux")]
-    {
-        if let Some(program) = arguments.subject.as_deref().filter(|subject| sites::is_program(subject)) {
-            return sites::report(program, arguments.level, json);
-        }
+    if let Some(program) = arguments.subject.as_deref().filter(|subject| sites::is_program(subject)) {
+        return sites::report(program, arguments.level, json);
     }
     let checks = match (&arguments.subject, arguments.pid) {
         (Some(plugin), _) => vec![plugin_check(&installation, plugin)],

@@ -26,7 +26,6 @@ mod report;
 mod run;
 mod serve;
 mod show;
-#[cfg(target_os = "linux")]
 mod sites;
 mod tui;
 mod verify;

@@ -69,6 +69,15 @@ unsafe fn wall(me: *mut Logical) -> FILETIME {
     to_filetime(WALL + unsafe { look(me) } / TICK)
 }
 
+/// What the processor's counter shows, one tick to the nanosecond; none when the program sees real time.
+///
+/// # Safety
+/// `me` executes the call, inside the library, and holds the token.
+pub(crate) unsafe fn virtual_ticks(me: *mut Logical) -> Option<u64> {
+    // SAFETY: by the caller's promise.
+    unsafe { is_virtual().then(|| BOOT + look(me)) }
+}
+
 /// The moment of a wall-clock time, in nanoseconds since 1970.
 ///
 /// # Safety

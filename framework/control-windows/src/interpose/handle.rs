@@ -125,15 +125,15 @@ impl Handles {
             Some(false) => sched.taken(entry.key, Shares::ALL),
             None => {}
         }
-        self.look_at_several(sched);
+        self.look_at_several(sched, None);
     }
 
-    /// Those who wait for several objects.
-    pub(crate) fn look_at_several(&mut self, sched: &mut Scheduler) {
+    /// Those who wait for several objects. `ending`: a thread that has ended when they run.
+    pub(crate) fn look_at_several(&mut self, sched: &mut Scheduler, ending: Option<*mut Logical>) {
         for at in self.several.clone() {
             // SAFETY: the wait goes on for as long as its place is in the list.
             let several = unsafe { &*(at as *const Several<'_>) };
-            if self.is_satisfied(several) {
+            if self.is_satisfied(several, ending) {
                 sched.freed(Key(at), Shares::ALL);
             } else {
                 sched.taken(Key(at), Shares::ALL);
@@ -142,10 +142,11 @@ impl Handles {
     }
 
     /// Whether a wait for several objects could end now.
-    pub(crate) fn is_satisfied(&mut self, several: &Several<'_>) -> bool {
+    pub(crate) fn is_satisfied(&mut self, several: &Several<'_>, ending: Option<*mut Logical>) -> bool {
         let mut signalled = several.handles.iter().map(|&handle| {
             let kind = self.entry(handle).kind;
-            is_signalled(handle, kind) == Some(true)
+            let ends = ending.is_some_and(|thread| kind == Kind::Thread(thread));
+            ends || is_signalled(handle, kind) == Some(true)
         });
         if several.all { signalled.all(|is| is) } else { signalled.any(|is| is) }
     }
@@ -171,7 +172,7 @@ impl Handles {
                 news = true;
             }
         }
-        self.look_at_several(sched);
+        self.look_at_several(sched, None);
         news
     }
 

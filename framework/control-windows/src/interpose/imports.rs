@@ -18,7 +18,7 @@ use windows_sys::Win32::System::SystemInformation::GetSystemDirectoryW;
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
 use super::{Hook, hook_for};
-use crate::access;
+use crate::{access, patch};
 
 /// Modules looked at; no process has more.
 const MODULES: usize = 1024;
@@ -66,9 +66,12 @@ pub(crate) fn patch_modules() {
                 patch(module.cast());
                 access::ask(module);
             }
-            changed.push(module as usize);
+            changed.push(module);
         }
     }
+    // SAFETY: as above; the code of a module that is new has not run, or only in its initialisers.
+    unsafe { patch::attend(&changed) };
+    let changed: Vec<usize> = changed.into_iter().map(|module| module as usize).collect();
     *CHANGED.lock().unwrap_or_else(PoisonError::into_inner) = Some(changed.into());
 }
 

@@ -33,6 +33,7 @@ use waylay_scheduler::Moment;
 use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleA, GetProcAddress};
 use windows_sys::Win32::System::Threading::INFINITE;
 
+pub(crate) use clock::virtual_ticks;
 pub(crate) use exit::at_unload;
 pub(crate) use fault::watch_for_faults;
 pub(crate) use handle::Handles;

@@ -160,7 +160,7 @@ unsafe fn wait_for_several(
             let several = Several { handles: list, all: all != 0 };
             let key = Key(&raw const several as usize);
             (*runtime()).handles.add_several(&several);
-            let free = || (*runtime()).handles.is_satisfied(&several);
+            let free = || (*runtime()).handles.is_satisfied(&several, None);
             let attempt = || Some(now()).filter(|&result| result != WAIT_TIMEOUT);
             let event = event_at(EventKind::SemWait, object);
             let got = acquire(me, event, key, Shares::ALL, deadline(milliseconds), free, attempt);

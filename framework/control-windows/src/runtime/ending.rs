@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
 
 use super::logical::Logical;
-use super::{Runtime, closing, in_process, inspect, outside, runtime};
+use super::{Runtime, closing, in_process, inspect, outside, preempt, runtime};
 use crate::me::set_me;
 use crate::sys::{self, say};
 
@@ -33,6 +33,13 @@ pub(crate) unsafe fn finalise(ending: Ending) {
 
 /// A run that was to follow a schedule says where it left it.
 fn note_divergence(runtime: &mut Runtime) {
+    if runtime.series.is_in_the_past() {
+        runtime.region.report().diverged.store(1, Ordering::Relaxed);
+        runtime
+            .region
+            .append_text("a run that passed in another process ended this one, before the schedule began");
+        return;
+    }
     if let Some((step, text)) = runtime.sched.divergence() {
         runtime.region.report().diverged.store(step + 1, Ordering::Relaxed);
         runtime.region.append_text(&text);
@@ -83,9 +90,12 @@ pub(super) fn stop_at_step_limit() -> ! {
 /// Every logical thread has ended, and the system ends the process with the last of its threads.
 ///
 /// # Safety
-/// The caller holds the token, and is the last logical thread.
-pub(super) unsafe fn all_finished() {
+/// The caller holds the token, and `last` is the last logical thread.
+pub(super) unsafe fn all_finished(last: *mut Logical) {
     // SAFETY: by the caller's promise.
-    unsafe { finalise(Ending::Exited) };
+    unsafe {
+        finalise(Ending::Exited);
+        preempt::end((*last).result);
+    }
     set_me(core::ptr::null_mut());
 }

@@ -61,7 +61,7 @@ pub(super) unsafe fn dispatch(me: *mut Logical, mut choice: Choice) {
             Choice::Run(next) => give(logical(next)),
             Choice::Idle => float(me),
             Choice::Deadlock => ending::deadlock(me),
-            Choice::Finished => ending::all_finished(),
+            Choice::Finished => ending::all_finished(me),
         }
     }
 }

@@ -1,15 +1,19 @@
 //! Runs repeated inside one process, for plugin tests.
 //!
 //! The runtime is made once; between two runs it forgets the threads and lets the strategy learn. The thread that drives
-//! the runs is unmanaged between them. What becomes of threads that a run leaves running is decided in [`closing`].
+//! the runs is unmanaged between them. What becomes of threads that a run leaves running is decided in [`closing`], and how
+//! often the first run is made again by [`Settling`].
+//!
+//! A process that follows a schedule of another one first makes runs of that one, with that one's strategy: what it was to
+//! follow waits in [`Series`] meanwhile.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use waylay_control_protocol::{Begun, Ending, RunSummary};
+use waylay_control_protocol::{Begun, Earlier, Ending, RunSummary};
 use waylay_schedule::{
-    Event, EventKind, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
+    AnyStrategy, Event, EventKind, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
 };
-use waylay_scheduler::{Key, Looks, Shares};
+use waylay_scheduler::{Key, Looks, Settling, Shares};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::{Runtime, SHARED, closing, ending, handover, lifecycle, outside, point, pool, runtime};
@@ -19,16 +23,81 @@ use crate::me::{me, set_me};
 const OTHERS: Key = Key(1);
 
 /// What is kept about the runs of this process.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Series {
     /// What the first run is given, when another process left it.
     pub(super) resume: Option<RunParameters>,
     /// What the run that goes on was given.
     planned: RunParameters,
     index: u64,
+    /// Runs that began.
+    begun: u64,
     going: bool,
+    settling: Settling,
+    /// The run that comes next is the last one again.
+    again: bool,
+    /// What is followed once the runs of the past are made.
+    future: Option<Future>,
     /// A run was stopped or left threads behind: there is no further one.
     pub(super) over: bool,
+}
+
+/// A run that follows a schedule, behind runs that do not.
+struct Future {
+    strategy: AnyStrategy,
+    resume: Option<RunParameters>,
+    /// Runs that come before it.
+    earlier: u64,
+    max_steps: u64,
+}
+
+impl Series {
+    /// Whether the run that goes on comes before the one that the process was started for.
+    pub(super) fn is_in_the_past(&self) -> bool {
+        self.future.is_some()
+    }
+}
+
+impl Runtime {
+    /// The first run is made again at most so often.
+    pub(super) fn let_settle(&mut self, most: u32) {
+        self.series.settling = Settling::at_most(most.into());
+    }
+
+    /// Has these runs made before the strategy is asked: by another one, from these parameters on. They have passed once,
+    /// so nothing ends them.
+    pub(super) fn put_off(&mut self, earlier: Earlier, (strategy, parameters): (AnyStrategy, RunParameters)) {
+        let given = Some(parameters).filter(|given| !is_fresh(given));
+        self.series.settling = Settling::exactly(earlier.repeats);
+        self.series.future = Some(Future {
+            strategy: core::mem::replace(self.sched.strategy(), strategy),
+            resume: core::mem::replace(&mut self.series.resume, given),
+            earlier: earlier.count(),
+            max_steps: core::mem::replace(&mut self.settings.max_steps, u64::MAX),
+        });
+        self.step_limit = u64::MAX;
+    }
+
+    /// The past is made: from here on the strategy is asked that the process was started with.
+    fn arrive(&mut self) {
+        if let Some(future) = self.series.future.take_if(|future| self.series.begun == future.earlier) {
+            *self.sched.strategy() = future.strategy;
+            self.series.resume = future.resume;
+            self.series.settling.is_over();
+            self.series.again = false;
+            (self.settings.max_steps, self.step_limit) = (future.max_steps, future.max_steps);
+        }
+    }
+
+    /// Whether the run that goes on follows a schedule or switches that it was given.
+    fn follows(&self) -> bool {
+        !self.series.is_in_the_past() && (self.region.replay().is_some() || self.region.guidance().is_some())
+    }
+}
+
+/// Whether a strategy that is given these has to plan its first run itself.
+pub(super) fn is_fresh(parameters: &RunParameters) -> bool {
+    *parameters == RunParameters::of(parameters.strategy.as_str())
 }
 
 /// Begins a run on the calling thread, which is the main thread of the process's runs.
@@ -43,17 +112,21 @@ pub(crate) unsafe fn begin(index: u64) -> Begun {
             return Begun::Refused;
         }
         let run = Run { seed: Seed((*runtime).settings.seed), index };
-        let resumed = (*runtime).series.resume.take();
-        let Some(parameters) = resumed.or_else(|| (*runtime).sched.strategy().plan(run)) else {
+        (*runtime).arrive();
+        let series = &mut (*runtime).series;
+        let again = core::mem::take(&mut series.again).then(|| core::mem::take(&mut series.planned));
+        let given = again.or_else(|| series.resume.take());
+        let Some(parameters) = given.or_else(|| (*runtime).sched.strategy().plan(run)) else {
             return Begun::Exhausted;
         };
-        count_beginning(&*runtime, &parameters);
+        count_beginning(&*runtime, index, &parameters);
         pool::renew();
         (*runtime).sched.clear();
         (*runtime).spins = Looks::default();
         (*runtime).sched.strategy().begin(run, &parameters);
         (*runtime).series.planned = parameters;
         (*runtime).series.index = index;
+        (*runtime).series.begun += 1;
         (*runtime).series.going = true;
         let main = (*runtime).main;
         lifecycle::register(main);
@@ -63,15 +136,28 @@ pub(crate) unsafe fn begin(index: u64) -> Begun {
     }
 }
 
-fn count_beginning(runtime: &Runtime, parameters: &RunParameters) {
+fn count_beginning(runtime: &Runtime, index: u64, parameters: &RunParameters) {
     let report = runtime.region.report();
     let tally = &report.tally;
+    if runtime.series.begun == 0 {
+        tally.first.store(index + 1, Ordering::Relaxed);
+    }
     report.partly_controlled.store(0, Ordering::Relaxed);
     let aimed = &tally.aimed[(parameters.depth as usize).min(tally.aimed.len() - 1)];
     // One thread writes, so a load and a store are enough.
     tally.runs.store(tally.runs.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     aimed.store(aimed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     tally.reach.store(tally.reach.load(Ordering::Relaxed).max(parameters.steps), Ordering::Relaxed);
+}
+
+/// The run that ended is made again, so it never was.
+fn uncount(runtime: &Runtime) {
+    let tally = &runtime.region.report().tally;
+    let depth = runtime.series.planned.depth as usize;
+    let less = |word: &AtomicU64| word.store(word.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+    less(&tally.runs);
+    less(&tally.aimed[depth.min(tally.aimed.len() - 1)]);
+    tally.repeats.store(tally.repeats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
 /// Ends the run.
@@ -94,13 +180,23 @@ pub(crate) unsafe fn end(failed: bool) -> RunSummary {
         }
         let runtime = runtime();
         let left = if waited.is_ok() { 0 } else { (*runtime).sched.live() - 1 };
-        let summary = summary(&*runtime, left);
-        count_end(&*runtime, &summary);
-        if (*runtime).region.replay().is_some() || (*runtime).region.guidance().is_some() {
+        let mut summary = summary(&*runtime, left);
+        if failed || left > 0 {
+            (*runtime).series.settling.is_over();
+        }
+        let again = (*runtime).series.settling.again(|| (*runtime).region.told().schedule);
+        if (*runtime).follows() {
             ending::finalise(Ending::Exited);
         }
         (*runtime).series.going = false;
-        tell_strategy(&mut *runtime, failed);
+        if again {
+            summary.again = 1;
+            (*runtime).series.again = true;
+            uncount(&*runtime);
+        } else {
+            count_end(&*runtime, &summary);
+            tell_strategy(&mut *runtime, failed);
+        }
         if left > 0 {
             hand_over(&mut *runtime);
         } else {
@@ -172,8 +268,8 @@ pub(super) unsafe fn conclude(ending: Ending) {
         tell_strategy(&mut *runtime, true);
         hand_over(&mut *runtime);
         // Last, because the driver looks as soon as it sees the ending.
-        let followed = (*runtime).region.replay().is_some() || (*runtime).region.guidance().is_some();
-        if followed || ending != Ending::Exited {
+        let looked_at = (*runtime).follows() || (*runtime).series.is_in_the_past();
+        if looked_at || ending != Ending::Exited {
             ending::finalise(ending);
         }
     }

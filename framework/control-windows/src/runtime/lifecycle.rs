@@ -137,8 +137,9 @@ pub(super) unsafe fn finish(thread: *mut Logical) {
         if (*runtime).repeating {
             in_process::one_less();
         }
+        // Before the choice: whoever waited for several threads, and for this one as the last, can be chosen.
+        (*runtime).handles.look_at_several(&mut (*runtime).sched, Some(thread));
         let choice = (*runtime).sched.finish();
-        (*runtime).handles.look_at_several(&mut (*runtime).sched);
         handover::dispatch(thread, choice);
     }
 }

@@ -8,7 +8,7 @@
 //! - [`lifecycle`]: beginning and ending logical threads
 //! - [`point`]: what the interposed functions call
 //! - [`session`]: beginning a run; [`ending`]: the report; [`inspect`]: stacks in words
-//! - [`outside`]: threads that are not under control
+//! - [`outside`]: threads that are not under control; [`preempt`]: threads that compute without a step
 //! - [`in_process`]: run after run in one process; [`closing`]: what a run leaves running
 //! - [`pool`]: kernel threads that are used again; [`renewal`]: what has to be as new then
 
@@ -22,6 +22,7 @@ mod logical;
 pub(crate) mod outside;
 mod point;
 pub(crate) mod pool;
+mod preempt;
 mod renewal;
 mod session;
 
@@ -38,7 +39,7 @@ pub(crate) use in_process::{begin as begin_in_process, end as end_in_process, st
 pub(crate) use lifecycle::{create, exit_point, join_event, join_point, key_of, resume};
 pub(crate) use logical::{Logical, Routine};
 pub(crate) use point::{Waited, acquire, away, event_at, freed, sleep, step, taken, wait, wake};
-pub(crate) use session::{begin, is_prepared_in_process, prepare_in_process};
+pub(crate) use session::{begin, is_prepared_in_process, prepare_in_process, recalled};
 
 use crate::interpose::{Handles, Mutexes};
 

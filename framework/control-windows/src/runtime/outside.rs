@@ -14,7 +14,7 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcessId, GetCurrentThreadId, WakeByAddressSingle};
 
-use super::{SHARED, inspect, pool, runtime};
+use super::{SHARED, inspect, pool, preempt, runtime};
 use crate::sys;
 
 /// What was done to an object.
@@ -162,6 +162,7 @@ unsafe fn count_outsiders() -> usize {
             (*runtime).by_number.contains_key(&(number as usize))
                 || (*runtime).handles.knows_thread(number)
                 || pool::has(number)
+                || preempt::is_watcher(number)
         };
         outsiders += usize::from(!known && number != caller);
     });

@@ -11,7 +11,7 @@ use waylay_scheduler::{Acquire, Choice, Key, Moment, Outcome, Shares};
 use super::handover::{excursion, follow, take_arrivals};
 use super::logical::Logical;
 use super::outside::{NOBODY, take_letters};
-use super::{SHARED, ending, runtime};
+use super::{SHARED, ending, preempt, runtime};
 
 /// How a wait that may fail ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +192,7 @@ unsafe fn count_look() {
     unsafe {
         let runtime = runtime();
         (*runtime).looks = 0;
+        preempt::note_step();
         if (*runtime).sched.steps >= (*runtime).step_limit {
             ending::stop_at_step_limit();
         }

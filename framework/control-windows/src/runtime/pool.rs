@@ -30,6 +30,8 @@ pub(crate) struct Worker {
     started: Signal,
     handle: HANDLE,
     number: u32,
+    /// How many were made before it.
+    made: usize,
     /// Whom it runs for.
     user: *mut Logical,
     /// Where its stack was before the program's routine.
@@ -73,6 +75,10 @@ pub(super) fn renew() {
     let mut pool = pool();
     let mut spent = core::mem::take(&mut pool.spent);
     pool.parked.append(&mut spent);
+    // The first comes out first: a thread of this run has the stack that the thread with its number had in the last one, and
+    // would have in a process that begins with it.
+    // SAFETY: workers live as long as the process; what they are never changes.
+    pool.parked.sort_unstable_by_key(|&worker| core::cmp::Reverse(unsafe { (*worker).made }));
 }
 
 /// Whether there is any: most processes have none.
@@ -115,6 +121,7 @@ unsafe fn make() -> *mut Worker {
         started: Signal::new(),
         handle: core::ptr::null_mut(),
         number: 0,
+        made: pool().all.len(),
         user: core::ptr::null_mut(),
         stack: 0,
         used: false,

@@ -2,14 +2,14 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use waylay_control_protocol::{Ending, RegionMap, Switching};
-use waylay_schedule::{AnyStrategy, RunParameters};
-use waylay_scheduler::{ByAddress, Looks, Planned, Scheduler, strategy};
+use waylay_control_protocol::{Earlier, Ending, RegionMap, Switching};
+use waylay_schedule::AnyStrategy;
+use waylay_scheduler::{ByAddress, Looks, Planned, Scheduler, named, strategy};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
-use super::in_process::Series;
+use super::in_process::{Series, is_fresh};
 use super::logical::Logical;
-use super::{Runtime, SHARED, install, lifecycle, outside, runtime};
+use super::{Runtime, SHARED, install, lifecycle, outside, preempt, runtime};
 use crate::interpose::{Handles, Mutexes};
 use crate::me::set_me;
 use crate::sys::{self, say};
@@ -26,6 +26,7 @@ pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
     // SAFETY: by the caller's promise.
     unsafe {
         prepare(region, strategy, false);
+        preempt::start((*runtime()).settings.preempt_ms, false);
         let main = (*runtime()).main;
         lifecycle::register(main);
         outside::set_running(true);
@@ -44,13 +45,32 @@ pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
         Ok(found) => found,
         Err(error) => refuse(&region, &error),
     };
-    let fresh = parameters == RunParameters::of(parameters.strategy.as_str());
+    let past = match region.recalled().map(|(earlier, given)| (earlier, named(given))) {
+        Some((earlier, Ok(found))) => Some((earlier, found)),
+        Some((_, Err(error))) => refuse(&region, &error),
+        None => None,
+    };
     // SAFETY: by the caller's promise.
     unsafe {
         prepare(region, strategy, true);
-        (*runtime()).series.resume = (!fresh).then_some(parameters);
+        let runtime = &mut *runtime();
+        preempt::start(runtime.settings.preempt_ms, true);
+        runtime.series.resume = (!is_fresh(&parameters)).then_some(parameters);
+        match past {
+            Some((earlier, found)) => runtime.put_off(earlier, found),
+            None => runtime.let_settle(runtime.settings.settle),
+        }
     }
     IN_PROCESS.store(true, Ordering::Relaxed);
+}
+
+/// The runs that come before the one that follows a schedule.
+///
+/// # Safety
+/// [`prepare_in_process`] was called, and no run goes on.
+pub(crate) unsafe fn recalled() -> Option<Earlier> {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).region.recalled().map(|(earlier, _)| earlier) }
 }
 
 /// Whether [`prepare_in_process`] was called.

@@ -3,6 +3,8 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicPtr, AtomicU32};
 
 use windows_sys::Win32::Foundation::{CloseHandle, HANDLE, WAIT_OBJECT_0, WAIT_TIMEOUT};
 use windows_sys::Win32::System::SystemInformation::GetTickCount64;
@@ -51,6 +53,9 @@ pub(crate) fn find(name: &str) -> Body {
         "once" => once,
         "thread-pool" => thread_pool,
         "steps" => steps,
+        "rust-lost-update" => rust_lost_update,
+        "rust-added" => rust_added,
+        "rust-null" => rust_null,
         other => panic!("no body {other}"),
     }
 }
@@ -419,5 +424,60 @@ unsafe extern "system" fn lock_twelve_times(_: *mut c_void) -> u32 {
 /// Two threads of 25 steps each, for measuring.
 fn steps() -> bool {
     join([spawn(lock_twelve_times, 0), spawn(lock_twelve_times, 0)]);
+    true
+}
+
+static SUM: AtomicU32 = AtomicU32::new(0);
+
+/// Takes the sum out and puts it back: what another thread takes out meanwhile is lost.
+fn add_in_two() {
+    for _ in 0..4 {
+        let seen = SUM.swap(0, SeqCst);
+        SUM.swap(seen + 1, SeqCst);
+    }
+}
+
+fn add_in_one() {
+    for _ in 0..4 {
+        SUM.fetch_add(1, SeqCst);
+    }
+}
+
+fn both(work: fn()) -> u32 {
+    SUM.store(0, SeqCst);
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    SUM.load(SeqCst)
+}
+
+fn rust_lost_update() -> bool {
+    both(add_in_two) == 8
+}
+
+fn rust_added() -> bool {
+    both(add_in_one) == 8
+}
+
+/// In the first page, where nothing is; a debug build looks for null itself.
+static PLACE: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::without_provenance_mut(64));
+
+#[inline(never)]
+fn add_through() {
+    // SAFETY: none: under some schedules nothing is there yet, which is the bug.
+    unsafe { (*PLACE.load(SeqCst)).fetch_add(1, SeqCst) };
+}
+
+/// An atomic operation on what the main thread may not have made yet.
+fn rust_null() -> bool {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            SUM.fetch_add(1, SeqCst);
+            add_through();
+        });
+        SUM.fetch_add(1, SeqCst);
+        PLACE.swap((&raw const SUM).cast_mut(), SeqCst);
+    });
     true
 }

@@ -4,6 +4,8 @@
 //! Every case needs a process of its own, because a process has one region: this program starts itself once per case.
 
 #[cfg(windows)]
+mod atomics;
+#[cfg(windows)]
 mod bodies;
 #[cfg(mingw)]
 mod posix;
@@ -56,6 +58,12 @@ mod cases {
         ("a_recorded_schedule_is_followed", replay),
         ("a_schedule_of_another_program_is_left_and_that_is_said", divergence),
         ("what_is_not_under_control_is_said", uncontrolled),
+        ("atomics_of_unmodified_code_are_steps", patched_atomics),
+        ("without_patching_they_are_none", not_patched),
+        ("registers_are_kept_at_sites", patched_registers),
+        ("a_loop_without_a_step_is_interrupted", interrupted),
+        ("exceptions_pass_code_that_is_replaced", patched_exceptions),
+        ("a_library_is_patched_whenever_it_is_loaded", patched_again),
     ];
 
     /// See [`lost_updates`].
@@ -107,7 +115,7 @@ mod cases {
 
     /// What is initialised once makes no steps, so that the first run of a process is like any other.
     fn later_run() {
-        let mut bodies = vec!["once"];
+        let mut bodies = vec!["once", "several"];
         if !crate::posix::IS_MISSING {
             bodies.push("cpp-mixture");
         }
@@ -174,5 +182,82 @@ mod cases {
     fn uncontrolled() {
         let ran = run(&Wanted { body: "thread-pool", runs: 3, ..Wanted::default() });
         assert_eq!((ran.runs, ran.failures, ran.partly), (3, 0, 3), "{}", ran.text);
+    }
+
+    fn patched(body: &'static str, runs: u64) -> Wanted<'static> {
+        Wanted { body, runs, patch: true, ..Wanted::default() }
+    }
+
+    /// Two threads of two exchanges each, begun and joined by a third: an update is lost if the second thread takes the sum
+    /// out between the two exchanges of the first. A random walk comes to that in more than a tenth of its runs, and
+    /// in less than nine tenths, so that 300 runs lose none, or all, with a probability below 1e-13.
+    fn patched_atomics() {
+        if crate::atomics::are_missing() {
+            return;
+        }
+        let found = run(&patched("c-lost-update", 300));
+        println!("{} of {} runs lose an update", found.failures, found.runs);
+        assert!((1..300).contains(&found.failures), "{} of {}: {}", found.failures, found.runs, found.text);
+        assert_eq!((found.partly, found.threads), (0, 3), "{}", found.text);
+        assert!(found.sites.0 >= 20 && found.sites.1 <= 3, "{:?}: {}", found.sites, found.text);
+        for body in ["c-added", "c-spin-lock", "c-turns"] {
+            let right = run(&patched(body, 300));
+            assert_eq!((right.runs, right.failures, right.partly), (300, 0, 0), "{body}: {}", right.text);
+        }
+        let first = run(&Wanted { stop: true, ..patched("c-lost-update", 300) });
+        assert_eq!(first.failures, 1);
+        for _ in 0..3 {
+            let again = run(&Wanted { stop: true, replay: &first.schedule, ..patched("c-lost-update", 1) });
+            assert_eq!((again.failures, again.diverged), (1, 0), "{}", again.text);
+            assert_eq!(again.schedule, first.schedule);
+        }
+        let (one, two) = (run(&patched("c-lost-update", 50)), run(&patched("c-lost-update", 50)));
+        assert_eq!((one.steps, one.fingerprint), (two.steps, two.fingerprint));
+    }
+
+    /// Between the begin and the end of each thread there is no step then.
+    fn not_patched() {
+        if crate::atomics::are_missing() {
+            return;
+        }
+        let bare = run(&Wanted { body: "c-lost-update", runs: 300, ..Wanted::default() });
+        assert_eq!((bare.runs, bare.failures, bare.sites), (300, 0, (0, 0)), "{}", bare.text);
+        let steps = run(&patched("c-lost-update", 300)).steps;
+        assert_eq!(steps - bare.steps, 300 * 4, "two exchanges in each of two threads");
+    }
+
+    fn patched_registers() {
+        for body in ["c-registers", "c-wide-registers"].into_iter().filter(|_| !crate::atomics::are_missing())
+        {
+            let ran = run(&patched(body, 200));
+            assert_eq!((ran.runs, ran.failures, ran.partly), (200, 0, 0), "{body}: {}", ran.text);
+            assert!(ran.switches > 200 && ran.sites.0 > 0, "{body}: {ran:?}");
+        }
+    }
+
+    /// In half of all runs the thread that looks comes first, and nothing but time lets the other go on: 40 runs go by without
+    /// that with a probability of 1e-12.
+    fn interrupted() {
+        if !crate::atomics::are_missing() {
+            let ran = run(&patched("c-busy", 40));
+            assert_eq!((ran.runs, ran.failures, ran.left), (40, 0, 0), "{}", ran.text);
+            assert!((1..40).contains(&ran.partly), "{}: {}", ran.partly, ran.text);
+        }
+    }
+
+    fn patched_exceptions() {
+        if !crate::atomics::are_missing() {
+            let ran = run(&patched("cpp-thrown", 100));
+            assert_eq!((ran.runs, ran.failures, ran.partly), (100, 0, 0), "{}", ran.text);
+            assert!(ran.sites.0 > 0);
+        }
+    }
+
+    /// Loaded and unloaded in every run.
+    fn patched_again() {
+        if !crate::atomics::are_missing() {
+            let ran = run(&patched("c-reloaded", 60));
+            assert!((1..60).contains(&ran.failures), "{} of {}: {}", ran.failures, ran.runs, ran.text);
+        }
     }
 }

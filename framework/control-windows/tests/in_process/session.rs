@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use waylay_control_protocol::{
-    BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, REGION_VARIABLE, RegionMap, RunSummary, STOP_RUN, Settings,
-    StopRun, Stretch, Switching,
+    BEGIN_RUN, BeginRun, Begun, END_RUN, EndRun, Instrumentation, Level, REGION_VARIABLE, RegionMap,
+    RunSummary, STOP_RUN, Settings, StopRun, Stretch, Switching,
 };
 use windows_sys::Win32::System::LibraryLoader::{GetProcAddress, LoadLibraryW};
 
-use crate::{bodies, posix};
+use crate::{atomics, bodies, posix};
 
 /// What to run.
 pub(crate) struct Wanted<'a> {
@@ -23,11 +23,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) stop: bool,
     /// Follow this schedule.
     pub(crate) replay: &'a [Stretch],
+    /// Libraries are patched.
+    pub(crate) patch: bool,
 }
 
 impl Default for Wanted<'_> {
     fn default() -> Self {
-        Wanted { body: "", runs: 1, seed: 7, strategy: "random", stop: false, replay: &[] }
+        Wanted { body: "", runs: 1, seed: 7, strategy: "random", stop: false, replay: &[], patch: false }
     }
 }
 
@@ -44,6 +46,8 @@ pub(crate) struct Ran {
     pub(crate) threads: u64,
     pub(crate) left: u64,
     pub(crate) diverged: u64,
+    /// Sites that are replaced, and that are not.
+    pub(crate) sites: (u32, u32),
     /// How often the running thread changed, in all schedules.
     pub(crate) switches: u64,
     /// Real microseconds that the schedules took.
@@ -59,6 +63,9 @@ pub(crate) fn run(wanted: &Wanted<'_>) -> Ran {
     let mut region = RegionMap::create().expect("a region");
     let mut settings = Settings::new(Switching::Baton, wanted.seed, 0);
     settings.in_process = 1;
+    let mut instrumentation = Instrumentation::new(Level::Atomics, wanted.patch);
+    instrumentation.host = 1;
+    region.set_instrumentation(instrumentation);
     if wanted.replay.is_empty() {
         let parameters = waylay_schedule::RunParameters::of(wanted.strategy);
         region.prepare(settings, &serde_json::to_string(&parameters).expect("text")).expect("it fits");
@@ -87,6 +94,10 @@ pub(crate) fn run(wanted: &Wanted<'_>) -> Ran {
         threads: u64::from(tally.threads.load(Ordering::Relaxed)),
         left: number("left"),
         diverged: region.report().diverged.load(Ordering::Relaxed),
+        sites: (
+            region.report().patched.load(Ordering::Relaxed),
+            region.report().refused.load(Ordering::Relaxed),
+        ),
         switches: number("switches"),
         microseconds: number("microseconds"),
         fingerprint: number("fingerprint"),
@@ -132,7 +143,7 @@ pub(crate) const WARM_UP: u64 = 20;
 pub(crate) fn play(case: &str) {
     let mut words = case.split(' ');
     let name = words.next().unwrap_or_default();
-    let body = posix::find(name).unwrap_or_else(|| bodies::find(name));
+    let body = posix::find(name).or_else(|| atomics::find(name)).unwrap_or_else(|| bodies::find(name));
     let runs: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(1);
     let stop = words.next() == Some("1");
     let library = Library::load();

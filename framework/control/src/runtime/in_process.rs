@@ -3,7 +3,7 @@
 //! The runtime is made once; between two runs it forgets the threads, keeps their kernel threads in the pool, and
 //! lets the strategy learn. The thread that drives the runs stays where it sits (on the carrier, once it has been
 //! there) and is unmanaged between runs. What becomes of threads that a run leaves running is decided in [`closing`], and
-//! how often the first run is made again in [`settling`](super::settling).
+//! how often the first run is made again by `waylay_scheduler::Settling`.
 //!
 //! A process that follows a schedule of another one first makes runs of that one, with that one's strategy: what it was to
 //! follow waits in [`Series`] meanwhile.
@@ -16,12 +16,11 @@ use waylay_schedule::{
     ThreadId,
 };
 
-use super::settling::Settling;
 use super::{Runtime, closing, ending, lifecycle, outside, point, pool, preempt, runtime};
 use crate::instrument;
 use crate::interpose::forget_timers;
 use crate::me::{me, set_me};
-use crate::sched::{Key, Shares};
+use crate::sched::{Key, Settling, Shares};
 
 /// What `end` waits for: an address that no object of the program has.
 const OTHERS: Key = Key(1);

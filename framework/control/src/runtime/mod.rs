@@ -16,8 +16,8 @@
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
 //! - [`preempt`]: threads that compute without a step; [`blocked`]: threads that wait in the kernel with the token
-//! - [`in_process`], [`pool`]: run after run in one process, with the same kernel threads; [`settling`]: when the first
-//!   of them counts; [`closing`]: what a run leaves running
+//! - [`in_process`], [`pool`]: run after run in one process, with the same kernel threads; [`closing`]: what a run
+//!   leaves running
 
 mod blocked;
 pub(crate) mod calls;
@@ -37,7 +37,6 @@ mod pool;
 mod preempt;
 mod robust;
 mod session;
-mod settling;
 pub(crate) mod timers;
 mod watcher;
 

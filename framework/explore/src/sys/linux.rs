@@ -21,8 +21,11 @@ pub const DEFAULT_LEVEL: &str = "auto";
 /// Whether processes that are to be looked at hold themselves.
 pub(crate) const HOLD_THEMSELVES: bool = false;
 
+/// Which level looks at plain accesses.
+pub(crate) const SEES_ACCESSES: &str = "--level auto does";
+
 /// Whether accesses and atomic instructions can be steps as this level wants it.
-pub fn check_level(_: Level) -> Result<(), &'static str> {
+pub fn check_level(_: Level, _patched: bool) -> Result<(), &'static str> {
     Ok(())
 }
 

@@ -17,15 +17,23 @@ pub(crate) const PROGRAMS: &str = "64-bit Windows";
 pub(crate) const SILENT: [&str; 5] =
     ["\\ntdll.dll+", "\\kernel32.dll+", "\\KERNELBASE.dll+", "\\msvcrt.dll+", "\\waylay.exe+"];
 /// What is a step unless told otherwise.
-pub const DEFAULT_LEVEL: &str = "sync";
+pub const DEFAULT_LEVEL: &str = "atomics";
 /// Whether processes that are to be looked at hold themselves.
 pub(crate) const HOLD_THEMSELVES: bool = true;
 
+/// Which level looks at plain accesses.
+pub(crate) const SEES_ACCESSES: &str =
+    "--level memory --patch none does, in code that is compiled with `waylay cflags`";
+
 /// Whether accesses and atomic instructions can be steps as this level wants it.
-pub fn check_level(level: Level) -> Result<(), &'static str> {
+pub fn check_level(level: Level, patched: bool) -> Result<(), &'static str> {
     match level {
-        Level::Sync => Ok(()),
-        _ => Err("on Windows only calls are steps so far: say --level sync"),
+        Level::Sync | Level::Atomics => Ok(()),
+        Level::Memory if !patched => Ok(()),
+        Level::Memory | Level::Auto => Err(
+            "on Windows plain accesses of unmodified code are no steps: say --level atomics, or --level memory with \
+             --patch none for code that is compiled with `waylay cflags`",
+        ),
     }
 }
 

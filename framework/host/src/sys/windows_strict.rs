@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 pub(crate) use waylay_control_protocol::Begun;
 use waylay_control_protocol::{
-    BEGIN_RUN, BeginRun, END_RUN, EndRun, RunSummary, STOP_RUN, StopRun, TEST_FAILED_STATUS,
+    BEGIN_RUN, BeginRun, EARLIER_RUNS, END_RUN, Earlier, EarlierRuns, EndRun, RunSummary, STOP_RUN, StopRun,
+    TEST_FAILED_STATUS,
 };
 use windows_sys::Win32::Foundation::HMODULE;
 use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress, LoadLibraryW};
@@ -24,6 +25,7 @@ const FOLDERS: [&str; 3] = ["deps", "plugins", "."];
 pub(crate) struct RunControl {
     begin: BeginRun,
     end: EndRun,
+    earlier: EarlierRuns,
 }
 
 /// Found before it is needed: an exception filter cannot look it up.
@@ -39,6 +41,7 @@ impl RunControl {
             Some(RunControl {
                 begin: std::mem::transmute::<*mut c_void, BeginRun>(look_up(library, BEGIN_RUN)?),
                 end: std::mem::transmute::<*mut c_void, EndRun>(look_up(library, END_RUN)?),
+                earlier: std::mem::transmute::<*mut c_void, EarlierRuns>(look_up(library, EARLIER_RUNS)?),
             })
         }
     }
@@ -61,10 +64,12 @@ impl RunControl {
         summary
     }
 
-    /// The runs that come before the one that this process was started for: none, because what is made on first use is no
-    /// step here.
+    /// The runs that come before the one that this process was started for.
     pub(crate) fn earlier(&self) -> impl Iterator<Item = u64> {
-        std::iter::empty()
+        let mut earlier = Earlier::default();
+        // SAFETY: the only thread that makes runs asks before the first; the answer is writable.
+        unsafe { (self.earlier)(&raw mut earlier) };
+        earlier.runs()
     }
 }
 

@@ -140,3 +140,18 @@ fn the_doctor_says_what_this_machine_allows() {
         String::from_utf8_lossy(&refused.stdout)
     );
 }
+
+/// A program of Rust has hundreds of atomic instructions. The libraries that it is linked with are all the system's.
+#[test]
+fn doctor_counts_what_can_be_a_step_in_a_program() {
+    let place = Place::with("");
+    let said = place.json(&["doctor", "--json", env!("CARGO_BIN_EXE_waylay")]);
+    let modules = said["modules"].as_array().expect("a list");
+    assert_eq!((modules.len(), &modules[0]["module"]), (1, &"waylay.exe".into()), "{said:#}");
+    let lock = &modules[0]["sites"]["lock"];
+    let number = |name: &str| lock[name].as_u64().expect("a number");
+    assert!(number("found") > 500, "{said:#}");
+    assert_eq!(number("found"), number("jumps") + number("traps") + number("refused"), "{said:#}");
+    assert!(number("jumps") * 20 > number("found") * 19 && number("refused") == 0, "{said:#}");
+    println!("{lock}");
+}

@@ -1,0 +1,208 @@
+//! Plans for PE files: functions come from `.pdata`, what exceptions and relocations lead to is not covered, and what takes an
+//! instruction's place is one byte longer than in ELF files.
+
+use waylay_patch::image::{Image, ImageError};
+use waylay_patch::{How, Kind, Plan, Wanted, Window};
+
+const BASE: u64 = 0x1_4000_0000;
+const TEXT: u32 = 0x1000;
+const DATA: u32 = 0x2000;
+const UNWIND: u32 = 0x3000;
+const TABLE: u32 = 0x4000;
+const RELOCATIONS: u32 = 0x5000;
+
+/// A module: code, data, functions (begin, end and the codes that unwind them), and where in the data addresses are.
+#[derive(Default)]
+struct Module {
+    code: Vec<u8>,
+    data: Vec<u8>,
+    functions: Vec<(u32, u32, Vec<u8>)>,
+    addresses: Vec<u32>,
+}
+
+impl Module {
+    /// As a linker writes it.
+    fn file(&self) -> Vec<u8> {
+        let (mut unwind, mut table) = (Vec::new(), Vec::new());
+        for (start, end, codes) in &self.functions {
+            let at = UNWIND + unwind.len() as u32;
+            [*start, *end, at].iter().for_each(|word| table.extend(word.to_le_bytes()));
+            unwind.extend(codes);
+            unwind.resize(unwind.len().next_multiple_of(4), 0);
+        }
+        let mut relocations = Vec::new();
+        if !self.addresses.is_empty() {
+            let size = 8 + self.addresses.len() as u32 * 4;
+            [DATA, size].iter().for_each(|word| relocations.extend(word.to_le_bytes()));
+            // Each with one that means nothing: blocks are multiples of four bytes.
+            self.addresses.iter().for_each(|&at| relocations.extend((0xa000 | at).to_le_bytes()));
+        }
+        const CODE: u32 = 0x6000_0020;
+        const READ: u32 = 0x4000_0040;
+        const DISCARDABLE: u32 = 0x4200_0040;
+        let sections = [
+            (TEXT, &self.code, CODE),
+            (DATA, &self.data, READ),
+            (UNWIND, &unwind, READ),
+            (TABLE, &table, READ),
+            (RELOCATIONS, &relocations, DISCARDABLE),
+        ];
+        let mut file = vec![0; 0x400];
+        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, b"MZ");
+        put(0x3c, &[0x40]);
+        put(0x40, b"PE\0\0\x64\x86\x05\0");
+        put(0x54, &[0xf0, 0, 0x22, 0]);
+        let optional = 0x58;
+        put(optional, &[0x0b, 0x02]);
+        put(optional + 16, &TEXT.to_le_bytes());
+        put(optional + 24, &BASE.to_le_bytes());
+        put(optional + 32, &0x1000_u32.to_le_bytes());
+        put(optional + 36, &0x200_u32.to_le_bytes());
+        put(optional + 56, &0x6000_u32.to_le_bytes());
+        put(optional + 60, &0x400_u32.to_le_bytes());
+        put(optional + 108, &[16]);
+        let mut directory = |index: usize, at: u32, size: usize| {
+            put(optional + 112 + index * 8, &at.to_le_bytes());
+            put(optional + 116 + index * 8, &(size as u32).to_le_bytes());
+        };
+        directory(3, TABLE, table.len());
+        if !relocations.is_empty() {
+            directory(5, RELOCATIONS, relocations.len());
+        }
+        let mut raw = 0x400_u32;
+        for (index, (address, bytes, flags)) in sections.iter().enumerate() {
+            let header = optional + 240 + index * 40;
+            let length = bytes.len() as u32;
+            for (at, word) in [(8, length), (12, *address), (16, length), (20, raw), (36, *flags)] {
+                put(header + at, &word.to_le_bytes());
+            }
+            raw += length;
+        }
+        sections.iter().for_each(|(_, bytes, _)| file.extend(*bytes));
+        file
+    }
+
+    fn plan(&self) -> Plan {
+        Plan::of(&self.file(), Wanted::Atomics).unwrap()
+    }
+}
+
+/// Unwind information with nothing in it.
+const PLAIN: [u8; 4] = [1, 0, 0, 0];
+
+fn one_function(code: &[u8]) -> Module {
+    let end = TEXT + code.len() as u32;
+    Module { code: code.to_vec(), functions: vec![(TEXT, end, PLAIN.to_vec())], ..Module::default() }
+}
+
+fn windows(module: &Module) -> Vec<(u32, u8, How)> {
+    module
+        .plan()
+        .windows
+        .iter()
+        .map(|&Window { start, length, how, .. }| (start - TEXT, length, how))
+        .collect()
+}
+
+#[test]
+fn six_bytes_are_needed() {
+    // lock inc dword [rip]; lock cmpxchg [rbx], rdi; mov eax, 1; ret
+    let code = [0xf0, 0xff, 0x05, 0, 0, 0, 0, 0xf0, 0x48, 0x0f, 0xb1, 0x3b, 0xb8, 1, 0, 0, 0, 0xc3];
+    assert_eq!(windows(&one_function(&code)), [(0, 7, How::Alone), (7, 10, How::Forward)]);
+}
+
+#[test]
+fn what_belongs_to_no_function_is_left_alone() {
+    // mfence; mov eax, 1, twice
+    let code = [0x0f, 0xae, 0xf0, 0xb8, 1, 0, 0, 0, 0x0f, 0xae, 0xf0, 0xb8, 1, 0, 0, 0];
+    let mut module = one_function(&code);
+    module.functions[0].0 = TEXT + 8;
+    let plan = module.plan();
+    assert_eq!(windows(&module), [(8, 8, How::Forward)]);
+    assert_eq!(plan.code, (16, 8));
+    assert_eq!(plan.counts.iter().map(|count| count.found).sum::<u32>(), 1);
+}
+
+/// `mfence; mov eax, 1; ret`, with something that leads behind the fence.
+const FENCE: [u8; 9] = [0x0f, 0xae, 0xf0, 0xb8, 1, 0, 0, 0, 0xc3];
+
+#[test]
+fn nothing_leads_into_the_middle() {
+    assert_eq!(windows(&one_function(&FENCE)), [(0, 8, How::Forward)]);
+
+    let mut pointed = one_function(&FENCE);
+    pointed.data = (BASE + u64::from(TEXT) + 3).to_le_bytes().to_vec();
+    assert_eq!(windows(&pointed), [(0, 3, How::Trap)], "a word of data");
+
+    let mut unaligned = one_function(&FENCE);
+    unaligned.data = [&[0; 4][..], &(BASE + u64::from(TEXT) + 3).to_le_bytes()].concat();
+    assert_eq!(windows(&unaligned), [(0, 8, How::Forward)], "no word");
+    unaligned.addresses = vec![4];
+    assert_eq!(windows(&unaligned), [(0, 3, How::Trap)], "an address that is corrected");
+}
+
+#[test]
+fn exceptions_continue_functions() {
+    // Flags: a handler for both. No codes; the handler's place; a table with one pad, three bytes behind the begin.
+    let gnu = [&[0x19, 0, 0, 0, 0, 0x10, 0, 0][..], &[0xff, 0xff, 0x01, 4, 0, 3, 3, 0]].concat();
+    let mut module = one_function(&FENCE);
+    module.functions[0].2 = gnu;
+    assert_eq!(windows(&module), [(0, 3, How::Trap)], "GNU");
+
+    let scope = [1, TEXT, TEXT + 3, 1, TEXT + 3].iter().flat_map(|word| word.to_le_bytes());
+    module.functions[0].2 = [0x19, 0, 0, 0, 0, 0x10, 0, 0].into_iter().chain(scope).collect();
+    assert_eq!(windows(&module), [(0, 3, How::Trap)], "Microsoft");
+}
+
+#[test]
+fn tables_in_the_own_numbering_are_read() {
+    let table = TEXT + 32;
+    // mov ecx, [rdx + rax * 4 + table]; add rcx, rdx; jmp rcx; mfence; mov eax, 1; ret
+    let mut code = vec![0x8b, 0x8c, 0x82];
+    code.extend(table.to_le_bytes());
+    code.extend([0x48, 0x01, 0xd1, 0xff, 0xe1]);
+    let fence = code.len() as u32;
+    code.extend(FENCE);
+    let end = code.len();
+    code.resize(32, 0x90);
+    let with_table = |entry: u32| {
+        let mut module = one_function(&code[..end]);
+        module.code = code.clone();
+        module.code.extend(entry.to_le_bytes());
+        windows(&module)
+    };
+    assert_eq!(with_table(TEXT + fence), [(fence, 8, How::Forward)], "to the fence");
+    assert_eq!(with_table(TEXT + fence + 3), [(fence, 3, How::Trap)], "behind it");
+    assert_eq!(with_table(0x7fff_ffff), [(fence, 3, How::Trap)], "to a place that is not known");
+}
+
+#[test]
+fn constants_of_code_that_is_not_moved_may_be_addresses() {
+    // movabs rcx, behind the fence; mfence; mov eax, 1; ret
+    let mut code = vec![0x48, 0xb9];
+    code.extend((BASE + u64::from(TEXT) + 13).to_le_bytes());
+    code.extend(FENCE);
+    let mut module = one_function(&code);
+    assert_eq!(windows(&module), [(0, 13, How::Backward)]);
+    module.data = vec![0; 8];
+    module.addresses = vec![0];
+    assert_eq!(windows(&module), [(10, 8, How::Forward)], "it would be corrected");
+}
+
+#[test]
+fn other_processors_are_refused() {
+    let file = one_function(&FENCE).file();
+    let with = |at: usize, bytes: [u8; 2]| {
+        let mut file = file.clone();
+        file[at..at + 2].copy_from_slice(&bytes);
+        Image::parse(&file).err()
+    };
+    assert!(matches!(with(0x44, [0x64, 0xaa]), Some(ImageError::OtherProcessor)));
+    assert!(matches!(with(0x58, [0x0b, 0x01]), Some(ImageError::OtherProcessor)));
+    assert!(matches!(Image::parse(b"MZ").err(), Some(ImageError::Format(_))));
+    assert!(Image::parse(&file).is_ok_and(|image| image.functions.len() == 1));
+    let locks = one_function(&[0xf0, 0xff, 0x05, 0, 0, 0, 0, 0xc3]).plan();
+    let counts = waylay_patch::plan::KINDS.iter().zip(&locks.counts);
+    assert!(counts.into_iter().any(|((kind, _), count)| *kind == Kind::Lock && count.jumps == 1));
+}
