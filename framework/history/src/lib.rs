@@ -7,7 +7,7 @@
 //! In the order in which data flows:
 //!
 //! - [`schema`]: the tables, their version, and how older versions become this one
-//! - [`night`]: which night a campaign belongs to; [`state`]: new, ongoing, rare or resolved; both pure
+//! - [`state`]: new, ongoing, rare or resolved; pure
 //! - [`sighting`]: a failure of one campaign, reduced to what is kept here
 //! - [`write`](mod@write): campaigns and failures go in
 //! - [`feed`]: the same while a campaign runs, from a thread of its own

@@ -1,4 +1,4 @@
-//! A file of code as far as it matters here. [`elf`] and [`pe`] read the two formats into one shape.
+//! A file of code as far as it matters here. `elf` and `pe` read the two formats into one shape.
 
 mod elf;
 mod pe;
