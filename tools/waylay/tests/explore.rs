@@ -7,67 +7,13 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Ran, Workplace};
-
-const ORDER: &str = r"
-#include <pthread.h>
-#include <stdlib.h>
-static int *p;
-static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static void *user(void *x) { pthread_mutex_lock(&m); *p = 2; pthread_mutex_unlock(&m); return x; }
-int main(void) {
-    pthread_t t;
-    pthread_create(&t, 0, user, 0);
-    pthread_mutex_lock(&m); p = malloc(4); *p = 1; pthread_mutex_unlock(&m);
-    pthread_join(t, 0);
-    return 0;
-}";
-
-const LOCKS: &str = r"
-#include <pthread.h>
-static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
-static void *first(void *x) {
-    pthread_mutex_lock(&a); pthread_mutex_lock(&b); pthread_mutex_unlock(&b); pthread_mutex_unlock(&a); return x;
-}
-static void *second(void *x) {
-    pthread_mutex_lock(&b); pthread_mutex_lock(&a); pthread_mutex_unlock(&a); pthread_mutex_unlock(&b); return x;
-}
-int main(void) {
-    pthread_t t, u;
-    pthread_create(&t, 0, first, 0); pthread_create(&u, 0, second, 0);
-    pthread_join(t, 0); pthread_join(u, 0);
-    return 0;
-}";
-
-/// Two threads that lose an increment; what the main thread makes of it is put in.
-fn counter(verdict: &str) -> String {
-    format!(
-        r#"
-#include <assert.h>
-#include <pthread.h>
-#include <stdio.h>
-static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static int n;
-static void *add(void *x) {{
-    pthread_mutex_lock(&m); int v = n; pthread_mutex_unlock(&m);
-    pthread_mutex_lock(&m); n = v + 1; pthread_mutex_unlock(&m);
-    return x;
-}}
-int main(void) {{
-    pthread_t t, u;
-    pthread_create(&t, 0, add, 0); pthread_create(&u, 0, add, 0);
-    pthread_join(t, 0); pthread_join(u, 0);
-    {verdict}
-}}"#
-    )
-}
+use support::Workplace;
+use support::small::{LOCKS, ORDER, build, counter, explore, json};
 
 const CLEAN: &str = r#"
 #include <pthread.h>
@@ -82,31 +28,6 @@ int main(void) {
     printf("%d\n", n);
     return n == 2 ? 0 : 3;
 }"#;
-
-fn build(place: &Workplace, source: &str, options: &[&str]) -> String {
-    let file = place.write("program.c", source);
-    let program = place.path().join("program");
-    let built = Command::new("gcc")
-        .args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"])
-        .arg(&program)
-        .arg(file)
-        .args(options)
-        .output()
-        .expect("gcc is installed");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    program.to_str().expect("a plain path").to_owned()
-}
-
-fn explore(place: &Workplace, options: &[&str], program: &str) -> Ran {
-    let mut arguments = vec!["explore", "--json", "--seed", "7"];
-    arguments.extend(options);
-    arguments.extend(["--", program]);
-    place.waylay(&arguments)
-}
-
-fn json(ran: &Ran) -> Value {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
-}
 
 fn folder(summary: &Value) -> PathBuf {
     PathBuf::from(summary["failure_dir"].as_str().expect("a failure has a folder"))
@@ -498,195 +419,6 @@ int main(void) {
     assert!(text.contains("SIGABRT") && text.contains("in main () at"), "{text}");
 }
 
-/// Everything that an exploration found, without what depends on the clock or on how runs began.
-fn what_was_found(summary: &Value) -> Value {
-    let keys =
-        ["runs", "failures", "first_failure_run", "kind", "signature", "threads", "steps", "guarantee"];
-    assert!(summary["runs"].is_u64(), "{summary:#}");
-    keys.iter().map(|key| summary[key].clone()).collect()
-}
-
-#[test]
-fn restored_runs_find_what_forked_ones_find() {
-    let place = Workplace::new();
-    for source in [LOCKS.to_owned(), counter("printf(\"%d\\n\", n); assert(n == 2); return 0;")] {
-        let program = build(&place, &source, &[]);
-        let options = ["--runs", "700", "--patch", "none"];
-        let forked = json(&explore(&place, &options, &program));
-        for jobs in ["1", "2"] {
-            let more = [&options[..], &["--restart", "snapshot", "--jobs", jobs]].concat();
-            let restored = json(&explore(&place, &more, &program));
-            assert_eq!(restored["fell_back"], 0, "{restored:#}");
-            assert_eq!(what_was_found(&restored), what_was_found(&forked), "{jobs} jobs");
-            assert_eq!(
-                (restored["restart"].as_str(), restored["restored"].as_u64()),
-                (Some("snapshot"), Some(700))
-            );
-            // The first hundred, every 256th of the rest, and some failing ones, but for those that single out an object: up
-            // to two of the five strategies' runs.
-            assert!(restored["compared"].as_u64() >= Some(60), "{restored:#}");
-        }
-    }
-}
-
-/// Root starts it as nobody, from an installation that everybody may read; others are unprivileged anyway.
-#[test]
-fn nobody_needs_privileges() {
-    let place = Workplace::new();
-    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-    open(place.path());
-    let program = build(&place, &counter("assert(n == 2); return 0;"), &[]);
-    let installed = place.path().join("bin");
-    fs::create_dir(&installed).unwrap();
-    let ours = Path::new(env!("CARGO_BIN_EXE_waylay"));
-    for file in ["waylay", "deps/libwaylay_control.so"] {
-        let from = ours.parent().unwrap().join(file);
-        let to = installed.join(from.file_name().unwrap());
-        fs::copy(from, &to).unwrap();
-        open(&to);
-    }
-    let mut command = Command::new(installed.join("waylay"));
-    command
-        .args([
-            "explore",
-            "--json",
-            "--seed",
-            "7",
-            "--runs",
-            "700",
-            "--restart",
-            "snapshot",
-            "--patch",
-            "none",
-            "--",
-        ])
-        .arg(&program)
-        .current_dir(place.path())
-        .env("HOME", place.path());
-    // SAFETY: the call has no conditions.
-    if unsafe { libc::getuid() } == 0 {
-        command.uid(65534).gid(65534);
-    }
-    let ran = place.start_command(command).finish();
-    let found = json(&ran);
-    assert_eq!(
-        (ran.code(), &found["kind"], &found["found"][0]["confirmed"]),
-        (Some(1), &"assert".into(), &true.into())
-    );
-    assert_eq!(found["restored"], 700, "{found:#}");
-    assert_eq!(
-        what_was_found(&found),
-        what_was_found(&json(&explore(&place, &["--runs", "700", "--patch", "none"], &program)))
-    );
-}
-
-#[test]
-fn what_cannot_be_restored_goes_to_the_fork_server_by_itself() {
-    let place = Workplace::new();
-    let program =
-        build(&place, &counter("fork(); return n != 2;").replacen('#', "#include <unistd.h>\n#", 1), &[]);
-    let options = ["--runs", "60", "--patch", "none"];
-    let forked = json(&explore(&place, &options, &program));
-    for way in ["snapshot", "auto"] {
-        let summary = json(&explore(&place, &[&options[..], &["--restart", way]].concat(), &program));
-        assert_eq!(what_was_found(&summary), what_was_found(&forked), "{way}");
-        assert_eq!(summary["restart"], "fork");
-        assert!(summary["fell_back"].as_u64() > Some(0), "{summary:#}");
-        let notes = summary["notes"].to_string();
-        assert!(notes.contains("starts a process"), "{notes}");
-    }
-}
-
-#[test]
-fn several_jobs_keep_their_processes_while_they_grow() {
-    // More threads than are made in advance at first, so that each worker starts its process again.
-    const MANY: &str = r"
-#include <pthread.h>
-static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static int n;
-static void *add(void *x) { pthread_mutex_lock(&m); n++; pthread_mutex_unlock(&m); return x; }
-int main(void) {
-    pthread_t t[7];
-    for (int i = 0; i < 7; i++) pthread_create(&t[i], 0, add, 0);
-    for (int i = 0; i < 7; i++) pthread_join(t[i], 0);
-    return n != 7;
-}";
-    let place = Workplace::new();
-    let program = build(&place, MANY, &[]);
-    let options = ["--runs", "300", "--jobs", "2", "--restart", "snapshot", "--patch", "none"];
-    let summary = json(&explore(&place, &options, &program));
-    assert_eq!((&summary["restored"], &summary["fell_back"]), (&300.into(), &0.into()), "{summary:#}");
-}
-
-/// Objects on the heap lie elsewhere in a process that has its threads in advance: a strategy that singles one out by its
-/// address decides otherwise there, which is no fault of restoring.
-#[test]
-fn objects_of_the_heap_do_not_make_restored_runs_differ() {
-    const OBJECT: &str = r"
-#include <pthread.h>
-#include <stdlib.h>
-struct object { pthread_mutex_t m; int n; };
-static pthread_mutex_t g = PTHREAD_MUTEX_INITIALIZER;
-static void *idle(void *x) { pthread_mutex_lock(&g); pthread_mutex_unlock(&g); return x; }
-static void *use(void *x) {
-    struct object *o = x;
-    for (int i = 0; i < 3; i++) { pthread_mutex_lock(&o->m); o->n++; pthread_mutex_unlock(&o->m); }
-    return x;
-}
-int main(void) {
-    pthread_t t[3];
-    pthread_create(&t[0], 0, idle, 0);
-    struct object *o = malloc(sizeof *o);
-    pthread_mutex_init(&o->m, 0);
-    o->n = 0;
-    for (int i = 1; i < 3; i++) pthread_create(&t[i], 0, use, o);
-    for (int i = 0; i < 3; i++) pthread_join(t[i], 0);
-    return o->n != 6;
-}";
-    let place = Workplace::new();
-    let program = build(&place, OBJECT, &[]);
-    let options = ["--runs", "300", "--strategy", "surw", "--restart", "snapshot", "--patch", "none"];
-    let summary = json(&explore(&place, &options, &program));
-    assert_eq!(
-        (&summary["restored"], &summary["notes"].to_string().contains("FAULT")),
-        (&300.into(), &false),
-        "{summary:#}"
-    );
-    assert!(summary["compared"].as_u64() > Some(0), "{summary:#}");
-}
-
-/// The heap is as large as it is without the library, under patched code too: nothing lies behind it.
-#[test]
-fn the_heap_of_a_patched_program_can_grow() {
-    const GROWS: &str = r#"
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-static int shared;
-static void *touch(void *x) { shared++; return x; }
-int main(void) {
-    pthread_t t, u;
-    pthread_create(&t, 0, touch, 0);
-    pthread_create(&u, 0, touch, 0);
-    pthread_join(t, 0);
-    pthread_join(u, 0);
-    char *before = sbrk(0);
-    for (int i = 0; i < 400; i++) if (!malloc(60000)) return 1;
-    return (char *)sbrk(0) - before < 20 << 20;
-}"#;
-    let place = Workplace::new();
-    let program = build(&place, GROWS, &[]);
-    for way in ["fork", "snapshot"] {
-        let summary = json(&explore(&place, &["--runs", "60", "--restart", way], &program));
-        assert_eq!(
-            (&summary["failures"], &summary["fell_back"]),
-            (&0.into(), &0.into()),
-            "{way}: {summary:#}"
-        );
-    }
-}
-
 /// Which line lost the update is said, although the thread was stopped in code that stands in for it.
 #[test]
 fn a_thread_stopped_at_an_access_is_shown_there() {
@@ -746,34 +478,6 @@ fn a_deadlock_is_told_in_one_block() {
     ] {
         assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
     }
-}
-
-/// Memory of a process that has its threads in advance lies elsewhere: a program that depends on it is told apart from one
-/// whose restored runs are wrong.
-#[test]
-fn a_program_that_depends_on_addresses_is_forked() {
-    let place = Workplace::new();
-    let program = build(
-        &place,
-        r#"
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-static void *says(void *x) { printf("%p\n", malloc(100)); return x; }
-int main(void) {
-    pthread_t t;
-    pthread_create(&t, 0, says, 0);
-    printf("%p\n", malloc(100));
-    pthread_join(t, 0);
-    return 0;
-}"#,
-        &[],
-    );
-    let summary =
-        json(&explore(&place, &["--runs", "40", "--level", "sync", "--restart", "snapshot"], &program));
-    assert_eq!(summary["restart"], "fork", "{summary}");
-    let notes = summary["notes"].to_string();
-    assert!(notes.contains("depends on where its memory lies"), "{notes}");
 }
 
 /// What explorations leave behind is counted and promised in reports as in the summary.
