@@ -1,5 +1,7 @@
 //! From what the driver left in the region to the strategy of a run, and from the strategy to what the driver reads.
 
+use std::sync::atomic::Ordering;
+
 use waylay_control_protocol::{NoteWriter, RegionMap, Settings, Stretch, Timeouts};
 use waylay_schedule::{
     AnyStrategy, EventKind, Guided, Listener, Overheard, Replay, Run, RunParameters, Said, Schedule, Seed,
@@ -20,7 +22,7 @@ pub fn plan(region: &RegionMap) -> Planned {
 }
 
 /// The strategy, with somebody who listens if the conversation is wanted.
-pub fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
+pub(super) fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
     let (strategy, parameters) = unheard(region)?;
     if region.settings().listen == 0 {
         return Ok((strategy, parameters));
@@ -42,7 +44,7 @@ fn unheard(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
 }
 
 /// The strategy that parameters name, as JSON; nobody listens.
-pub fn named(parameters: &str) -> Result<(AnyStrategy, RunParameters), String> {
+pub(super) fn named(parameters: &str) -> Result<(AnyStrategy, RunParameters), String> {
     let parameters: RunParameters = match parameters {
         "" => RunParameters::of("random"),
         text => {
@@ -87,8 +89,31 @@ impl Scheduler {
         Scheduler::new(strategy, policy, recording)
     }
 
+    /// Writes the numbers of the run for the driver. One that ended in the past, before the schedule began that the process
+    /// was to follow, left it there.
+    pub fn report_into(&mut self, region: &RegionMap, in_the_past: bool) {
+        let report = region.report();
+        report.threads.store(self.thread_count() as u32, Ordering::Relaxed);
+        report.steps.store(self.steps, Ordering::Relaxed);
+        report.switches.store(self.switches, Ordering::Relaxed);
+        report.virtual_ns.store(self.clock.now().0, Ordering::Relaxed);
+        report.cut.store(u32::from(self.recording.lost()), Ordering::Relaxed);
+        let divergence = if in_the_past {
+            Some((
+                0,
+                "a run that passed in another process ended this one, before the schedule began".to_owned(),
+            ))
+        } else {
+            self.divergence()
+        };
+        if let Some((step, text)) = divergence {
+            report.diverged.store(step + 1, Ordering::Relaxed);
+            region.append_text(&text);
+        }
+    }
+
     /// Where a run that was to follow a schedule left it: the step, and in words.
-    pub fn divergence(&mut self) -> Option<(u64, String)> {
+    fn divergence(&mut self) -> Option<(u64, String)> {
         let steps = self.steps;
         let replay = self.strategy().as_replay()?;
         let unfinished = replay.unfinished();

@@ -8,7 +8,7 @@ use waylay_control_protocol::Stretch;
 
 /// How often the first run is still made again.
 #[derive(Debug, Default)]
-pub struct Settling {
+pub(super) struct Settling {
     left: u64,
     /// What the last one did, if it matters.
     last: Option<u64>,
@@ -17,17 +17,17 @@ pub struct Settling {
 
 impl Settling {
     /// At most so often, until two in a row make the same steps.
-    pub fn at_most(repeats: u64) -> Settling {
+    pub(super) fn at_most(repeats: u64) -> Settling {
         Settling { left: repeats, last: None, compares: true }
     }
 
     /// So often, whatever they do: another process found that to be enough.
-    pub fn exactly(repeats: u64) -> Settling {
+    pub(super) fn exactly(repeats: u64) -> Settling {
         Settling { left: repeats, last: None, compares: false }
     }
 
     /// Whether the run that ended is made again; `course` says who ran when, if it matters.
-    pub fn again<'a>(&mut self, course: impl FnOnce() -> &'a [Stretch]) -> bool {
+    pub(super) fn again<'a>(&mut self, course: impl FnOnce() -> &'a [Stretch]) -> bool {
         if self.left == 0 {
             return false;
         }
@@ -43,7 +43,7 @@ impl Settling {
     }
 
     /// The run counts as it is, and so do all that follow.
-    pub fn is_over(&mut self) {
+    pub(super) fn is_over(&mut self) {
         self.left = 0;
     }
 }

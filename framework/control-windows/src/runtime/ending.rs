@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
 
 use super::logical::Logical;
-use super::{Runtime, closing, in_process, inspect, outside, preempt, runtime};
+use super::{closing, in_process, inspect, outside, preempt, runtime};
 use crate::me::set_me;
 use crate::sys::{self, say};
 
@@ -21,28 +21,9 @@ pub(crate) unsafe fn finalise(ending: Ending) {
         if report.ending.load(Ordering::Relaxed) != Ending::Unfinished as u32 {
             return;
         }
-        report.threads.store((*runtime).sched.thread_count() as u32, Ordering::Relaxed);
-        report.steps.store((*runtime).sched.steps, Ordering::Relaxed);
-        report.switches.store((*runtime).sched.switches, Ordering::Relaxed);
-        report.virtual_ns.store((*runtime).sched.clock.now().0, Ordering::Relaxed);
-        report.cut.store(u32::from((*runtime).sched.recording.lost()), Ordering::Relaxed);
-        note_divergence(&mut *runtime);
+        let in_the_past = (*runtime).series.is_in_the_past();
+        (*runtime).sched.report_into(&(*runtime).region, in_the_past);
         report.ending.store(ending as u32, Ordering::Release);
-    }
-}
-
-/// A run that was to follow a schedule says where it left it.
-fn note_divergence(runtime: &mut Runtime) {
-    if runtime.series.is_in_the_past() {
-        runtime.region.report().diverged.store(1, Ordering::Relaxed);
-        runtime
-            .region
-            .append_text("a run that passed in another process ended this one, before the schedule began");
-        return;
-    }
-    if let Some((step, text)) = runtime.sched.divergence() {
-        runtime.region.report().diverged.store(step + 1, Ordering::Relaxed);
-        runtime.region.append_text(&text);
     }
 }
 

@@ -31,7 +31,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use waylay_control_protocol::{RegionMap, Settings};
 use waylay_schedule::ThreadId;
-use waylay_scheduler::{ByAddress, Looks, Scheduler, State};
+use waylay_scheduler::{ByAddress, Limits, Looks, Scheduler, Series, State};
 use windows_sys::Win32::Foundation::HANDLE;
 
 pub(crate) use ending::finalise;
@@ -48,8 +48,8 @@ pub(crate) struct Runtime {
     pub(crate) sched: Scheduler,
     pub(crate) region: RegionMap,
     pub(crate) settings: Settings,
-    /// The run is ended after this many steps.
-    pub(crate) step_limit: u64,
+    /// When the run has gone on for long enough.
+    pub(crate) limits: Limits,
     /// By [`ThreadId`].
     pub(crate) logicals: Vec<*mut Logical>,
     /// By the system's number of the thread.
@@ -69,9 +69,7 @@ pub(crate) struct Runtime {
     /// Runs are repeated in this process.
     pub(crate) repeating: bool,
     /// The runs of this process, if they are repeated.
-    pub(crate) series: in_process::Series,
-    /// Steps of each thread of the run that ended.
-    pub(crate) lengths: Vec<u64>,
+    pub(crate) series: Series,
     /// A thread that has finished and is on its way out; whoever runs next waits until it is gone.
     pub(crate) leaving: HANDLE,
 }

@@ -193,7 +193,7 @@ unsafe fn count_look() {
         let runtime = runtime();
         (*runtime).looks = 0;
         preempt::note_step();
-        if (*runtime).sched.steps >= (*runtime).step_limit {
+        if (*runtime).limits.are_reached((*runtime).sched.steps) {
             ending::stop_at_step_limit();
         }
     }

@@ -4,10 +4,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_control_protocol::{Earlier, Ending, RegionMap, Switching};
 use waylay_schedule::AnyStrategy;
-use waylay_scheduler::{ByAddress, Looks, Planned, Scheduler, named, strategy};
+use waylay_scheduler::{ByAddress, Limits, Looks, Planned, Scheduler, Series};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
-use super::in_process::{Series, is_fresh};
 use super::logical::Logical;
 use super::{Runtime, SHARED, install, lifecycle, outside, preempt, runtime};
 use crate::interpose::{Handles, Mutexes};
@@ -23,9 +22,10 @@ pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
         Ok(strategy) => strategy,
         Err(error) => refuse(&region, &error),
     };
+    let limits = Limits::of(region.settings().max_steps);
     // SAFETY: by the caller's promise.
     unsafe {
-        prepare(region, strategy, false);
+        prepare(region, strategy, limits, false);
         preempt::start((*runtime()).settings.preempt_ms, false);
         let main = (*runtime()).main;
         lifecycle::register(main);
@@ -41,25 +41,16 @@ static IN_PROCESS: AtomicBool = AtomicBool::new(false);
 /// # Safety
 /// As for [`begin`]; other threads may run as long as they stay out of the runs.
 pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
-    let (strategy, parameters) = match strategy(&region) {
+    let mut limits = Limits::of(region.settings().max_steps);
+    let (series, strategy) = match Series::of(&region, &mut limits) {
         Ok(found) => found,
         Err(error) => refuse(&region, &error),
     };
-    let past = match region.recalled().map(|(earlier, given)| (earlier, named(given))) {
-        Some((earlier, Ok(found))) => Some((earlier, found)),
-        Some((_, Err(error))) => refuse(&region, &error),
-        None => None,
-    };
     // SAFETY: by the caller's promise.
     unsafe {
-        prepare(region, strategy, true);
-        let runtime = &mut *runtime();
-        preempt::start(runtime.settings.preempt_ms, true);
-        runtime.series.resume = (!is_fresh(&parameters)).then_some(parameters);
-        match past {
-            Some((earlier, found)) => runtime.put_off(earlier, found),
-            None => runtime.let_settle(runtime.settings.settle),
-        }
+        prepare(region, strategy, limits, true);
+        (*runtime()).series = series;
+        preempt::start((*runtime()).settings.preempt_ms, true);
     }
     IN_PROCESS.store(true, Ordering::Relaxed);
 }
@@ -70,7 +61,7 @@ pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
 /// [`prepare_in_process`] was called, and no run goes on.
 pub(crate) unsafe fn recalled() -> Option<Earlier> {
     // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).region.recalled().map(|(earlier, _)| earlier) }
+    unsafe { waylay_scheduler::recalled(&(*runtime()).region) }
 }
 
 /// Whether [`prepare_in_process`] was called.
@@ -78,11 +69,8 @@ pub(crate) fn is_prepared_in_process() -> bool {
     IN_PROCESS.load(Ordering::Relaxed)
 }
 
-unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, repeating: bool) {
-    let mut settings = region.settings();
-    if settings.max_steps == 0 {
-        settings.max_steps = u64::MAX;
-    }
+unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, limits: Limits, repeating: bool) {
+    let settings = region.settings();
     region.report().switching.store(Switching::Baton as u32, Ordering::Relaxed);
     sys::bind_to_one_processor();
     let main = Box::into_raw(Logical::new(None, core::ptr::null_mut()));
@@ -94,7 +82,7 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, repeating: bool) {
             sched: Scheduler::recording_into(&region, &settings, strategy),
             region,
             settings,
-            step_limit: settings.max_steps,
+            limits,
             logicals: Vec::new(),
             by_number: ByAddress::default(),
             handles: Handles::default(),
@@ -105,7 +93,6 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, repeating: bool) {
             main,
             repeating,
             series: Series::default(),
-            lengths: Vec::new(),
             leaving: core::ptr::null_mut(),
         });
     }

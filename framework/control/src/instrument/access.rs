@@ -208,7 +208,7 @@ unsafe fn announce(me: *mut Logical, access: Access, waits: bool) {
         if !matches!(access.kind, EventKind::PlainRead | EventKind::AtomicLoad | EventKind::Fence) {
             let value = || read_word(access.address, access.bytes);
             if (*watch()).found.is_news(access.code, access.address, value) {
-                (*runtime()).progress = (*runtime()).sched.steps;
+                (*runtime()).limits.progressed((*runtime()).sched.steps);
             }
         }
         let extent = access.bytes.min(u32::MAX as usize) as u32;

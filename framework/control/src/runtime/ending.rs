@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use waylay_control_protocol::{DEADLOCK_STATUS, Ending, RACE_STATUS, STEP_LIMIT_STATUS};
 
 use super::logical::Logical;
-use super::{Runtime, closing, in_process, inspect, outside, runtime};
+use super::{closing, in_process, inspect, outside, runtime};
 use crate::heap::guard;
 use crate::instrument::has_changed_memory;
 use crate::me::set_me;
@@ -28,26 +28,9 @@ pub(crate) unsafe fn finalise(ending: Ending) {
         if ending == Ending::Exited {
             guard::look_at_all();
         }
-        report.threads.store((*runtime).sched.thread_count() as u32, Ordering::Relaxed);
-        report.steps.store((*runtime).sched.steps, Ordering::Relaxed);
-        report.switches.store((*runtime).sched.switches, Ordering::Relaxed);
-        report.virtual_ns.store((*runtime).sched.clock.now().0, Ordering::Relaxed);
-        report.cut.store(u32::from((*runtime).sched.recording.lost()), Ordering::Relaxed);
-        note_divergence(&mut *runtime);
+        let in_the_past = (*runtime).series.is_in_the_past();
+        (*runtime).sched.report_into(&(*runtime).region, in_the_past);
         report.ending.store(ending as u32, Ordering::Release);
-    }
-}
-
-/// A run that was to follow a schedule says where it left it.
-fn note_divergence(runtime: &mut Runtime) {
-    if runtime.series.is_in_the_past() {
-        runtime.region.report().diverged.store(1, Ordering::Relaxed);
-        runtime.region.append_text("a run that passed in another process ended this one, before the schedule began");
-        return;
-    }
-    if let Some((step, text)) = runtime.sched.divergence() {
-        runtime.region.report().diverged.store(step + 1, Ordering::Relaxed);
-        runtime.region.append_text(&text);
     }
 }
 
@@ -91,8 +74,8 @@ pub(crate) fn stop_at_step_limit() {
         let runtime = runtime();
         let ready = |thread: &&*mut Logical| (*runtime).sched.thread((***thread).id).state == State::Ready;
         let alone = (*runtime).logicals.iter().filter(ready).count() <= 1;
-        if alone && (*runtime).sched.steps < (*runtime).step_limit && has_changed_memory() {
-            (*runtime).progress = (*runtime).sched.steps;
+        if alone && (*runtime).limits.only_quiet((*runtime).sched.steps) && has_changed_memory() {
+            (*runtime).limits.progressed((*runtime).sched.steps);
             return;
         }
     }
@@ -104,8 +87,7 @@ fn stop() -> ! {
     unsafe {
         closing::leave_the_rest();
         let steps = (*runtime()).sched.steps;
-        let quiet = steps.saturating_sub((*runtime()).progress);
-        if quiet < steps && quiet >= (*runtime()).quiet_limit {
+        if let Some(quiet) = (*runtime()).limits.quiet(steps) {
             say(format_args!("stopped after {steps} steps, {quiet} of which changed nothing"));
             inspect::line(format_args!("livelock: threads only wait for each other, nothing changed in {quiet} steps"));
         } else {

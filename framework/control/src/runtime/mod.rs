@@ -45,7 +45,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 
 use waylay_control_protocol::{RegionMap, Settings, Switching};
 
-use crate::sched::{ByAddress, Scheduler, State};
+use crate::sched::{ByAddress, Limits, Scheduler, Series, State};
 
 pub(crate) use calls::Whereabouts;
 pub(crate) use descriptors::{descriptors_changed, unknown_event, wait_for_descriptors};
@@ -71,11 +71,8 @@ pub(crate) struct Runtime {
     pub(crate) sched: Scheduler,
     pub(crate) region: RegionMap,
     pub(crate) settings: Settings,
-    /// The run is ended after this many steps.
-    pub(crate) step_limit: u64,
-    /// The step behind which something changed last, as far as that is seen; and how many may follow in which nothing does.
-    pub(crate) progress: u64,
-    pub(crate) quiet_limit: u64,
+    /// When the run has gone on for long enough.
+    pub(crate) limits: Limits,
     pub(crate) switching: Switching,
     /// By [`ThreadId`](waylay_schedule::ThreadId).
     pub(crate) logicals: Vec<*mut Logical>,
@@ -99,9 +96,7 @@ pub(crate) struct Runtime {
     pub(crate) pooling: bool,
     pub(crate) pool: Vec<*mut Logical>,
     /// The runs of this process, if they are repeated.
-    pub(crate) series: in_process::Series,
-    /// Steps of each thread of the run that ended.
-    pub(crate) lengths: Vec<u64>,
+    pub(crate) series: Series,
 }
 
 impl Runtime {

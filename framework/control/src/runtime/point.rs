@@ -43,7 +43,7 @@ pub(crate) unsafe fn step(me: *mut Logical, event: Event) {
         }
         before_choice();
         if event.kind.is_progress() {
-            (*runtime()).progress = (*runtime()).sched.steps;
+            (*runtime()).limits.progressed((*runtime()).sched.steps);
         }
         let next = (*runtime()).sched.step(event);
         if next != (*me).id {
@@ -70,7 +70,7 @@ pub(crate) unsafe fn acquire<R>(
     // SAFETY: by the caller's promise.
     unsafe {
         before_choice();
-        (*runtime()).progress = (*runtime()).sched.steps;
+        (*runtime()).limits.progressed((*runtime()).sched.steps);
         let mut may = free();
         if may
             && (*me).unpreemptible > 0
@@ -118,7 +118,7 @@ pub(crate) unsafe fn wait(
         // No letters here: the caller has looked at the object already, and a wake-up posted since then is for `me`.
         // Taken now, it would find nobody waiting; it is taken with the next choice.
         count_look();
-        (*runtime()).progress = (*runtime()).sched.steps;
+        (*runtime()).limits.progressed((*runtime()).sched.steps);
         let choice = (*runtime()).sched.wait(event, key, shares, deadline, then);
         follow(me, choice);
         waited(me)
@@ -215,7 +215,7 @@ pub(crate) unsafe fn away<R>(me: *mut Logical, event: Event, work: impl FnOnce()
     // SAFETY: by the caller's promise.
     unsafe {
         before_choice();
-        (*runtime()).progress = (*runtime()).sched.steps;
+        (*runtime()).limits.progressed((*runtime()).sched.steps);
         (*runtime()).region.report().excursions.fetch_add(1, Ordering::Relaxed);
         excursion(me, event, work)
     }
@@ -238,8 +238,7 @@ unsafe fn count_look() {
     unsafe {
         let runtime = runtime();
         (*runtime).looks = 0;
-        let steps = (*runtime).sched.steps;
-        if steps >= (*runtime).step_limit || steps.saturating_sub((*runtime).progress) >= (*runtime).quiet_limit {
+        if (*runtime).limits.are_reached((*runtime).sched.steps) {
             ending::stop_at_step_limit();
         }
     }

@@ -7,8 +7,7 @@ use waylay_schedule::{AnyStrategy, ChaCha, Run, Seed, Source, Spec};
 
 use super::logical::Logical;
 use super::{
-    Runtime, calls, carrier, carrier::Carrier, in_process::Series, in_process::is_fresh, install, lifecycle, outside, pool,
-    preempt, runtime,
+    Runtime, calls, carrier, carrier::Carrier, install, lifecycle, outside, pool, preempt, runtime,
 };
 use crate::heap::{guard, strict};
 use crate::instrument;
@@ -16,8 +15,8 @@ use crate::interpose::processors;
 use crate::me::set_me;
 use crate::message::say;
 pub(crate) use crate::sched::{Planned, plan};
-use crate::sched::{ByAddress, Scheduler, named, strategy};
-use crate::{snapshot, sys};
+use crate::sched::{ByAddress, Limits, Scheduler, Series};
+use crate::{sched, snapshot, sys};
 
 /// The settings that the driver left, and how threads are to be switched.
 pub(crate) fn settings_of(region: &RegionMap) -> (Settings, Switching) {
@@ -35,9 +34,10 @@ pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
         Err(error) => refuse(&region, &error),
     };
     let settings = region.settings();
+    let limits = limits_of(&settings);
     // SAFETY: by the caller's promise.
     unsafe {
-        prepare(region, strategy, false);
+        prepare(region, strategy, limits, false);
         preempt::start(settings.preempt_ms);
         start(settings);
     }
@@ -61,7 +61,7 @@ pub(crate) unsafe fn prepare_to_restore(region: RegionMap) -> Result<(), i32> {
     unsafe { instrument::prepare(&region) };
     // SAFETY: by the caller's promise.
     unsafe {
-        let main = prepare(region, Spec::Random.build(), true);
+        let main = prepare(region, Spec::Random.build(), Limits::default(), true);
         preempt::start(preempt_ms);
         pool::notice_modules();
         carrier::start(main)?;
@@ -93,8 +93,7 @@ pub(crate) unsafe fn begin_restored() {
         // What was there is not dropped: it comes back with the next run.
         (&raw mut (*runtime()).sched).write(scheduler);
         (*runtime()).settings = settings;
-        (*runtime()).step_limit = settings.max_steps;
-        (*runtime()).quiet_limit = quiet_limit(&settings);
+        (*runtime()).limits = limits_of(&settings);
         (*runtime()).switching = switching;
         start(settings);
     }
@@ -105,7 +104,6 @@ unsafe fn start(settings: Settings) {
     // SAFETY: called once per run, by its main thread, which is the only one so far.
     unsafe {
         let main = (*runtime()).main;
-        (*runtime()).progress = 0;
         (*runtime()).random.begin(Run { seed: Seed(!settings.seed), index: settings.run });
         lifecycle::register(main);
         lifecycle::arm_end(main);
@@ -131,26 +129,17 @@ static IN_PROCESS: AtomicBool = AtomicBool::new(false);
 /// # Safety
 /// As for [`begin`], except that other threads may run as long as they stay out of the runs.
 pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
-    let (strategy, parameters) = match strategy(&region) {
+    let settings = region.settings();
+    let preempt_ms = settings.preempt_ms;
+    let mut limits = limits_of(&settings);
+    let (series, strategy) = match Series::of(&region, &mut limits) {
         Ok(found) => found,
         Err(error) => refuse(&region, &error),
     };
-    let preempt_ms = region.settings().preempt_ms;
-    let past = region.recalled().map(|(earlier, given)| (earlier, named(given)));
-    let past = match past {
-        Some((earlier, Ok(found))) => Some((earlier, found)),
-        Some((_, Err(error))) => refuse(&region, &error),
-        None => None,
-    };
     // SAFETY: by the caller's promise.
     unsafe {
-        prepare(region, strategy, true);
-        let runtime = &mut *runtime();
-        runtime.series.resume = (!is_fresh(&parameters)).then_some(parameters);
-        match past {
-            Some((earlier, found)) => runtime.put_off(earlier, found),
-            None => runtime.let_settle(runtime.settings.settle),
-        }
+        prepare(region, strategy, limits, true);
+        (*runtime()).series = series;
     }
     preempt::start(preempt_ms);
     IN_PROCESS.store(true, Ordering::Relaxed);
@@ -162,7 +151,7 @@ pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
 /// [`prepare_in_process`] was called, and no run goes on.
 pub(crate) unsafe fn recalled() -> Option<Earlier> {
     // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).region.recalled().map(|(earlier, _)| earlier) }
+    unsafe { sched::recalled(&(*runtime()).region) }
 }
 
 /// Whether [`prepare_in_process`] was called.
@@ -185,25 +174,19 @@ pub(crate) fn can_carry() -> bool {
 
 /// The settings as they can be carried out here.
 fn usable_settings(region: &RegionMap) -> (Settings, Switching) {
-    let (mut settings, mut switching) = settings_of(region);
+    let (settings, mut switching) = settings_of(region);
     if switching == Switching::Carrier && !can_carry() {
         switching = Switching::Baton;
     }
     region.report().switching.store(switching as u32, Ordering::Relaxed);
-    if settings.max_steps == 0 {
-        settings.max_steps = u64::MAX;
-    }
     (settings, switching)
 }
 
-/// Steps in which nothing changes, after which nothing is expected to: far more than loops look that give up some time.
-fn quiet_limit(settings: &Settings) -> u64 {
-    const PART: u64 = 10;
-    const LEAST: u64 = 100_000;
-    (settings.max_steps / PART).max(LEAST)
+fn limits_of(settings: &Settings) -> Limits {
+    Limits::of(settings.max_steps).or_when_quiet()
 }
 
-unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *mut Logical {
+unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, limits: Limits, pooling: bool) -> *mut Logical {
     let (settings, switching) = usable_settings(&region);
     // Hand-overs between kernel threads on two processors take thirty times as long; under carrier that concerns the
     // creation of threads.
@@ -218,9 +201,7 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
             sched: Scheduler::recording_into(&region, &settings, strategy),
             region,
             settings,
-            step_limit: settings.max_steps,
-            progress: 0,
-            quiet_limit: quiet_limit(&settings),
+            limits,
             switching,
             logicals: Vec::new(),
             handles: ByAddress::default(),
@@ -236,7 +217,6 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, pooling: bool) -> *m
             pooling,
             pool: Vec::new(),
             series: Series::default(),
-            lengths: Vec::new(),
         });
     }
     main

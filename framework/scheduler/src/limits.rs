@@ -1,0 +1,134 @@
+//! When a run has gone on for long enough. Pure.
+//!
+//! A run ends after so many steps, or after a part of them in which nothing changed. While the main thread of a run in a
+//! host waits for the others to end, a nearer limit holds: behind it they are left behind, and the run goes on.
+
+use waylay_control_protocol::in_process::LEFT_STEPS;
+
+/// The limits of a run, and when it changed something last.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    most: u64,
+    /// The one that holds at the moment: of the run, or of those who are left.
+    now: u64,
+    /// How many steps may follow each other in which nothing changes.
+    most_quiet: u64,
+    /// The step behind which something changed last, as far as that is seen.
+    changed: u64,
+    closing: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { most: u64::MAX, now: u64::MAX, most_quiet: u64::MAX, changed: 0, closing: false }
+    }
+}
+
+impl Limits {
+    /// Ends a run after so many steps; 0 is without an end.
+    pub fn of(max_steps: u64) -> Limits {
+        let most = if max_steps == 0 { u64::MAX } else { max_steps };
+        Limits { most, now: most, ..Limits::default() }
+    }
+
+    /// Ends it earlier, too, when nothing changes any more: [`progressed`](Limits::progressed) says what does.
+    pub fn or_when_quiet(self) -> Limits {
+        /// Far more steps than loops look that give up some time.
+        const LEAST: u64 = 100_000;
+        const PART: u64 = 10;
+        Limits { most_quiet: (self.most / PART).max(LEAST), ..self }
+    }
+
+    /// A run begins.
+    pub fn begin(&mut self) {
+        self.changed = 0;
+    }
+
+    /// Something changed behind this step.
+    #[inline]
+    pub fn progressed(&mut self, steps: u64) {
+        self.changed = steps;
+    }
+
+    /// Whether one of them is reached.
+    #[inline]
+    pub fn are_reached(&self, steps: u64) -> bool {
+        steps >= self.now || steps.saturating_sub(self.changed) >= self.most_quiet
+    }
+
+    /// Whether nothing but quiet is what reached one.
+    pub fn only_quiet(&self, steps: u64) -> bool {
+        steps < self.now
+    }
+
+    /// How many steps in a row changed nothing, if they are too many and some did before.
+    pub fn quiet(&self, steps: u64) -> Option<u64> {
+        let quiet = steps.saturating_sub(self.changed);
+        (quiet < steps && quiet >= self.most_quiet).then_some(quiet)
+    }
+
+    /// From now on the main thread waits for the others.
+    pub fn close(&mut self, steps: u64) {
+        self.now = self.most.min(steps.saturating_add(LEFT_STEPS));
+        self.closing = true;
+    }
+
+    /// The wait is over.
+    pub fn closed(&mut self) {
+        self.now = self.most;
+        self.closing = false;
+    }
+
+    /// Whether the main thread waits for the others.
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Whether the limit that is reached is that of those who are left.
+    pub fn of_those_left(&self, steps: u64) -> bool {
+        self.closing && steps < self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_at_its_limit_and_none_is_no_limit() {
+        let limits = Limits::of(10);
+        assert!(!limits.are_reached(9) && limits.are_reached(10));
+        assert_eq!(limits.quiet(10), None);
+        assert!(!Limits::of(0).or_when_quiet().are_reached(1 << 60));
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_changes_ends_earlier() {
+        let mut limits = Limits::of(5_000_000).or_when_quiet();
+        limits.progressed(1_000);
+        assert!(!limits.are_reached(500_999) && limits.are_reached(501_000));
+        assert!(limits.only_quiet(501_000));
+        assert_eq!((limits.quiet(500_999), limits.quiet(501_000)), (None, Some(500_000)));
+        limits.progressed(501_000);
+        assert!(!limits.are_reached(501_001));
+        limits.begin();
+        assert!(limits.are_reached(500_000), "what the last run did is forgotten");
+        assert_eq!(
+            limits.quiet(500_000),
+            None,
+            "nothing but quiet from the first step on is a limit of steps"
+        );
+    }
+
+    #[test]
+    fn those_who_are_left_have_a_limit_of_their_own() {
+        let mut limits = Limits::of(50_000);
+        limits.close(100);
+        assert!(!limits.are_reached(100 + LEFT_STEPS - 1) && limits.are_reached(100 + LEFT_STEPS));
+        assert!(limits.is_closing() && limits.of_those_left(100 + LEFT_STEPS));
+        limits.closed();
+        assert!(!limits.are_reached(49_999) && !limits.is_closing());
+        limits.close(49_000);
+        assert!(limits.are_reached(50_000) && !limits.of_those_left(50_000), "the limit of the run stays");
+    }
+}

@@ -1,0 +1,395 @@
+//! Runs that are repeated inside one process: which comes next, what it is given, and what is counted. Pure.
+//!
+//! Between two runs the strategy learns. How often the first one is made again is decided by [`Settling`]. A run that fails
+//! or leaves threads behind is the last one; what the strategy knows is then handed over to the process that goes on.
+//!
+//! A process that follows a schedule of another one first makes runs of that one, with that one's strategy: what it was to
+//! follow waits in [`Future`] meanwhile.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use waylay_control_protocol::{Begun, Earlier, RegionMap, RunSummary};
+use waylay_schedule::{
+    AnyStrategy, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
+};
+
+use super::limits::Limits;
+use super::plan::{named, strategy};
+use super::scheduler::Scheduler;
+use super::settling::Settling;
+
+/// What is kept about the runs of this process.
+#[derive(Default)]
+pub struct Series {
+    /// What the first run is given, when another process left it.
+    resume: Option<RunParameters>,
+    /// What the run that goes on was given.
+    planned: RunParameters,
+    seed: Seed,
+    index: u64,
+    /// Runs that began.
+    begun: u64,
+    going: bool,
+    settling: Settling,
+    /// The run that comes next is the last one again.
+    again: bool,
+    /// What is followed once the runs of the past are made.
+    future: Option<Future>,
+    /// A run was stopped or left threads behind: there is no further one.
+    over: bool,
+    /// Steps of each thread of the run that ended.
+    lengths: Vec<u64>,
+}
+
+/// A run that follows a schedule, behind runs that do not.
+struct Future {
+    strategy: AnyStrategy,
+    resume: Option<RunParameters>,
+    /// Runs that come before it.
+    earlier: u64,
+    limits: Limits,
+}
+
+/// What runs are made with.
+pub struct Stage<'a> {
+    /// Who runs next.
+    pub sched: &'a mut Scheduler,
+    /// Shared with the driver.
+    pub region: &'a RegionMap,
+    /// When a run has gone on for long enough.
+    pub limits: &'a mut Limits,
+}
+
+impl Series {
+    /// The runs that the region asks for, and the strategy of the first. Runs of the past have passed once, so nothing ends
+    /// them.
+    pub fn of(region: &RegionMap, limits: &mut Limits) -> Result<(Series, AnyStrategy), String> {
+        let (strategy, parameters) = strategy(region)?;
+        let resume = given(parameters);
+        let seed = Seed(region.settings().seed);
+        let Some((earlier, past)) = region.recalled() else {
+            let settling = Settling::at_most(region.settings().settle.into());
+            return Ok((Series { seed, resume, settling, ..Series::default() }, strategy));
+        };
+        let (first, parameters) = named(past)?;
+        let future = Future { strategy, resume, earlier: earlier.count(), limits: std::mem::take(limits) };
+        let series = Series {
+            seed,
+            resume: given(parameters),
+            settling: Settling::exactly(earlier.repeats),
+            future: Some(future),
+            ..Series::default()
+        };
+        Ok((series, first))
+    }
+
+    /// How many runs began, the one that goes on included.
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Whether a run goes on.
+    pub fn is_going(&self) -> bool {
+        self.going
+    }
+
+    /// Whether the run that goes on comes before the one that the process was started for.
+    pub fn is_in_the_past(&self) -> bool {
+        self.future.is_some()
+    }
+
+    /// Whether the run that goes on follows a schedule or switches that it was given.
+    pub fn follows(&self, region: &RegionMap) -> bool {
+        !self.is_in_the_past() && (region.replay().is_some() || region.guidance().is_some())
+    }
+
+    /// The past is made: from here on the strategy is asked that the process was started with.
+    fn arrive(&mut self, stage: &mut Stage<'_>) {
+        if let Some(future) = self.future.take_if(|future| self.begun == future.earlier) {
+            *stage.sched.strategy() = future.strategy;
+            *stage.limits = future.limits;
+            self.resume = future.resume;
+            self.settling.is_over();
+            self.again = false;
+        }
+    }
+
+    /// Plans a run and tells the strategy that it begins; or says why there is none. No thread takes part yet.
+    pub fn begin(&mut self, index: u64, mut stage: Stage<'_>) -> Result<Run, Begun> {
+        if self.over {
+            return Err(Begun::Refused);
+        }
+        self.arrive(&mut stage);
+        let Stage { sched, region, limits } = stage;
+        let run = Run { seed: self.seed, index };
+        let again = std::mem::take(&mut self.again).then(|| std::mem::take(&mut self.planned));
+        let given = again.or_else(|| self.resume.take());
+        let Some(parameters) = given.or_else(|| sched.strategy().plan(run)) else {
+            return Err(Begun::Exhausted);
+        };
+        self.count_beginning(region, index, &parameters);
+        sched.clear();
+        limits.begin();
+        sched.strategy().begin(run, &parameters);
+        self.planned = parameters;
+        self.index = index;
+        self.begun += 1;
+        self.going = true;
+        Ok(run)
+    }
+
+    fn count_beginning(&self, region: &RegionMap, index: u64, parameters: &RunParameters) {
+        let report = region.report();
+        let tally = &report.tally;
+        if self.begun == 0 {
+            tally.first.store(index + 1, Ordering::Relaxed);
+        }
+        report.partly_controlled.store(0, Ordering::Relaxed);
+        add(&tally.runs, 1);
+        add(&tally.aimed[(parameters.depth as usize).min(tally.aimed.len() - 1)], 1);
+        tally.reach.store(tally.reach.load(Ordering::Relaxed).max(parameters.steps), Ordering::Relaxed);
+    }
+
+    /// The run that ended is made again, so it never was.
+    fn uncount(&self, region: &RegionMap) {
+        let tally = &region.report().tally;
+        let less = |word: &AtomicU64| word.store(word.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        less(&tally.runs);
+        less(&tally.aimed[(self.planned.depth as usize).min(tally.aimed.len() - 1)]);
+        add(&tally.repeats, 1);
+    }
+
+    /// The run has come to its end, with this many threads left behind.
+    pub fn end(&mut self, failed: bool, left: u32, stage: Stage<'_>) -> RunSummary {
+        let Stage { sched, region, .. } = stage;
+        let mut summary = summary(sched, region, left);
+        if failed || left > 0 {
+            self.settling.is_over();
+        }
+        self.going = false;
+        if self.settling.again(|| region.told().schedule) {
+            summary.again = 1;
+            self.again = true;
+            self.uncount(region);
+        } else {
+            count_end(region, &summary);
+            self.tell_strategy(sched, failed);
+        }
+        if left > 0 {
+            self.hand_over(sched, region);
+        }
+        summary
+    }
+
+    /// The run is stopped where it is, because of a failure. Says whether somebody looks at its numbers whatever it was.
+    pub fn stop(&mut self, stage: Stage<'_>) -> bool {
+        let Stage { sched, region, .. } = stage;
+        self.going = false;
+        count_end(region, &summary(sched, region, 0));
+        self.tell_strategy(sched, true);
+        self.hand_over(sched, region);
+        self.follows(region) || self.is_in_the_past()
+    }
+
+    /// The process ends between two runs, and another may go on.
+    pub fn leave_off(&mut self, stage: Stage<'_>) {
+        let begun = stage.region.report().tally.runs.load(Ordering::Relaxed) > 0;
+        if begun && !self.over {
+            self.hand_over(stage.sched, stage.region);
+        }
+    }
+
+    /// Leaves what the strategy knows for the process that goes on.
+    fn hand_over(&mut self, sched: &mut Scheduler, region: &RegionMap) {
+        self.over = true;
+        let next = Run { seed: self.seed, index: self.index + 1 };
+        let handover = Handover { run: std::mem::take(&mut self.planned), next: sched.strategy().plan(next) };
+        if let Ok(text) = serde_json::to_string(&handover) {
+            region.hand_over(&text);
+        }
+    }
+
+    fn tell_strategy(&mut self, sched: &mut Scheduler, failed: bool) {
+        self.lengths.clear();
+        let threads = 0..sched.thread_count() as u32;
+        self.lengths.extend(threads.map(|index| sched.thread(ThreadId(index)).steps));
+        let outcome = if failed { Outcome::Failed } else { Outcome::Passed };
+        let steps = sched.steps;
+        sched.end(&RunReport { outcome, steps, lengths: &self.lengths, news: failed });
+    }
+}
+
+/// The runs that come before the one that follows a schedule.
+pub fn recalled(region: &RegionMap) -> Option<Earlier> {
+    region.recalled().map(|(earlier, _)| earlier)
+}
+
+/// What a first run is given, unless its strategy has to plan it itself.
+fn given(parameters: RunParameters) -> Option<RunParameters> {
+    let fresh = parameters == RunParameters::of(parameters.strategy.as_str());
+    (!fresh).then_some(parameters)
+}
+
+fn summary(sched: &Scheduler, region: &RegionMap, left: u32) -> RunSummary {
+    let report = region.report();
+    RunSummary {
+        steps: sched.steps,
+        switches: sched.switches,
+        stretches: report.stretches.load(Ordering::Relaxed),
+        threads: sched.thread_count() as u32,
+        partly_controlled: report.partly_controlled.load(Ordering::Relaxed),
+        left,
+        again: 0,
+    }
+}
+
+fn count_end(region: &RegionMap, summary: &RunSummary) {
+    let tally = &region.report().tally;
+    add(&tally.steps, summary.steps);
+    tally.longest.store(tally.longest.load(Ordering::Relaxed).max(summary.steps), Ordering::Relaxed);
+    tally.threads.store(tally.threads.load(Ordering::Relaxed).max(summary.threads), Ordering::Relaxed);
+    if summary.partly_controlled != 0 {
+        add(&tally.partly_controlled, 1);
+    }
+    tally.left.store(summary.left, Ordering::Relaxed);
+}
+
+/// One thread writes, so a load and a store are enough.
+fn add(word: &AtomicU64, more: u64) {
+    word.store(word.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use waylay_control_protocol::{Settings, Stretch, Switching};
+    use waylay_schedule::{Event, EventKind};
+
+    use super::*;
+
+    struct Process {
+        region: RegionMap,
+        sched: Scheduler,
+        limits: Limits,
+        series: Series,
+    }
+
+    impl Process {
+        fn started(region: RegionMap) -> Process {
+            let settings = region.settings();
+            let mut limits = Limits::of(settings.max_steps);
+            let (series, strategy) = Series::of(&region, &mut limits).expect("it says what to do");
+            let sched = Scheduler::recording_into(&region, &settings, strategy);
+            Process { region, sched, limits, series }
+        }
+
+        fn stage(&mut self) -> (&mut Series, Stage<'_>) {
+            let Process { region, sched, limits, series } = self;
+            (series, Stage { sched, region, limits })
+        }
+
+        /// One thread, with so many steps behind its first.
+        fn run(&mut self, index: u64, steps: u64) -> Result<(), Begun> {
+            let (series, stage) = self.stage();
+            series.begin(index, stage)?;
+            self.sched.add_thread();
+            for _ in 0..steps {
+                self.sched.step(Event::on_thread(EventKind::Yield, ThreadId::MAIN));
+            }
+            Ok(())
+        }
+
+        fn end(&mut self, failed: bool, left: u32) -> RunSummary {
+            let (series, stage) = self.stage();
+            series.end(failed, left, stage)
+        }
+
+        fn count(&self, of: fn(&waylay_control_protocol::Tally) -> &AtomicU64) -> u64 {
+            of(&self.region.report().tally).load(Ordering::Relaxed)
+        }
+    }
+
+    fn settings(max_steps: u64) -> Settings {
+        let mut settings = Settings::new(Switching::Baton, 7, 0);
+        (settings.in_process, settings.max_steps) = (1, max_steps);
+        settings
+    }
+
+    fn region(change: impl FnOnce(&mut Settings, &mut RegionMap)) -> RegionMap {
+        let mut region = RegionMap::create().expect("memory");
+        let mut settings = settings(1_000);
+        change(&mut settings, &mut region);
+        region.prepare(settings, r#"{"strategy":"random"}"#).expect("short");
+        region
+    }
+
+    #[test]
+    fn a_run_that_is_made_again_is_not_counted() {
+        let mut process = Process::started(region(|settings, _| settings.settle = 3));
+        for (steps, again) in [(9, 1), (5, 1), (5, 0)] {
+            process.run(4, steps).expect("it begins");
+            assert_eq!(process.end(false, 0).again, again);
+        }
+        assert_eq!((process.count(|tally| &tally.runs), process.count(|tally| &tally.repeats)), (1, 2));
+        assert_eq!((process.count(|tally| &tally.first), process.count(|tally| &tally.steps)), (5, 6));
+        process.run(5, 2).expect("it begins");
+        assert_eq!((process.end(false, 0).again, process.count(|tally| &tally.runs)), (0, 2));
+        assert_eq!((process.count(|tally| &tally.longest), process.series.begun()), (6, 4));
+    }
+
+    #[test]
+    fn a_run_that_leaves_threads_behind_or_fails_is_the_last_one() {
+        for left_or_stopped in [true, false] {
+            let mut process = Process::started(region(|settings, _| settings.settle = 3));
+            process.run(0, 3).expect("it begins");
+            if left_or_stopped {
+                assert_eq!(process.end(false, 2).left, 2);
+            } else {
+                let (series, stage) = process.stage();
+                assert!(!series.stop(stage), "nobody looks at the numbers of one that was only stopped");
+            }
+            assert_eq!(process.run(1, 3), Err(Begun::Refused));
+            let handover: Handover = serde_json::from_str(&process.region.handed()).expect("it is written");
+            assert_eq!(handover.run.strategy, "random");
+            assert!(handover.next.is_some(), "a random walk always has another run");
+        }
+    }
+
+    #[test]
+    fn a_process_that_ends_between_runs_hands_over_once_it_made_one() {
+        let mut process = Process::started(region(|_, _| {}));
+        let (series, stage) = process.stage();
+        series.leave_off(stage);
+        assert_eq!(process.region.handed(), "");
+        process.run(0, 3).expect("it begins");
+        process.end(false, 0);
+        assert!(!process.series.is_going());
+        let (series, stage) = process.stage();
+        series.leave_off(stage);
+        assert_ne!(process.region.handed(), "");
+    }
+
+    /// The first run twice, the second once, and then the schedule; only there a limit holds.
+    #[test]
+    fn runs_of_the_past_come_before_a_schedule() {
+        let mut region = RegionMap::create().expect("memory");
+        let mut settings = settings(10);
+        let earlier = Earlier { first: 3, repeats: 1, through: 5 };
+        region.recall(&mut settings, earlier, r#"{"strategy":"random"}"#);
+        let schedule = [Stretch { thread: 0, first: u32::from(EventKind::ThreadStart.code()), steps: 4 }];
+        region.prepare_replay(settings, &schedule).expect("short");
+        let mut process = Process::started(region);
+        for (run, again) in earlier.runs().zip([1, 0, 0]) {
+            process.run(run, 30).expect("it begins");
+            assert!(process.series.is_in_the_past() && !process.series.follows(&process.region));
+            assert!(!process.limits.are_reached(31));
+            assert_eq!(process.end(false, 0).again, again, "{run}");
+        }
+        process.run(5, 3).expect("it begins");
+        assert!(!process.series.is_in_the_past() && process.series.follows(&process.region));
+        assert!(process.limits.are_reached(10));
+        process.sched.report_into(&process.region, process.series.is_in_the_past());
+        assert_eq!(process.region.report().diverged.load(Ordering::Relaxed), 0, "{}", process.region.text());
+        let (series, stage) = process.stage();
+        assert!(series.stop(stage), "whoever has a schedule followed looks at the numbers");
+    }
+}
