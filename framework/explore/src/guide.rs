@@ -56,9 +56,8 @@ pub enum RunError {
         stderr: String,
     },
     /// The fork server failed again and again.
-    #[cfg(target_os = "linux")]
     #[error(transparent)]
-    Server(#[from] waylay_control_protocol::ServerError),
+    Server(#[from] crate::sys::ServerFailure),
     /// The region could not be used.
     #[error(transparent)]
     Region(#[from] RegionError),

@@ -1,44 +1,36 @@
 //! Strict mode for whole programs, seen from outside: the program is run schedule after schedule, unmodified, and what
 //! fails is confirmed, kept, replayed and made small.
 //!
-//! Nothing here runs inside the program; that is the control library's part, which is loaded first into it. Modules with a
-//! twin in a file `…_windows.rs`, and `sys`, are what differs between systems. In the order in which data flows:
+//! Nothing here runs inside the program; that is the control library's part, which is loaded first into it. What differs
+//! between systems is in `sys`. In the order in which data flows:
 //!
 //! - [`program`]: what to run, and whether strict mode can work for it at all
-//! - `stand_in` (Linux): our library in the place of another
 //! - [`streams`]: where its input comes from and its output goes; `scratch`: the folder in which it runs
 //! - `guide`: what decides who runs
-//! - [`server`]: one fork server process; one schedule after the other, each in a child (on Windows: a process each, with
-//!   the library put in by `injection`)
+//! - [`server`]: one schedule after the other, each in a process of its own: children of a fork server or, on Windows,
+//!   started with our library put in
 //! - [`restored`]: one process whose runs begin from a snapshot; [`restart`]: when that is trusted; `worker`: both together
 //! - [`observed`]: what became of one run
 //! - [`oracle`]: whether that is a failure
 //! - [`learner`]: the strategy on this side: plans runs, learns from what was heard of them
 //! - [`sites`]: which accesses are worth a step, learned as well
 //! - [`explorer`]: the loop over all of these; `batch`: the runs that are made at once; `findings`: what failing ones come
-//!   to; [`interrupt`]: the early end
+//!   to
 //! - [`held`]: a run of its own, held at the instruction where it fails, so that stacks can be taken
 //! - [`confirm`]: the same schedule again in a fresh process, with evidence
 //! - [`race`]: two accesses that nothing orders; [`deliberate`]: whether that is what it looks like; [`variable`]: of what
 //! - [`recording`]: what is kept of a failure, and read back
 //! - [`plugin_test`]: the same for schedules of plugin tests, which a campaign found
-//! - [`replay`] and [`minimize`]: what can be done with it; `debugger` (Linux): under gdb
+//! - [`replay`] and [`minimize`]: what can be done with it; [`debugger`]: under gdb
 //! - [`summary`]: what people and machines are told
 
 mod batch;
 pub mod confirm;
-#[cfg(target_os = "linux")]
-pub mod debugger;
 pub mod deliberate;
 pub mod explorer;
 mod findings;
 mod guide;
-#[cfg_attr(windows, path = "held_windows.rs")]
 pub mod held;
-#[cfg(windows)]
-mod injection;
-#[cfg_attr(windows, path = "interrupt_windows.rs")]
-pub mod interrupt;
 pub mod learner;
 pub mod minimize;
 pub mod observed;
@@ -50,20 +42,15 @@ pub mod race;
 pub mod recording;
 pub mod replay;
 pub mod restart;
-#[cfg_attr(windows, path = "restored_windows.rs")]
 pub mod restored;
 mod scratch;
-#[cfg_attr(windows, path = "server_windows.rs")]
 pub mod server;
 pub mod sites;
-#[cfg(target_os = "linux")]
-pub mod stand_in;
-#[cfg_attr(windows, path = "streams_windows.rs")]
 pub mod streams;
 pub mod summary;
 mod sys;
 pub mod variable;
 mod worker;
 
-pub use sys::{DEFAULT_LEVEL, check_level};
+pub use sys::{DEFAULT_LEVEL, ServerFailure, check_level, debugger};
 pub use waylay_control_protocol::Level;

@@ -1,19 +1,10 @@
-//! One process that makes runs from a snapshot, many at a time.
-//!
-//! It is the program, started like a fork server, that stands in front of `main` again and again. When it has too few
-//! threads for a run it is started anew with more; when a run kills it or does not end, that run is given back and it is
-//! started anew as well.
+//! Runs from a snapshot, many at a time in one process: what is ordered and what comes back. The process is the system's
+//! part: `sys::restored`.
 
-use std::path::Path;
+use waylay_control_protocol::{Record, Settings};
 
-use waylay_control_protocol::{Fate, Record, Reply, Settings};
-
-use crate::program::Program;
-use crate::recording::Conditions;
-use crate::server::{RunError, Server};
-
-/// Deaths of the process, one behind the other without a run in between, after which no more is expected of it.
-const MOST_DEATHS: u32 = 3;
+use crate::server::RunError;
+pub use crate::sys::restored::Restored;
 
 /// A run that is ordered: settings, and the parameters as text.
 pub type Order = (Settings, String);
@@ -30,158 +21,10 @@ pub enum Answer<'a> {
 /// Why a process makes no runs from a snapshot.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NoSnapshot(String);
+pub struct NoSnapshot(pub(crate) String);
 
 impl From<RunError> for NoSnapshot {
     fn from(error: RunError) -> NoSnapshot {
         NoSnapshot(error.to_string())
     }
-}
-
-/// The process.
-#[derive(Debug)]
-pub struct Restored {
-    server: Server,
-    deaths: u32,
-    /// The code sites that are steps: part of the snapshot.
-    sites: Option<Vec<u64>>,
-    /// The snapshot was taken.
-    begun: bool,
-    /// A snapshot was taken since somebody asked.
-    fresh: bool,
-}
-
-impl Restored {
-    /// Starts the program and waits until it is at `main`.
-    pub fn start(program: &Program, library: &Path, conditions: &Conditions) -> Result<Restored, RunError> {
-        let server = Server::start(program, library, conditions)?;
-        Ok(Restored { server, deaths: 0, sites: None, begun: false, fresh: false })
-    }
-
-    /// The settings of a run under the given conditions.
-    pub fn settings(&mut self, conditions: &Conditions, seed: u64, run: u64) -> Settings {
-        self.server.settings(conditions, seed, run)
-    }
-
-    /// Gets ready for runs under these conditions. To be called by the thread that started the process: it ends with that.
-    pub fn ready_for(&mut self, conditions: &Conditions) -> Result<(), RunError> {
-        if self.sites != conditions.steps.sites {
-            self.sites.clone_from(&conditions.steps.sites);
-            if std::mem::take(&mut self.begun) {
-                self.renew()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the process was started or took its snapshot since the last time this was asked: then the time that runs took
-    /// says little about the next ones.
-    pub fn was_fresh(&mut self) -> bool {
-        std::mem::take(&mut self.fresh)
-    }
-
-    /// Makes the ordered runs and tells what came of each, in order.
-    pub fn run(
-        &mut self,
-        orders: &[Order],
-        mut tell: impl FnMut(usize, Answer<'_>),
-    ) -> Result<(), NoSnapshot> {
-        self.fresh |= !std::mem::replace(&mut self.begun, true);
-        let mut next = 0;
-        while next < orders.len() {
-            let ended = self.batch(&orders[next..])?;
-            let mut grow = false;
-            let mut made = 0;
-            for record in self.server.region.batch().records() {
-                match record.fate {
-                    Fate::Made => tell(next + made, Answer::Made(record)),
-                    Fate::Abandoned => {
-                        tell(next + made, Answer::GivenBack(&String::from_utf8_lossy(record.told.text)));
-                    }
-                    Fate::MoreThreads => {
-                        grow = true;
-                        break;
-                    }
-                }
-                made += 1;
-            }
-            next += made;
-            self.deaths = if made > 0 { 0 } else { self.deaths };
-            match ended {
-                _ if grow => self.renew()?,
-                Ended::Orderly if made > 0 => {}
-                Ended::Orderly => {
-                    tell(next, Answer::GivenBack("has a record that is too long"));
-                    next += 1;
-                }
-                Ended::Died(why) => {
-                    tell(next, Answer::GivenBack(&why));
-                    next += 1;
-                    self.deaths += 1;
-                    if self.deaths >= MOST_DEATHS {
-                        return Err(NoSnapshot(format!("the program {why}")));
-                    }
-                    self.renew()?;
-                }
-                // Another one would cost as much time, here and in the fork server.
-                Ended::Late => return Err(NoSnapshot("the program has a run that does not end".to_owned())),
-            }
-        }
-        Ok(())
-    }
-
-    /// Has as many of the runs made as fit into one batch, and waits for their end.
-    fn batch(&mut self, orders: &[Order]) -> Result<Ended, NoSnapshot> {
-        let Server { region, alive, patience, .. } = &mut self.server;
-        let batch = region.batch_mut();
-        batch.clear();
-        let fitted =
-            orders.iter().take_while(|(settings, parameters)| batch.order(*settings, parameters)).count();
-        if fitted == 0 {
-            return Ok(Ended::Orderly);
-        }
-        region.prepare(orders[0].0, "").map_err(RunError::from)?;
-        let Some((child, link)) = alive else { return Ok(Ended::Died("its process is gone".to_owned())) };
-        if link.start_batch().is_err() {
-            return Ok(Ended::Died("its process is gone".to_owned()));
-        }
-        let mut seen = 0;
-        loop {
-            match link.wait_batch(*patience) {
-                Ok(Some(Reply::Unable)) => return Err(NoSnapshot(region.text())),
-                Ok(Some(_)) => return Ok(Ended::Orderly),
-                Ok(None) => {
-                    let (_, done) = region.batch().progress();
-                    if done == seen {
-                        return Ok(Ended::Late);
-                    }
-                    seen = done;
-                }
-                Err(_) => {
-                    let status =
-                        child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-                    return Ok(Ended::Died(format!("kills its process ({status})")));
-                }
-            }
-        }
-    }
-
-    /// Starts the process again.
-    fn renew(&mut self) -> Result<(), RunError> {
-        self.fresh = true;
-        self.server.end();
-        // What a run wrote that did not come to its end.
-        let _ = self.server.streams.take();
-        self.server.begin()
-    }
-}
-
-/// How a batch ended.
-enum Ended {
-    /// All that it made was told.
-    Orderly,
-    /// The process died in the run behind the last one that has a record.
-    Died(String),
-    /// That run does not end in time.
-    Late,
 }

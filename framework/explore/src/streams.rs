@@ -1,14 +1,14 @@
-//! Where a program's input comes from and its output goes: files in memory, emptied between runs.
+//! Where a program's input comes from and its output goes: files that are emptied between runs.
 //!
-//! All processes of a fork server share the open files, so what one run leaves behind is taken away here before the next.
-//! The output files append, so that a run writes at the end of an emptied file and not behind a hole.
+//! Processes share the open files with us and with each other, so what one run leaves behind is taken away here before the
+//! next. A run writes at the begin of an emptied file: by the position that is shared, or because the file appends.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use crate::sys::empty_file;
 
 /// Bytes kept of an output; the rest is only a sign of how much there was.
 const KEPT: u64 = 1 << 20;
@@ -25,7 +25,7 @@ impl Streams {
     /// Streams that read from `input`, or from nothing.
     pub fn new(input: Option<&Path>) -> io::Result<Streams> {
         let stdin = input.map(File::open).transpose()?;
-        Ok(Streams { stdin, stdout: memory(c"waylay-stdout")?, stderr: memory(c"waylay-stderr")? })
+        Ok(Streams { stdin, stdout: empty_file(c"waylay-stdout")?, stderr: empty_file(c"waylay-stderr")? })
     }
 
     /// Makes a command use them.
@@ -40,43 +40,43 @@ impl Streams {
 
     /// Takes what was written since the last time, output and error output, and rewinds the input.
     pub fn take(&mut self) -> io::Result<(Vec<u8>, Vec<u8>)> {
-        if let Some(stdin) = &self.stdin {
-            // SAFETY: plain call on our descriptor; a pipe cannot be rewound and refuses.
-            unsafe { libc::lseek(stdin.as_raw_fd(), 0, libc::SEEK_SET) };
+        if let Some(stdin) = &mut self.stdin {
+            // A pipe cannot be rewound and refuses.
+            let _ = stdin.rewind();
         }
-        Ok((drain(&self.stdout)?, drain(&self.stderr)?))
+        Ok((drain(&mut self.stdout)?, drain(&mut self.stderr)?))
     }
 }
 
-fn memory(name: &std::ffi::CStr) -> io::Result<File> {
-    // SAFETY: the name is NUL-terminated; the descriptor is owned right away.
-    unsafe {
-        let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let file = File::from_raw_fd(fd);
-        if libc::fcntl(fd, libc::F_SETFL, libc::O_APPEND) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(file)
-    }
-}
-
-fn drain(file: &File) -> io::Result<Vec<u8>> {
-    let size = file.metadata()?.len();
-    if size == 0 {
+fn drain(file: &mut File) -> io::Result<Vec<u8>> {
+    if file.metadata()?.len() == 0 {
         return Ok(Vec::new());
     }
-    let mut bytes = vec![0; size.min(KEPT) as usize];
-    file.read_exact_at(&mut bytes, 0)?;
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(KEPT).read_to_end(&mut bytes)?;
     file.set_len(0)?;
+    file.rewind()?;
     Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Its presence makes [`program`] one.
+    const ROLE: &str = "WAYLAY_STREAMS_PROGRAM";
+
+    /// What is run: every system has this one.
+    #[test]
+    fn program() {
+        if std::env::var_os(ROLE).is_some() {
+            let input = io::read_to_string(io::stdin()).unwrap();
+            print!("<{input}>");
+            eprint!("<wrong>");
+            std::process::exit(0);
+        }
+    }
 
     #[test]
     fn each_run_has_its_own_output_and_all_of_the_input() {
@@ -85,12 +85,14 @@ mod tests {
         std::fs::write(&input, "words").unwrap();
         let mut streams = Streams::new(Some(&input)).unwrap();
         for _ in 0..2 {
-            let mut command = Command::new("sh");
-            command.args(["-c", "cat; echo more; echo wrong >&2"]);
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "streams::tests::program", "--nocapture"]).env(ROLE, "1");
             streams.connect(&mut command).unwrap();
             assert!(command.status().unwrap().success());
             let (stdout, stderr) = streams.take().unwrap();
-            assert_eq!((stdout.as_slice(), stderr.as_slice()), (&b"wordsmore\n"[..], &b"wrong\n"[..]));
+            let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+            assert_eq!((stdout.matches("<words>").count(), stderr.as_ref()), (1, "<wrong>"), "{stdout}");
         }
+        assert_eq!(streams.take().unwrap(), (Vec::new(), Vec::new()), "it was taken");
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use waylay_dist::Seed;
 use waylay_driver::failure::FailureEntry;
+use waylay_driver::interrupt;
 use waylay_driver::report::{count, span};
 use waylay_driver::store::CampaignRecord;
 use waylay_explore::explorer::{self, ExploreError, Plan, Progress, State};
-use waylay_explore::interrupt;
 use waylay_explore::oracle::Expected;
 use waylay_explore::program::Program;
 use waylay_explore::recording::{Conditions, Steps};

@@ -1,22 +1,26 @@
 //! `waylay replay` of a failure of strict mode: the same schedule, exactly.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
+use waylay_driver::interrupt;
 use waylay_driver::report::count;
 use waylay_driver::store::load_failure;
+use waylay_explore::debugger::under_gdb;
 use waylay_explore::minimize::load_minimized;
 use waylay_explore::plugin_test::is_host;
+use waylay_explore::recording;
 use waylay_explore::recording::StrictRecord;
 use waylay_explore::replay::{Replayed, replay as run_again};
-use waylay_explore::{interrupt, recording};
+use waylay_explore::server::RunError;
 use waylay_report::model::Reproduction;
 use waylay_schedule::Schedule;
 
 use crate::args::ReplayOptions;
 use crate::explore::library;
-use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::output::{CLEAN, FAILURES, Failed, WAYLAY_FAILED, print_json};
 use crate::replay::keep_count;
 
 /// Replays when nobody says how many.
@@ -97,20 +101,15 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
 }
 
 /// Follows the schedule under gdb.
-#[cfg(target_os = "linux")]
 fn debug(record: &StrictRecord, schedule: &Schedule, library: &Path) -> Result<u8, Failed> {
-    use crate::output::WAYLAY_FAILED;
-    use waylay_explore::debugger::under_gdb;
-    let (mut command, region) =
-        under_gdb(record, schedule, library).map_err(|error| Failed::Own(error.to_string()))?;
+    let (mut command, region) = under_gdb(record, schedule, library).map_err(|error| match error {
+        RunError::System { source, .. } if source.kind() == ErrorKind::Unsupported => {
+            Failed::Usage(format!("--debugger: {source}"))
+        }
+        other => Failed::Own(other.to_string()),
+    })?;
     eprintln!("waylay: type `run`; the program follows the recorded schedule, one kernel thread per thread");
     let status = command.status().map_err(|error| Failed::Usage(format!("cannot start gdb: {error}")))?;
     drop(region);
     Ok(if status.success() { CLEAN } else { WAYLAY_FAILED })
-}
-
-/// There is no debugger here that follows a schedule.
-#[cfg(windows)]
-fn debug(_: &StrictRecord, _: &Schedule, _: &Path) -> Result<u8, Failed> {
-    Err(Failed::Usage("--debugger is for gdb on Linux".to_owned()))
 }

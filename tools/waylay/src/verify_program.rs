@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use waylay_dist::Seed;
+use waylay_driver::interrupt;
 use waylay_driver::report::{count, span};
 use waylay_explore::explorer::{self, Plan, Progress, State};
-use waylay_explore::interrupt;
 use waylay_explore::plugin_test::is_host;
 use waylay_explore::recording::{self, StrictRecord};
 use waylay_explore::restart::Restart;

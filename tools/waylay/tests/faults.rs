@@ -235,6 +235,25 @@ fn a_signal_to_everybody_ends_the_campaign_in_order() {
     assert!(ran.host_log().contains("] ended"), "{}", ran.host_log());
 }
 
+/// `timeout` asks the process to end and then its whole group, so that the process is asked twice in no time.
+#[test]
+fn two_signals_in_no_time_are_one() {
+    let place = place_with("idle", IDLE, "");
+    let running = place.start(&["run", "waylay.toml", "--json"]);
+    until_it_runs(&running, &place);
+    for _ in 0..2 {
+        running.signal(libc::SIGTERM);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ran = running.finish();
+    assert_eq!(
+        (ran.code(), &ran.json()["campaign"]["state"]),
+        (Some(0), &"stopped".into()),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[test]
 fn a_second_signal_ends_it_at_once() {
     // The first signal alone would take as long as the test takes to be cancelled, which is for ever.
@@ -248,7 +267,7 @@ fn a_second_signal_ends_it_at_once() {
     running.until("progress", |_| iterations_in(&campaign) > 0);
     let hosts = hosts_of(running.pid());
     running.signal(libc::SIGINT);
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(700));
     assert!(is_alive(running.pid()), "the first ends it in order");
     running.signal(libc::SIGINT);
     let ran = running.finish();

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The library of strict mode.
 pub(crate) const CONTROL_LIBRARY: &str = "waylay_control";
@@ -171,18 +171,31 @@ pub(crate) fn signal_name(signal: i32) -> String {
 
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 
+/// Two signals that are closer together are one: `timeout` sends one to the process and one to its group.
+const APART_NS: u64 = 500_000_000;
+
+/// When the first signal came.
+static FIRST_SIGNAL: AtomicU64 = AtomicU64::new(0);
+
 extern "C" fn on_interrupt(_: libc::c_int) {
-    // A second one means: at once. Hosts die with us.
-    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0 {
-        super::give_back_terminal();
-        // SAFETY: leaves without running anything.
-        unsafe { libc::_exit(130) };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to the local; allowed in a handler.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    match FIRST_SIGNAL.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(first) if now.saturating_sub(first) <= APART_NS => {}
+        _ => insist(),
     }
 }
 
 /// The same as Ctrl-C: noted the first time, the end at once the second.
 pub(crate) fn insist() {
-    on_interrupt(libc::SIGINT);
+    // Hosts die with us.
+    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0 {
+        super::give_back_terminal();
+        // SAFETY: leaves without running anything.
+        unsafe { libc::_exit(130) };
+    }
 }
 
 static LOOKS: AtomicU32 = AtomicU32::new(0);
@@ -217,6 +230,7 @@ pub(crate) fn watch_for_interrupts() {
         let mut action: libc::sigaction = std::mem::zeroed();
         let handler: extern "C" fn(libc::c_int) = on_interrupt;
         action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_RESTART;
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }

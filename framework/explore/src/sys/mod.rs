@@ -1,18 +1,18 @@
-//! What differs between systems: which files are programs, and how they end. Twins per system.
+//! What differs between systems: which files are programs, how they are started and held, and how they end. Twins per system.
 
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 #[cfg(target_os = "linux")]
-pub use linux::{DEFAULT_LEVEL, check_level};
+pub use linux::{DEFAULT_LEVEL, ServerFailure, check_level, debugger};
 
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
 pub(crate) use windows::*;
 #[cfg(windows)]
-pub use windows::{DEFAULT_LEVEL, check_level};
+pub use windows::{DEFAULT_LEVEL, ServerFailure, check_level, debugger};
 
 /// How a process was ended against its will.
 pub(crate) struct Death {

@@ -1,7 +1,14 @@
-//! Linux: ELF files, and signals.
+//! Linux: ELF files, signals, fork servers and snapshots, and processes that are held by tracing them.
+
+pub mod debugger;
+pub(crate) mod held;
+pub(crate) mod restored;
+pub(crate) mod server;
+pub(crate) mod stand_in;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::FromRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +18,9 @@ use waylay_control_protocol::Level;
 
 use super::Death;
 use crate::program::ProgramError;
+
+/// How a fork server fails.
+pub type ServerFailure = waylay_control_protocol::ServerError;
 
 /// What programs are.
 pub(crate) const PROGRAMS: &str = "ELF";
@@ -142,4 +152,20 @@ fn signal_name(signal: i32) -> String {
     ];
     let name = known.iter().find(|(number, _)| *number == signal);
     name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
+}
+
+/// A file in memory that appends: all processes of a fork server write into it.
+pub(crate) fn empty_file(name: &std::ffi::CStr) -> io::Result<File> {
+    // SAFETY: the name is NUL-terminated; the descriptor is owned right away.
+    unsafe {
+        let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let file = File::from_raw_fd(fd);
+        if libc::fcntl(fd, libc::F_SETFL, libc::O_APPEND) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(file)
+    }
 }

@@ -7,14 +7,12 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use waylay_control_protocol::{Ending, REGION_VARIABLE, RegionMap, Settings};
-use waylay_schedule::Said;
 use windows_sys::Win32::Foundation::{FILETIME, WAIT_OBJECT_0};
 use windows_sys::Win32::System::Threading::{GetProcessTimes, WaitForSingleObject};
 
-pub(crate) use crate::guide::doing;
-pub use crate::guide::{Guide, RunError};
-use crate::injection;
-use crate::observed::{Hang, Observed, to_schedule};
+use super::injection;
+use crate::guide::{Guide, RunError, doing};
+use crate::observed::{Hang, Observed};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::scratch::Workplace;
@@ -96,26 +94,6 @@ impl Server {
             });
         }
         Ok(observed)
-    }
-
-    /// The settings of a run under the given conditions.
-    pub fn settings(&mut self, conditions: &Conditions, seed: u64, run: u64) -> Settings {
-        conditions.settings_in(&mut self.region, seed, run)
-    }
-
-    /// The code sites that the last run found to access memory that threads share.
-    pub fn conflicting(&self) -> Vec<u64> {
-        self.region.conflicting().iter().map(|site| site.0).collect()
-    }
-
-    /// The schedule of the last run.
-    pub fn schedule(&self) -> Option<waylay_schedule::Schedule> {
-        to_schedule(&self.region.schedule())
-    }
-
-    /// What was said between scheduler and strategy in the last run, if it was kept and could be read.
-    pub fn conversation(&self) -> Option<Vec<Said>> {
-        self.region.notes()?.iter().map(|&note| Said::from_words(note)).collect()
     }
 
     /// How often the program had to be started again: there is no server that could die.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use object::read::elf::{Dyn, FileHeader};
 
 /// The name by which a program asks for that runtime.
-pub fn wanted_by(program: &Path) -> Option<String> {
+pub(crate) fn wanted_by(program: &Path) -> Option<String> {
     let bytes = fs::read(program).ok()?;
     let header = object::elf::FileHeader64::<object::Endianness>::parse(&*bytes).ok()?;
     let endian = header.endian().ok()?;
@@ -23,7 +23,7 @@ pub fn wanted_by(program: &Path) -> Option<String> {
 }
 
 /// A folder in which the library has that name: to be searched before all others.
-pub fn folder_with(library: &Path, name: &str, under: &Path) -> io::Result<PathBuf> {
+pub(crate) fn folder_with(library: &Path, name: &str, under: &Path) -> io::Result<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let library = fs::canonicalize(library)?;
     // One folder per file, so that two installations do not take each other's place.

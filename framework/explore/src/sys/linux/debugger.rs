@@ -6,9 +6,10 @@ use std::process::Command;
 use waylay_control_protocol::{REGION_VARIABLE, RegionMap, Switching, cache_folder};
 use waylay_schedule::Schedule;
 
+use super::server::{ASAN_VARIABLE, asan_options, openmp_looks};
 use crate::observed::to_stretches;
 use crate::recording::StrictRecord;
-use crate::server::{ASAN_VARIABLE, Guide, RunError, asan_options, doing, openmp_looks};
+use crate::server::{Guide, RunError, doing};
 
 /// An instruction that was moved faults far from its function. The library moves it back, says so, and it faults again:
 /// only that is shown.

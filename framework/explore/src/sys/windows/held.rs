@@ -1,4 +1,4 @@
-//! A run of its own, held where it ends, so that the stacks of all its threads can be taken.
+//! Holding a process where it ends.
 //!
 //! The control library holds the process: where it would end, at an exception that nobody handles, and where no thread can
 //! run. It says so in the region, which is looked at here.
@@ -12,16 +12,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::{DEADLOCK_STATUS, Ending, HeldAt, RegionMap, STEP_LIMIT_STATUS};
-use waylay_evidence::{CrashContext, ProcessId, ThreadId};
+use waylay_evidence::{CrashContext, ThreadId};
 use windows_sys::Win32::Foundation::HANDLE;
 use windows_sys::Win32::System::Diagnostics::Debug::{
     CONTEXT, EXCEPTION_POINTERS, EXCEPTION_RECORD, ReadProcessMemory,
 };
 
-use crate::injection;
+use super::injection;
+use super::server::command;
+use crate::held::Stop;
 use crate::program::Program;
-use crate::scratch::Workplace;
-use crate::server::{RunError, command, doing, kill};
 use crate::streams::Streams;
 
 /// Pause between two looks into the region.
@@ -29,84 +29,35 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How long a process that is not held may take from its last word to its end.
 const END: Duration = Duration::from_secs(2);
 
-/// Where a run ends.
-#[derive(Clone, Debug)]
-pub enum Stop {
-    /// At an exception that ends the process.
-    Signal(Box<CrashContext>),
-    /// Where the process would end, with this status.
-    Exit {
-        /// Who ends it.
-        thread: ThreadId,
-        /// With what.
-        status: i32,
-    },
-    /// It is over and could not be held; with its status.
-    Gone(i32),
-    /// It did not end in time.
-    Late,
+/// The status of a process that did not end and was killed.
+pub(crate) const LATE_STATUS: i32 = -1;
+
+/// That of one that ended itself.
+pub(crate) fn exit_status(status: i32) -> i32 {
+    status
 }
 
-/// A process that is held. It is killed when this is dropped.
-#[derive(Debug)]
-pub struct Held {
-    child: Child,
-    _workplace: Workplace,
-    /// Where it is held.
-    pub stop: Stop,
-    /// Its threads in the order of their creation, the first being the main thread.
-    pub threads: Vec<ThreadId>,
-    /// What it wrote.
-    pub output: (Vec<u8>, Vec<u8>),
-}
-
-impl Held {
-    /// The process.
-    pub fn process(&self) -> ProcessId {
-        ProcessId(self.child.id())
-    }
-
-    /// The status that it would have ended with.
-    pub fn status(&self) -> i32 {
-        match &self.stop {
-            Stop::Signal(crash) => crash.signal,
-            Stop::Exit { status, .. } => *status,
-            Stop::Gone(status) => *status,
-            Stop::Late => -1,
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        kill(&mut self.child);
-    }
-}
-
-/// Runs the program as the region says and holds it where it ends.
-pub fn hold(
+/// Starts the program with the library in it.
+pub(crate) fn start(
     program: &Program,
+    folder: &Path,
     library: &Path,
     region: &RegionMap,
-    limit: Duration,
-) -> Result<Held, RunError> {
-    let mut streams =
-        doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
-    let workplace = doing("copy the program's folder", Workplace::new(program))?;
-    let mut command = command(program, workplace.folder(), region);
-    doing("connect the program's output", streams.connect(&mut command))?;
-    let child = doing("start the program", injection::spawn(command, library))?;
-    let mut held = Held {
-        child,
-        _workplace: workplace,
-        stop: Stop::Late,
-        threads: Vec::new(),
-        output: (Vec::new(), Vec::new()),
-    };
-    held.stop = doing("watch the program", watch(&mut held.child, region, Instant::now() + limit))?;
-    held.output = doing("read the program's output", streams.take())?;
-    held.threads = threads_of(held.child.id());
-    Ok(held)
+    streams: &Streams,
+) -> io::Result<Child> {
+    let mut command = command(program, folder, region);
+    streams.connect(&mut command)?;
+    injection::spawn(command, library)
+}
+
+/// Looks until it is to end, where it holds itself; with its threads.
+pub(crate) fn follow(
+    child: &mut Child,
+    region: &RegionMap,
+    until: Instant,
+) -> io::Result<(Stop, Vec<ThreadId>)> {
+    let stop = watch(child, region, until)?;
+    Ok((stop, threads_of(child.id())))
 }
 
 fn watch(child: &mut Child, region: &RegionMap, until: Instant) -> io::Result<Stop> {

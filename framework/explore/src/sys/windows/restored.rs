@@ -3,28 +3,12 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use waylay_control_protocol::{Record, Settings};
+use waylay_control_protocol::Settings;
 
 use crate::program::Program;
 use crate::recording::Conditions;
+use crate::restored::{Answer, NoSnapshot, Order};
 use crate::server::RunError;
-
-/// A run that is ordered: settings, and the parameters as text.
-pub type Order = (Settings, String);
-
-/// What came of an ordered run.
-#[derive(Debug)]
-pub enum Answer<'a> {
-    /// It was made.
-    Made(Record<'a>),
-    /// It was not made here, and why.
-    GivenBack(&'a str),
-}
-
-/// Why a process makes no runs from a snapshot.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct NoSnapshot(String);
 
 /// The process: there is no value of this type.
 #[derive(Debug)]

@@ -1,4 +1,10 @@
-//! Windows: PE files, and exceptions.
+//! Windows: PE files, exceptions, a process per run with the control library put into it, and processes that hold themselves.
+
+pub mod debugger;
+pub(crate) mod held;
+mod injection;
+pub(crate) mod restored;
+pub(crate) mod server;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,6 +16,9 @@ use waylay_control_protocol::Level;
 
 use super::Death;
 use crate::program::ProgramError;
+
+/// How a fork server fails: there is none.
+pub type ServerFailure = std::convert::Infallible;
 
 /// What programs are.
 pub(crate) const PROGRAMS: &str = "64-bit Windows";
@@ -62,6 +71,11 @@ fn exception_name(code: u32) -> String {
         other => return format!("exception {other:#x}"),
     };
     name.to_owned()
+}
+
+/// A file that is gone when nobody has it open any more.
+pub(crate) fn empty_file(_name: &std::ffi::CStr) -> io::Result<File> {
+    tempfile::tempfile()
 }
 
 /// Copies what a link leads to: links need a privilege here.

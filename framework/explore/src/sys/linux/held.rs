@@ -1,0 +1,354 @@
+//! Holding a process at the instruction where it ends.
+//!
+//! The process is traced from its first instruction, because a fatal signal leaves no time to attach. It is stopped at a
+//! signal that nobody handles, or when it asks the kernel to end it (a filter makes that call stop, and no other). Then
+//! the call is turned into a wait, the process is stopped as a whole and let go, so that evidence can be taken by anyone.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use waylay_control_protocol::RegionMap;
+use waylay_evidence::{CrashContext, ThreadId};
+
+use super::server::command;
+use crate::held::Stop;
+use crate::program::Program;
+use crate::streams::Streams;
+
+/// Pause between two looks at the traced threads.
+const PAUSE: Duration = Duration::from_micros(100);
+/// How long a thread may take to stop before it is left as it is.
+const STOP: Duration = Duration::from_secs(2);
+
+/// The kernel's request of that name, which libc lacks.
+const SET_SIGNAL_MASK: libc::c_uint = 0x420b;
+
+/// What `waitpid` says of a process that did not end and was killed.
+pub(crate) const LATE_STATUS: i32 = libc::SIGKILL;
+
+/// The same of one that ended itself.
+pub(crate) fn exit_status(status: i32) -> i32 {
+    (status & 0xff) << 8
+}
+
+/// Starts the program, traced by the calling thread.
+pub(crate) fn start(
+    program: &Program,
+    folder: &Path,
+    library: &Path,
+    region: &RegionMap,
+    streams: &Streams,
+) -> io::Result<Child> {
+    let mut command = command(program, folder, library, region);
+    streams.connect(&mut command)?;
+    trace_from_start(&mut command);
+    command.spawn()
+}
+
+/// Follows it until it is to end, and holds it there; with its threads in the order of their creation.
+pub(crate) fn follow(
+    child: &mut Child,
+    region: &RegionMap,
+    until: Instant,
+) -> io::Result<(Stop, Vec<ThreadId>)> {
+    let process = child.id() as i32;
+    let mut tracing = Tracing { process, threads: vec![process], known: Vec::new(), region };
+    let stop = tracing.follow(until)?;
+    Ok((stop, tracing.threads.iter().map(|&thread| ThreadId(thread as u32)).collect()))
+}
+
+/// Makes the command stop right after exec, and whenever it ends itself.
+fn trace_from_start(command: &mut Command) {
+    // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls; the filter lives on its
+    // stack while the kernel copies it.
+    unsafe {
+        command.pre_exec(|| {
+            let instruction = |code: u32, k: u32, jt, jf| libc::sock_filter { code: code as u16, jt, jf, k };
+            let mut filter = [
+                // The number of the call is the first word of what the filter sees.
+                instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+                instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_exit_group as u32, 0, 1),
+                instruction(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRACE, 0, 0),
+                instruction(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
+            ];
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+            if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0
+                || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
+            {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+}
+
+struct Tracing<'a> {
+    /// Says which instructions of the program are executed elsewhere.
+    region: &'a RegionMap,
+    process: i32,
+    /// Threads of the process in the order of creation.
+    threads: Vec<i32>,
+    /// Everything that is traced and has reported once, threads of other processes too.
+    known: Vec<i32>,
+}
+
+/// One report of the kernel.
+struct Report {
+    thread: i32,
+    status: i32,
+}
+
+impl Report {
+    fn is_stop(&self) -> bool {
+        libc::WIFSTOPPED(self.status)
+    }
+    fn signal(&self) -> i32 {
+        libc::WSTOPSIG(self.status)
+    }
+    fn event(&self) -> i32 {
+        self.status >> 16
+    }
+}
+
+impl Tracing<'_> {
+    fn follow(&mut self, until: Instant) -> io::Result<Stop> {
+        loop {
+            let Some(report) = next_report(-1)? else {
+                if Instant::now() >= until {
+                    self.stop_others(0);
+                    return Ok(Stop::Late);
+                }
+                std::thread::sleep(PAUSE);
+                continue;
+            };
+            if !report.is_stop() {
+                if report.thread == self.process {
+                    return Ok(Stop::Gone(report.status));
+                }
+                self.known.retain(|&thread| thread != report.thread);
+                continue;
+            }
+            if let Some(stop) = self.stopped(&report)? {
+                return Ok(stop);
+            }
+        }
+    }
+
+    /// Deals with a stop; the last one is the result.
+    fn stopped(&mut self, report: &Report) -> io::Result<Option<Stop>> {
+        let thread = report.thread;
+        let first = !self.known.contains(&thread);
+        if first {
+            self.known.push(thread);
+        }
+        match report.event() {
+            libc::PTRACE_EVENT_CLONE => {
+                let mut created: libc::c_ulong = 0;
+                request(libc::PTRACE_GETEVENTMSG, thread, 0, &raw mut created as usize)?;
+                if self.owns(thread) {
+                    self.threads.push(created as i32);
+                }
+            }
+            libc::PTRACE_EVENT_SECCOMP if self.owns(thread) => {
+                let mut registers = registers_of(thread)?;
+                let status = registers.rdi as i32;
+                registers.orig_rax = libc::SYS_pause as u64;
+                request(libc::PTRACE_SETREGS, thread, 0, &raw const registers as usize)?;
+                block_signals(thread)?;
+                self.stop_others(thread);
+                // SAFETY: plain call. The stop takes effect in the wait that the call was turned into.
+                unsafe { libc::syscall(libc::SYS_tgkill, self.process, thread, libc::SIGSTOP) };
+                let _ = request(libc::PTRACE_DETACH, thread, 0, 0);
+                return Ok(Some(Stop::Exit { thread: ThreadId(thread as u32), status }));
+            }
+            0 if first && thread == self.process => {
+                let options = libc::PTRACE_O_TRACECLONE
+                    | libc::PTRACE_O_TRACEFORK
+                    | libc::PTRACE_O_TRACEVFORK
+                    | libc::PTRACE_O_TRACESECCOMP
+                    | libc::PTRACE_O_EXITKILL;
+                request(libc::PTRACE_SETOPTIONS, thread, 0, options as usize)?;
+            }
+            // What is created under tracing begins with a stop of the tracer's own making.
+            0 if first && report.signal() == libc::SIGSTOP => {}
+            0 => {
+                if self.owns(thread) && is_fatal(thread, report.signal()) {
+                    let crash = crash_of(thread, |rip| origin_of(self.process, self.region, rip))?;
+                    self.stop_others(thread);
+                    park(self.process, thread)?;
+                    // The stop in the signal's place.
+                    request(libc::PTRACE_DETACH, thread, 0, libc::SIGSTOP as usize)?;
+                    return Ok(Some(Stop::Signal(Box::new(crash))));
+                }
+                let _ = request(libc::PTRACE_CONT, thread, 0, report.signal() as usize);
+                return Ok(None);
+            }
+            _ => {}
+        }
+        // A thread that is killed inside its stop does not mind that it cannot go on.
+        let _ = request(libc::PTRACE_CONT, thread, 0, 0);
+        Ok(None)
+    }
+
+    /// Whether the thread is one of the process, and not of one that it started.
+    fn owns(&self, thread: i32) -> bool {
+        thread == self.process
+            || self.threads.contains(&thread)
+            || Path::new(&format!("/proc/{}/task/{thread}", self.process)).exists()
+    }
+
+    /// Stops and lets go of every thread but one, which the caller deals with.
+    fn stop_others(&mut self, but: i32) {
+        let others: Vec<i32> = self.known.iter().copied().filter(|&thread| thread != but).collect();
+        for thread in others {
+            let process = if self.owns(thread) { self.process } else { thread };
+            // SAFETY: plain call.
+            unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGSTOP) };
+            let until = Instant::now() + STOP;
+            while Instant::now() < until {
+                match next_report(thread) {
+                    Ok(Some(report)) if report.is_stop() => {
+                        let stopped = report.event() == 0 && report.signal() == libc::SIGSTOP;
+                        let signal = if stopped { libc::SIGSTOP } else { 0 };
+                        let _ = request(libc::PTRACE_DETACH, thread, 0, signal as usize);
+                        break;
+                    }
+                    Ok(None) => std::thread::sleep(PAUSE),
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+/// What the kernel has to report about children and tracees of this thread.
+fn next_report(thread: i32) -> io::Result<Option<Report>> {
+    const OF_THIS_THREAD: i32 = 0x2000_0000;
+    let mut status = 0;
+    // SAFETY: the kernel writes one integer.
+    let found =
+        unsafe { libc::waitpid(thread, &raw mut status, libc::__WALL | OF_THIS_THREAD | libc::WNOHANG) };
+    match found {
+        0 => Ok(None),
+        -1 => Err(io::Error::last_os_error()),
+        thread => Ok(Some(Report { thread, status })),
+    }
+}
+
+fn request(what: libc::c_uint, thread: i32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: the callers pass addresses of locals of the size that the request reads or writes.
+    match unsafe { libc::ptrace(what, thread, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+fn registers_of(thread: i32) -> io::Result<libc::user_regs_struct> {
+    // SAFETY: plain integers; all zero is valid.
+    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    request(libc::PTRACE_GETREGS, thread, 0, &raw mut registers as usize)?;
+    Ok(registers)
+}
+
+/// A handler that runs while a thread is held would end its wait.
+fn block_signals(thread: i32) -> io::Result<()> {
+    let blocked = u64::MAX;
+    request(SET_SIGNAL_MASK, thread, size_of_val(&blocked), &raw const blocked as usize)
+}
+
+/// Makes a thread wait for ever should anybody let it go on: dump writers do, and at its old place it would raise its
+/// signal again. What it looked like there is known by now.
+fn park(process: i32, thread: i32) -> io::Result<()> {
+    let Some(call) = system_call_instruction(process) else { return Ok(()) };
+    let mut registers = registers_of(thread)?;
+    (registers.rip, registers.rax, registers.orig_rax) = (call, libc::SYS_pause as u64, u64::MAX);
+    request(libc::PTRACE_SETREGS, thread, 0, &raw const registers as usize)?;
+    block_signals(thread)
+}
+
+/// The address of an instruction that calls the kernel, in the code that the kernel gives to every process.
+fn system_call_instruction(process: i32) -> Option<u64> {
+    use std::os::unix::fs::FileExt;
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
+    let (start, end) =
+        maps.lines().find(|line| line.ends_with("[vdso]"))?.split(' ').next()?.split_once('-')?;
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    let mut code = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
+    std::fs::File::open(format!("/proc/{process}/mem")).ok()?.read_exact_at(&mut code, start).ok()?;
+    Some(start + code.windows(2).position(|pair| pair == [0x0f, 0x05])? as u64)
+}
+
+/// Whether the signal ends the process: nobody catches or ignores it, and that is what it does by default.
+fn is_fatal(thread: i32, signal: i32) -> bool {
+    const HARMLESS: [i32; 8] = [
+        libc::SIGCHLD,
+        libc::SIGCONT,
+        libc::SIGURG,
+        libc::SIGWINCH,
+        libc::SIGSTOP,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+    ];
+    if HARMLESS.contains(&signal) || !(1..=64).contains(&signal) {
+        return false;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let mask = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| u64::from_str_radix(value.trim(), 16).ok()).unwrap_or(0)
+    };
+    let bit = 1 << (signal - 1);
+    (mask("SigCgt:") | mask("SigIgn:")) & bit == 0
+}
+
+/// Where an instruction was before it was moved: the code in place of patched instructions belongs to no module, and
+/// everything but the instruction pointer is as it would have been.
+fn origin_of(process: i32, region: &RegionMap, rip: u64) -> Option<u64> {
+    use std::os::unix::fs::FileExt;
+    use std::sync::atomic::Ordering;
+    let (at, count) =
+        (region.report().moved.load(Ordering::Acquire), region.report().moved_count.load(Ordering::Acquire));
+    let mut pairs = vec![0; usize::try_from(count).ok()?.checked_mul(16)?];
+    std::fs::File::open(format!("/proc/{process}/mem")).ok()?.read_exact_at(&mut pairs, at).ok()?;
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    pairs.chunks_exact(16).find(|pair| word(&pair[..8]) == rip).map(|pair| word(&pair[8..]))
+}
+
+/// The state at a signal, in the structures that a signal handler would be given.
+fn crash_of(thread: i32, origin: impl Fn(u64) -> Option<u64>) -> io::Result<CrashContext> {
+    let mut siginfo = [0_u8; 128];
+    request(libc::PTRACE_GETSIGINFO, thread, 0, siginfo.as_mut_ptr() as usize)?;
+    let mut user = registers_of(thread)?;
+    user.rip = origin(user.rip).unwrap_or(user.rip);
+    // In the order of `gregs`, which begins 40 bytes into a `ucontext_t`.
+    let general = [
+        user.r8,
+        user.r9,
+        user.r10,
+        user.r11,
+        user.r12,
+        user.r13,
+        user.r14,
+        user.r15,
+        user.rdi,
+        user.rsi,
+        user.rbp,
+        user.rbx,
+        user.rdx,
+        user.rax,
+        user.rcx,
+        user.rsp,
+        user.rip,
+        user.eflags,
+    ];
+    let mut ucontext = vec![0_u8; 960];
+    for (index, value) in general.iter().enumerate() {
+        ucontext[40 + index * 8..48 + index * 8].copy_from_slice(&value.to_le_bytes());
+    }
+    CrashContext::from_bytes(ThreadId(thread as u32), &siginfo, &ucontext).map_err(io::Error::other)
+}

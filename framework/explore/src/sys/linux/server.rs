@@ -1,0 +1,304 @@
+//! One fork server: the program, started once, waiting in front of `main` and forking a child per schedule.
+//!
+//! The server and everything that its runs start are one process group, which is killed as a whole. A run that does not
+//! end by itself is killed; a server that dies is started again.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use waylay_control_protocol::{
+    REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings,
+    cache_folder,
+};
+
+use super::stand_in;
+use crate::guide::{Guide, RunError, doing};
+use crate::observed::{Hang, Observed};
+use crate::program::Program;
+use crate::recording::Conditions;
+use crate::scratch::Workplace;
+use crate::streams::Streams;
+
+/// How long a program may take to reach `main`.
+const START: Duration = Duration::from_secs(20);
+/// How long the kernel may take to end a killed process.
+const DEATH: Duration = Duration::from_secs(20);
+
+/// Makes Rust programs print the stack of a panic.
+const BACKTRACE_VARIABLE: &str = "RUST_BACKTRACE";
+/// Options of a runtime that may be in the program.
+pub(crate) const ASAN_VARIABLE: &str = "ASAN_OPTIONS";
+
+/// How long threads of OpenMP look before they sleep, and the setting that also decides it.
+const OPENMP_VARIABLE: &str = "GOMP_SPINCOUNT";
+const OPENMP_POLICY: &str = "OMP_WAIT_POLICY";
+
+/// Where one thread runs at a time, nothing changes while a thread looks: OpenMP's hundreds of thousands of looks would be
+/// nothing but steps. What the user says counts.
+pub(crate) fn openmp_looks(program: &Program) -> Option<(&'static str, &'static str)> {
+    let given = |wanted: &str| {
+        program.environment.iter().any(|(name, _)| name == wanted) || std::env::var_os(wanted).is_some()
+    };
+    let free = !given(OPENMP_VARIABLE) && !given(OPENMP_POLICY);
+    free.then_some((OPENMP_VARIABLE, "1"))
+}
+
+/// AddressSanitizer insists on being loaded first, which is our place and does it no harm; and its search for leaks stops
+/// all threads at the end of every run, from outside the schedule. What the user says comes last and counts.
+pub(crate) fn asan_options(program: &Program) -> String {
+    let given =
+        program.environment.iter().rev().find(|(name, _)| name == ASAN_VARIABLE).map(|(_, value)| value);
+    let given = given.cloned().or_else(|| std::env::var(ASAN_VARIABLE).ok()).unwrap_or_default();
+    format!("verify_asan_link_order=0:detect_leaks=0:{given}")
+}
+
+/// The program's command with the control library and a region, in a process group of its own and with addresses that
+/// do not change from start to start.
+pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: &RegionMap) -> Command {
+    let mut command = Command::new(&program.file);
+    command.arg0(&program.name).args(&program.arguments).current_dir(folder);
+    // A panic would look for the names of its frames in the middle of a run, which takes longer than the run; every
+    // failure has its stacks anyway. What the user asks for counts.
+    command.env_remove(BACKTRACE_VARIABLE);
+    command.envs(program.environment.iter().map(|(name, value)| (name, value)));
+    let preload = match std::env::var("LD_PRELOAD") {
+        Ok(others) if !others.is_empty() => format!("{}:{others}", library.display()),
+        _ => library.display().to_string(),
+    };
+    command.env("LD_PRELOAD", preload);
+    if let Some(name) = stand_in::wanted_by(&program.file)
+        && let Some(cache) = cache_folder()
+        && let Ok(folder) = stand_in::folder_with(library, &name, &cache)
+    {
+        let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+        command.env("LD_LIBRARY_PATH", format!("{}:{others}", folder.display()));
+    }
+    command.env(ASAN_VARIABLE, asan_options(program));
+    command.envs(openmp_looks(program));
+    command.env(REGION_VARIABLE, descriptor(region.descriptor().unwrap_or(-1)));
+    command.env(SERVER_VARIABLE, descriptor(-1));
+    // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setpgid(0, 0);
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+            // Thousands of dying runs would fill the disk.
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+            Ok(())
+        });
+    }
+    command
+}
+
+/// A descriptor as a text that always takes the same room: the environment lies above the program's stack, and a process
+/// that follows a schedule has to have the same addresses as the server that found it.
+fn descriptor(number: i32) -> String {
+    format!("{number:06}")
+}
+
+/// Starts a process from a thread that lives as long as this process does: the kernel ends the new one together with the
+/// thread that started it, and workers come and go.
+fn spawn_for_good(command: Command) -> io::Result<Child> {
+    type Wish = (Command, Sender<io::Result<Child>>);
+    static SPAWNER: Mutex<Option<Sender<Wish>>> = Mutex::new(None);
+    let (answer, answered) = channel();
+    let wish = {
+        let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
+        spawner
+            .get_or_insert_with(|| {
+                let (wishes, wished) = channel::<Wish>();
+                std::thread::spawn(move || {
+                    for (mut command, answer) in wished {
+                        let _ = answer.send(command.spawn());
+                    }
+                });
+                wishes
+            })
+            .send((command, answer))
+    };
+    let gone = || io::Error::other("the thread that starts programs is gone");
+    wish.map_err(|_| gone())?;
+    answered.recv().map_err(|_| gone())?
+}
+
+/// A program that waits in front of `main`.
+#[derive(Debug)]
+pub struct Server {
+    program: Program,
+    library: PathBuf,
+    pub(crate) patience: Duration,
+    pub(crate) region: RegionMap,
+    pub(crate) streams: Streams,
+    workplace: Workplace,
+    pub(crate) alive: Option<(Child, ServerLink)>,
+    restarts: u64,
+    /// Its memory lies where the kernel likes, and so many blocks further on.
+    elsewhere: Option<u32>,
+}
+
+impl Server {
+    /// Starts the program and waits until it is at `main`; runs are made under the given conditions.
+    pub fn start(program: &Program, library: &Path, conditions: &Conditions) -> Result<Server, RunError> {
+        Server::start_at(program, library, conditions, None)
+    }
+
+    /// The same with other addresses, different ones every time, and after so many blocks of the heap.
+    pub(crate) fn start_elsewhere(
+        program: &Program,
+        library: &Path,
+        conditions: &Conditions,
+        blocks: u32,
+    ) -> Result<Server, RunError> {
+        Server::start_at(program, library, conditions, Some(blocks))
+    }
+
+    fn start_at(
+        program: &Program,
+        library: &Path,
+        conditions: &Conditions,
+        elsewhere: Option<u32>,
+    ) -> Result<Server, RunError> {
+        let streams =
+            doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
+        let workplace = doing("copy the program's folder", Workplace::new(program))?;
+        let mut server = Server {
+            program: program.clone(),
+            library: library.to_owned(),
+            patience: conditions.patience(),
+            region: conditions.region()?,
+            streams,
+            workplace,
+            alive: None,
+            restarts: 0,
+            elsewhere,
+        };
+        server.begin()?;
+        Ok(server)
+    }
+
+    /// Starts the program and waits until it is at `main`.
+    pub(crate) fn begin(&mut self) -> Result<(), RunError> {
+        let (mut link, theirs) = doing("make a socket for the fork server", ServerLink::pair())?;
+        let mut command = command(&self.program, self.workplace.folder(), &self.library, &self.region);
+        command.env(SERVER_VARIABLE, descriptor(theirs.as_raw_fd()));
+        if let Some(blocks) = self.elsewhere {
+            command.env(SHIFT_VARIABLE, blocks.to_string());
+            // SAFETY: runs between fork and exec, and is one system call.
+            unsafe {
+                command.pre_exec(|| {
+                    libc::personality(0);
+                    Ok(())
+                })
+            };
+        }
+        doing("connect the program's output", self.streams.connect(&mut command))?;
+        let child = spawn_for_good(command);
+        drop(theirs);
+        let mut child = doing("start the program", child)?;
+        if let Err(error) = link.wait_ready(START) {
+            let ended = child.try_wait().ok().flatten();
+            kill(&mut child);
+            let stderr = self.streams.take().map(|(_, stderr)| stderr).unwrap_or_default();
+            let why = match ended {
+                Some(status) => status.to_string(),
+                None => {
+                    format!("{error} (it may be linked without the loader's help, or hang in a constructor)")
+                }
+            };
+            return Err(RunError::NoMain {
+                program: self.program.file.clone(),
+                why,
+                stderr: String::from_utf8_lossy(&stderr).into_owned(),
+            });
+        }
+        self.alive = Some((child, link));
+        Ok(())
+    }
+
+    /// One run in a process of its own.
+    pub fn run(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
+        match self.attempt(settings, guide) {
+            Err(RunError::Server(_)) => {
+                self.end();
+                self.restarts += 1;
+                self.begin()?;
+                self.attempt(settings, guide)
+            }
+            other => other,
+        }
+    }
+
+    fn attempt(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
+        doing("renew the folder of the run", self.workplace.tidy())?;
+        guide.prepare(&mut self.region, settings)?;
+        let Some((_, link)) = &mut self.alive else {
+            let gone = io::Error::from(io::ErrorKind::NotConnected);
+            return Err(ServerError::Socket(gone).into());
+        };
+        let process = link.start(START)?;
+        let mut hung = None;
+        let status = match link.wait_end(self.patience)? {
+            Some(status) => status,
+            None => {
+                hung = Some(Hang { limit: self.patience, cpu: cpu_time(process) });
+                // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
+                unsafe { libc::kill(process, libc::SIGKILL) };
+                let late = io::Error::from(io::ErrorKind::TimedOut);
+                link.wait_end(DEATH)?.ok_or(ServerError::Socket(late))?
+            }
+        };
+        let output = doing("read the program's output", self.streams.take())?;
+        let observed = Observed::new(&self.region.told(), status, output, hung);
+        if observed.ending == waylay_control_protocol::Ending::Refused {
+            return Err(RunError::Refused(observed.text));
+        }
+        Ok(observed)
+    }
+
+    /// How often the program had to be started again.
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// Kills the program.
+    pub(crate) fn end(&mut self) {
+        if let Some((mut child, _)) = self.alive.take() {
+            kill(&mut child);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Kills a child and all that is in its process group, and waits for it.
+pub(crate) fn kill(child: &mut Child) {
+    let group = child.id() as libc::pid_t;
+    // SAFETY: plain call; the child is not yet waited for, so the number of its group is still its own.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Processor time that a process has used.
+fn cpu_time(process: i32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The fields after the name, which may hold anything but ends with the last parenthesis: utime and stime are the
+    // 14th and 15th of all, the 12th and 13th of these.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks: u64 = fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    // SAFETY: plain call.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+    Duration::from_secs_f64(ticks as f64 / per_second)
+}
