@@ -40,7 +40,7 @@ pub use dump::{DumpError, DumpInfo, DumpLimits, minidump};
 
 pub use identity::{ProcessId, ThreadId};
 pub use memory_map::{Mapping, MappingSource, MemoryImage, MemoryMap, MemoryMapError};
-pub use origin::{Origin, origin};
+pub use origin::{Origin, base_name, origin};
 pub use registers::Registers;
 pub use snapshot::{
     CaptureError, CaptureOptions, ProcessSnapshot, SchedulerState, StackMemory, Syscall, ThreadContext,

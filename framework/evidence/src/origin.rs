@@ -47,7 +47,7 @@ const WAYLAY_SOURCES: [&str; 11] = [
 ];
 
 /// Beginnings of file names of system libraries.
-const RUNTIME_FILES: [&str; 20] = [
+const RUNTIME_FILES: [&str; 23] = [
     "libc.so",
     "libc-2.",
     "libpthread",
@@ -66,7 +66,10 @@ const RUNTIME_FILES: [&str; 20] = [
     "kernel32.dll",
     "kernelbase.dll",
     "msvcrt.dll",
-    "ucrtbase.dll",
+    "ucrtbase",
+    "vcruntime",
+    "msvcp1",
+    "concrt1",
     "libwinpthread",
 ];
 
@@ -127,11 +130,14 @@ const RUNTIME_FUNCTIONS: [&str; 26] = [
 pub fn origin(frame: &Frame) -> Origin {
     let function = frame.function.as_deref().unwrap_or_default();
     let file_name = frame.module.as_deref().map(base_name).unwrap_or_default();
+    // Compilers write the separators of the system they ran on.
+    let source = frame.file.as_ref().map(|file| file.replace('\\', "/"));
     let waylay_source = |file: &str| WAYLAY_SOURCES.iter().any(|part| file.contains(part));
     if is_waylay(function)
         || file_name.starts_with("libwaylay_control")
+        || file_name.starts_with("waylay_control")
         || function == "main" && matches!(file_name, "waylay" | "waylay.exe")
-        || frame.file.as_deref().is_some_and(waylay_source)
+        || source.as_deref().is_some_and(waylay_source)
     {
         return Origin::Waylay;
     }
@@ -139,13 +145,13 @@ pub fn origin(frame: &Frame) -> Origin {
     let by_name = RUNTIME_NAMES.iter().any(|prefix| function.starts_with(prefix))
         || RUNTIME_FUNCTIONS.contains(&function)
         || implements_for_anything(function);
-    let by_source = frame.file.as_deref().is_some_and(is_standard_library);
+    let by_source = source.as_deref().is_some_and(is_standard_library);
     if by_module || by_name || by_source { Origin::Runtime } else { Origin::Own }
 }
 
-/// Whether a module is a system library, by its path.
+/// Whether a module is a system library, by its path. Names of Windows libraries come in capitals as well.
 pub(crate) fn is_runtime_file(path: &str) -> bool {
-    let file_name = base_name(path);
+    let file_name = base_name(path).to_lowercase();
     RUNTIME_FILES.iter().any(|prefix| file_name.starts_with(prefix))
 }
 
@@ -166,14 +172,17 @@ fn implements_for_anything(function: &str) -> bool {
     parameter.len() == 1 && parameter.chars().all(|letter| letter.is_ascii_uppercase())
 }
 
-/// Where rustc records the sources of the standard library, installed or not.
+/// Where rustc records the sources of the standard library, installed or not; and where those of C++ are.
 fn is_standard_library(file: &str) -> bool {
     (file.starts_with("/rustc/") || file.contains("/rustlib/src/rust/")) && file.contains("/library/")
         || file.contains("/include/c++/")
+        || file.contains("/VC/Tools/MSVC/")
 }
 
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+/// The file of a path, whichever system it comes from.
+#[must_use]
+pub fn base_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -216,6 +225,12 @@ mod tests {
             (frame("run<u8>", "/opt/libtest.so", "/home/a/plugin/src/worker.rs"), Origin::Own),
             (frame("waylay_faults::deadlock", "/opt/libwaylay_faults.so", ""), Origin::Own),
             (frame("", "/opt/stripped.so", ""), Origin::Own),
+            (frame("", r"C:\windows\system32\KERNELBASE.dll", ""), Origin::Runtime),
+            (frame("_CxxThrowException", r"D:\shop\VCRUNTIME140.dll", ""), Origin::Runtime),
+            (frame("lock", r"D:\shop.dll", r"C:\VS\VC\Tools\MSVC\14.4\include\mutex"), Origin::Runtime),
+            (frame("main", r"D:\a\waylay.exe", ""), Origin::Waylay),
+            (frame("run<u8>", r"D:\a\waylay.exe", r"D:\a\framework\host\src\worker.rs"), Origin::Waylay),
+            (frame("shop::take", r"D:\shop.dll", r"D:\shop\take.cpp"), Origin::Own),
         ];
         for (frame, expected) in table {
             assert_eq!(origin(&frame), expected, "{frame:?}");

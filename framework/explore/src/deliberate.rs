@@ -4,7 +4,7 @@
 //! patched it is not known: an atomic load is one too. Debug information tells: the functions at that instruction are in the
 //! language's own file about atomics, or the line names an atomic operation. Where there is none, it counts as atomic.
 
-use waylay_evidence::Frame;
+use waylay_evidence::{Frame, base_name};
 
 use crate::race::{Access, Race};
 
@@ -72,7 +72,7 @@ fn by_name(frames: &[&Frame], source: &impl Fn(&str, u32) -> Option<String>) -> 
 
 /// `core::sync::atomic`, `std::atomic`, `<bits/atomic_base.h>` and the like.
 fn is_about_atomics(frame: &Frame) -> bool {
-    let file = frame.file.as_deref().and_then(|file| file.rsplit('/').next()).unwrap_or_default();
+    let file = frame.file.as_deref().map(base_name).unwrap_or_default();
     let function = frame.function.as_deref().unwrap_or_default().to_lowercase();
     file.starts_with("atomic") || function.contains("atomic")
 }

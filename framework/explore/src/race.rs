@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use waylay_control_protocol::{AccessReport, Pair, RaceReport, Site};
-use waylay_evidence::{Frame, Origin, Registers, ThreadStack, origin};
+use waylay_evidence::{Frame, Origin, Registers, ThreadStack, base_name, origin};
 
 /// Frames of a stack that people are shown.
 const SHOWN: usize = 6;
@@ -223,7 +223,7 @@ fn own(frames: &[Frame]) -> Vec<&Frame> {
 /// A frame in one line.
 pub fn line(frame: &Frame) -> String {
     let function = frame.function.as_deref().unwrap_or("??");
-    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let last = |path: &str| base_name(path).to_owned();
     match (&frame.file, frame.line, &frame.module) {
         (Some(file), Some(line), _) => format!("{function} ({}:{line})", last(file)),
         (_, _, Some(module)) => format!("{function} ({}+{:#x})", last(module), frame.offset),

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::origin::{Origin, origin};
+use crate::origin::{Origin, base_name, origin};
 use crate::snapshot::{SchedulerState, Wait};
 use crate::stack::{Frame, StackEnd, ThreadStack, Trust};
 
@@ -157,7 +157,7 @@ fn frame(text: &mut String, index: usize, frame: &Frame) {
         (Some(file), Some(line), _) => format!("{file}:{line}"),
         (Some(file), None, _) => file.clone(),
         (None, _, Some(module)) => {
-            format!("{}+{:#x}", module.rsplit('/').next().unwrap_or(module), frame.offset)
+            format!("{}+{:#x}", base_name(module), frame.offset)
         }
         (None, _, None) => "no file".into(),
     };

@@ -20,7 +20,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::origin::{Origin, origin};
+use crate::origin::{Origin, base_name, origin};
 use crate::stack::{Frame, ThreadStack};
 
 pub use hash::digest;
@@ -161,12 +161,12 @@ fn frame_name(frame: &Frame) -> String {
             match file_tail(file) {
                 // C has one name space, and its names are whole.
                 file if file.ends_with(".c") => last.to_owned(),
-                file => format!("{file}:{last}"),
+                file => format!("{}:{last}", file.replace('\\', "/")),
             }
         }
         (Some(function), None, _) => normal_name(function),
         (None, _, Some(module)) => {
-            let file = module.rsplit('/').next().unwrap_or(module);
+            let file = base_name(module);
             format!("{}!?", file.trim_end_matches(" (deleted)"))
         }
         (None, _, None) => "?".into(),
@@ -175,9 +175,10 @@ fn frame_name(frame: &Frame) -> String {
 
 /// The last part of a source path; two parts if the last is one that every folder has.
 fn file_tail(path: &str) -> &str {
-    let start = |before: &str| before.rfind('/').map_or(0, |at| at + 1);
+    const SEPARATORS: [char; 2] = ['/', '\\'];
+    let start = |before: &str| before.rfind(SEPARATORS).map_or(0, |at| at + 1);
     let last = start(path);
-    let folder = path[..last].trim_end_matches('/');
+    let folder = path[..last].trim_end_matches(SEPARATORS);
     let folder_start = start(folder);
     let is_common = matches!(&path[last..], "mod.rs" | "lib.rs" | "main.rs");
     match is_common && !matches!(&folder[folder_start..], "" | "src" | "." | "..") {

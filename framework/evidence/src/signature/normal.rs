@@ -169,8 +169,11 @@ pub fn normal_message(message: &str) -> String {
             _ if !in_word && uuid(rest) => Some((36, "<uuid>")),
             '0' if !in_word => hexadecimal(rest).map(|length| (length, "0x#")).or(number(rest)),
             '0'..='9' => number(rest),
-            'a'..='f' if !in_word => bare_hexadecimal(rest).map(|length| (length, "0x#")),
-            '/' if !in_word => directories(rest).map(|length| (length, "")),
+            'a'..='f' if !in_word && !has_drive(rest) => bare_hexadecimal(rest).map(|length| (length, "0x#")),
+            '/' | '\\' if !in_word => directories(rest).map(|length| (length, "")),
+            'A'..='Z' | 'a'..='z' if !in_word && has_drive(rest) => {
+                directories(&rest[2..]).map(|length| (length + 2, ""))
+            }
             _ => None,
         };
         let length = match taken {
@@ -234,8 +237,13 @@ fn directories(text: &str) -> Option<usize> {
     let end = text
         .find(|letter: char| letter.is_whitespace() || matches!(letter, ':' | ',' | ')' | '"'))
         .unwrap_or(text.len());
-    let last = text[..end].rfind('/')?;
+    let last = text[..end].rfind(['/', '\\'])?;
     (last > 0).then_some(last + 1)
+}
+
+/// Whether an absolute path of Windows begins here: `C:\\` or `C:/`.
+fn has_drive(text: &str) -> bool {
+    matches!(text.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -287,6 +295,14 @@ mod tests {
             (
                 "/home/a/build/orders.c:12: take: Assertion `n == 3' failed.",
                 "orders.c:#: take: Assertion \"…\" failed.",
+            ),
+            (
+                r"Assertion failed: n, file C:\Users\a b\build\orders.c, line 12",
+                r"Assertion failed: n, file a b\build\orders.c, line #",
+            ),
+            (
+                r"Assertion failed: n, file d:\build\orders.c, line 12",
+                "Assertion failed: n, file orders.c, line #",
             ),
             ("worker7 and x86_64 don't matter", "worker# and x#_# don't matter"),
             ("deadbeef42 is hex, added is not", "0x# is hex, added is not"),

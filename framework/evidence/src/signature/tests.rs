@@ -120,6 +120,8 @@ fn an_inlined_function_is_the_same_as_one_that_stands_alone() {
 fn files_that_every_folder_has_are_told_by_their_folder() {
     let table = [
         ("/home/a/src/orders/mod.rs", "orders/mod.rs"),
+        (r"D:\a\src\orders\mod.rs", r"orders\mod.rs"),
+        (r"D:\a\src\lib.rs", "lib.rs"),
         ("src/lib.rs", "lib.rs"),
         ("/home/a/shop/src/main.rs", "main.rs"),
         ("mod.rs", "mod.rs"),

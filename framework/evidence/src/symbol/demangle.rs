@@ -4,8 +4,13 @@ use std::borrow::Cow;
 
 use cpp_demangle::DemangleOptions;
 
-/// Demangles Rust (both manglings, without hash) and C++ names; others come back without their version.
+/// Demangles Rust (both manglings, without hash) and C++ names, those of Microsoft's compiler too; others come back without
+/// their version.
 pub(crate) fn demangle(raw: &str) -> String {
+    if raw.starts_with('?') {
+        let name = msvc_demangler::demangle(raw, msvc_demangler::DemangleFlags::NAME_ONLY);
+        return name.unwrap_or_else(|_| raw.to_owned());
+    }
     let (name, _) = raw.split_once('@').unwrap_or((raw, ""));
     if is_rust(name)
         && let Ok(demangled) = rustc_demangle::try_demangle(name)

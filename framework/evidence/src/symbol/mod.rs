@@ -2,10 +2,11 @@
 //!
 //! A [`Symbolizer`] is kept for the length of a campaign: files are parsed once, and an address seen before
 //! costs a look into a table. Names come from debug information if there is any (in the file, or in the
-//! separate file that its build id names), else from the symbol tables.
+//! separate file that its build id names, or in a PDB file), else from the symbol tables.
 
 mod demangle;
 mod names;
+mod pdb;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where one module's names come from: debug information, then symbol tables.
+//! Where one module's names come from: debug information in it or in a PDB file, then symbol tables.
 //!
 //! System libraries are named by their symbol tables alone. Their debug information, where it is installed,
 //! takes a quarter of a second to unpack, would name functions differently from machine to machine, and
@@ -18,6 +18,7 @@ use crate::module::Module;
 use crate::origin::is_runtime_file;
 
 use super::demangle::demangle;
+use super::pdb::PdbNames;
 
 /// Where distributions put debug information that was split off.
 const DEBUG_ROOT: &str = "/usr/lib/debug/.build-id";
@@ -52,6 +53,7 @@ impl Symbol {
 /// The names of one module.
 pub(super) struct Names {
     debug: Option<addr2line::Context<Reader>>,
+    pdb: Option<PdbNames>,
     /// Ordered by address.
     symbols: Vec<Symbol>,
 }
@@ -64,6 +66,10 @@ impl Names {
             true => None,
             false => debug_context(&module.bytes).or_else(|| debug_context(separate.as_ref()?)),
         };
+        let pdb = match debug.is_none() && !is_runtime_file(path) {
+            true => PdbNames::of(&module.bytes, path),
+            false => None,
+        };
         let mut symbols = symbol_tables(&module.bytes);
         if let Some(bytes) = &separate {
             symbols.extend(symbol_tables(bytes));
@@ -72,12 +78,13 @@ impl Names {
             symbols = dynamic_symbols(module);
         }
         symbols.sort_unstable_by(|a, b| a.order().cmp(&b.order()));
-        Names { debug, symbols }
+        Names { debug, pdb, symbols }
     }
 
     /// The functions at a module address, innermost first. Never empty.
     pub(super) fn find(&self, address: u64) -> Vec<Name> {
-        let mut names = self.debug_names(address).unwrap_or_default();
+        let from_pdb = || self.pdb.as_ref()?.find(address);
+        let mut names = self.debug_names(address).or_else(from_pdb).unwrap_or_default();
         if names.is_empty() {
             names.push(Name::default());
         }
@@ -246,7 +253,7 @@ mod tests {
             .map(|(address, size, name)| Symbol { address: *address, size: *size, name: (*name).into() })
             .collect();
         symbols.sort_unstable_by(|a, b| a.order().cmp(&b.order()));
-        Names { debug: None, symbols }
+        Names { debug: None, pdb: None, symbols }
     }
 
     fn function(names: &Names, address: u64) -> Option<String> {
