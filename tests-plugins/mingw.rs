@@ -6,6 +6,16 @@ pub(crate) fn is_target() -> bool {
     target("CARGO_CFG_TARGET_OS") == "windows" && target("CARGO_CFG_TARGET_ENV") == "gnu"
 }
 
+/// Ends a build for Windows that has another compiler: it would fail over POSIX threads, and not say what helps.
+pub(crate) fn or_refuse() {
+    let windows = std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("windows");
+    assert!(
+        is_target() || !windows,
+        "the plugins in C and C++ with seeded bugs want mingw's gcc: `rustup default stable-x86_64-pc-windows-gnu`, and see \
+         README.md for the compiler. Plugins of your own may be built by any"
+    );
+}
+
 /// What gcc's own library takes from that of POSIX threads.
 const TAKEN: [&str; 7] = [
     "pthread_getspecific",

@@ -2,7 +2,12 @@
 //! which every other symbol is local, and a second script cannot be combined with it. So the C entry points are
 //! compiled under other names, and `src/lib.rs` exports functions of the right names that call them.
 
+#[path = "../mingw.rs"]
+#[allow(dead_code, reason = "shared with other plugins")]
+mod mingw;
+
 fn main() {
+    mingw::or_refuse();
     println!("cargo::rerun-if-changed=src/faults.c");
     println!("cargo::rerun-if-changed=src/windows_faults.h");
     println!("cargo::rerun-if-changed=../../framework/abi/include");

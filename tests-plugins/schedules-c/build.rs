@@ -6,6 +6,7 @@
 mod mingw;
 
 fn main() {
+    mingw::or_refuse();
     println!("cargo::rerun-if-changed=src/schedules.c");
     println!("cargo::rerun-if-changed=../../framework/abi/include");
     cc::Build::new()

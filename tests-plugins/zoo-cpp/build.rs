@@ -9,6 +9,7 @@
 mod mingw;
 
 fn main() {
+    mingw::or_refuse();
     println!("cargo::rerun-if-changed=src");
     println!("cargo::rerun-if-changed=../../framework/abi/include");
     let mut build = cc::Build::new();
