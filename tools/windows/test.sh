@@ -19,6 +19,7 @@ install_windows_packages
 echo "--- Wine prefix"
 make_wine_prefix
 make_narrow_library
+make_microsoft_program
 trap 'wineserver -k >/dev/null 2>&1 || true' EXIT
 
 if [ $# -eq 0 ]; then

@@ -7,7 +7,7 @@
 windows_target=x86_64-pc-windows-gnu
 windows_dir=$PWD/target/windows
 
-windows_packages=(rustc-web cargo-web rust-web-src wine64 wine
+windows_packages=(rustc-web cargo-web rust-web-src wine64 wine clang lld
   gcc-mingw-w64-x86-64-posix g++-mingw-w64-x86-64-posix gcc-mingw-w64-i686-posix)
 
 install_windows_packages() {
@@ -49,6 +49,16 @@ make_narrow_library() {
   mkdir -p "$windows_dir"
   echo 'int answer(void) { return 42; }' | i686-w64-mingw32-gcc-posix -shared -x c -o "$windows_dir/narrow.dll" -
   export WAYLAY_NARROW_LIBRARY="Z:$windows_dir/narrow.dll"
+}
+
+# A program as Microsoft's tools make them: their calling of functions, their unwind information, a PDB file beside it.
+make_microsoft_program() {
+  local folder=$windows_dir/microsoft
+  mkdir -p "$folder"
+  clang --target=x86_64-pc-windows-msvc -O1 -g -gcodeview -Wall -Wextra -Werror -c tools/windows/account.c -o "$folder/account.obj"
+  lld-link /nologo /entry:start /subsystem:console /nodefaultlib /debug "/out:$folder/account.exe" "/pdb:$folder/account.pdb" \
+    "$folder/account.obj" /usr/x86_64-w64-mingw32/lib/libkernel32.a
+  export WAYLAY_MICROSOFT_PROGRAM="Z:$folder/account.exe"
 }
 
 cargo_windows() {

@@ -95,8 +95,10 @@ pub(crate) fn find(name: &str) -> Result<PathBuf, ProgramError> {
         let found = with_ending(Path::new(name)).ok_or_else(missing).and_then(std::path::absolute);
         return found.map_err(|source| ProgramError::Unreadable { file: name.into(), source });
     }
+    // The command line looks into the current folder first.
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).find_map(|folder| with_ending(&folder.join(name)));
+    let here = std::path::absolute(".").into_iter();
+    let found = here.chain(std::env::split_paths(&path)).find_map(|folder| with_ending(&folder.join(name)));
     found.ok_or_else(|| ProgramError::NotInPath(name.to_owned()))
 }
 
