@@ -12,7 +12,7 @@ crates=(waylay-dist waylay-plugin waylay-patch waylay-schedule waylay-scheduler 
 # Their tests in files of their own. Left to Linux: long statistics on pure code, and what starts a compiler, because
 # there is none under Wine.
 tests=(golden problems ranges boundary shapes replay systematic starvation handover windows windows_service
-  in_process pe windows_strict)
+  in_process pe windows_strict portable)
 
 echo "--- packages"
 install_windows_packages

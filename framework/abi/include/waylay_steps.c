@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What an access is; the numbers are those of the control library. */
 enum { READ = 1, WRITE = 2, LOAD = 3, STORE = 4, RMW = 5 };
 
@@ -126,7 +130,8 @@ ATOMICS(64, uint64_t)
 /* Sixteen bytes, by the one instruction that changes so many at once. */
 typedef unsigned __int128 pair;
 
-static pair compare(volatile pair *at, pair expected, pair value) {
+/* Always part of a function of the tool's: by itself it would be taken for a piece of the program. */
+__attribute__((always_inline)) static inline pair compare(volatile pair *at, pair expected, pair value) {
   uint64_t low = (uint64_t)expected, high = (uint64_t)(expected >> 64);
   __asm__ volatile("lock cmpxchg16b %0"
                    : "+m"(*at), "+a"(low), "+d"(high)
@@ -180,3 +185,7 @@ int __tsan_atomic128_compare_exchange_strong(volatile pair *at, pair *expected, 
   return same;
 }
 COMPARES(128, pair)
+
+#ifdef __cplusplus
+}
+#endif

@@ -36,6 +36,9 @@ coded! {
     }
 }
 
+/// Threads of a run whose numbers in the system are told: far more than small tests have.
+pub const NUMBERED: usize = 64;
+
 /// What became of a run. Written by the library as the run goes on.
 #[repr(C)]
 #[derive(Debug)]
@@ -93,6 +96,8 @@ pub struct Report {
     pub held_thread: AtomicU32,
     /// See [`HeldAt`].
     pub held_value: AtomicU64,
+    /// Where no tracer sees threads begin, what the system calls those of the run, each at its own number; 0: not told.
+    pub numbers: [AtomicU32; NUMBERED],
     /// Of all runs in the process.
     pub tally: Tally,
 }

@@ -15,6 +15,7 @@ use waylay_host::plan::{TestPlan, TrialPlan, WorkerPlan};
 use waylay_page::record::Sort;
 use waylay_page::{Clock, Command, HostPhase, Ticks, WorkerState};
 use waylay_randomizer::RawSettings;
+use waylay_schedule::Schedule;
 
 use crate::campaign::strict::{StrictTest, Verdict};
 use crate::catalog::Installation;
@@ -97,6 +98,8 @@ pub struct Outcome {
     pub promised: BTreeMap<u32, f64>,
     /// The most steps of a schedule; 0 when threads run freely.
     pub longest: u64,
+    /// Who ran when in the life that ended the trial, if it failed; none when threads run freely.
+    pub failing: Option<Schedule>,
 }
 
 /// Why a trial says nothing.
@@ -193,6 +196,7 @@ impl Arena {
             suspensions: Tally::default(),
             shortest: None,
         };
+        let mut failing = None;
         while account.next < trial.runs
             && account.spent < trial.limit
             && !account.exhausted
@@ -216,6 +220,7 @@ impl Arena {
                 test.account(region);
                 test.spent = account.spent;
                 account.exhausted |= test.exhausted;
+                failing = (account.first.is_some() && !trial.count).then(|| region.schedule());
             }
             if account.next == before && !account.exhausted && account.spent < trial.limit {
                 return Err(TrialError::Host("a host ended without running anything".to_owned()));
@@ -230,6 +235,7 @@ impl Arena {
             seconds: account.spent.as_secs_f64(),
             longest: strict.as_ref().map_or(0, |test| test.totals().longest),
             strict: numbers,
+            failing,
         })
     }
 

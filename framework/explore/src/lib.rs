@@ -53,4 +53,4 @@ pub mod variable;
 mod worker;
 
 pub use sys::{DEFAULT_LEVEL, ServerFailure, check_level, debugger};
-pub use waylay_control_protocol::Level;
+pub use waylay_control_protocol::{Level, cache_folder};

@@ -106,13 +106,10 @@ pub(crate) enum Command {
     Replay(ReplayOptions),
     /// Find the fewest forced switches with which a failure of strict mode still happens.
     Minimize(MinimizeOptions),
-    #[cfg(target_os = "linux")]
     /// Print what to compile C and C++ with, so that atomics and accesses are steps.
     Cflags(FlagOptions),
-    #[cfg(target_os = "linux")]
     /// Print what to link C and C++ with after compiling with `waylay cflags`.
     Ldflags(FlagOptions),
-    #[cfg(target_os = "linux")]
     /// Print RUSTFLAGS with which atomics and accesses of Rust code are steps.
     Rustflags(FlagOptions),
     /// Make a report of a campaign: HTML, JUnit, SARIF, Markdown, JSON, or a few lines.
@@ -293,13 +290,12 @@ pub(crate) struct ExploreOptions {
     pub(crate) quiet: bool,
 }
 
-#[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 pub(crate) struct FlagOptions {
     /// The most detailed level that the code should be able to run at.
     #[arg(long, default_value = "memory", value_parser = level)]
     pub(crate) level: Level,
-    /// The compiler; cc or rustc when absent.
+    /// The compiler; cc (on Windows gcc) or rustc when absent.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) compiler: Option<PathBuf>,
 }

@@ -1,6 +1,11 @@
 //! `waylay cflags`, `ldflags` and `rustflags`: what to build with so that the compiler reports atomics and accesses.
 //!
-//! What a compiler needs depends on which one it is and on its version: it is asked. Choosing the flags is pure.
+//! What a compiler needs depends on which one it is, on its version and on the system that it compiles for: it is asked.
+//! Choosing the flags is pure. What to link with is the system's: `linux` or `windows`.
+
+#[cfg_attr(windows, path = "flags/windows.rs")]
+#[cfg_attr(not(windows), path = "flags/linux.rs")]
+mod sys;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,18 +20,18 @@ use crate::output::{CLEAN, Failed, print_json};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compiler {
     Gcc(u32),
-    Clang(u32),
+    Clang { version: u32, for_windows: bool },
 }
 
 pub(crate) fn compile(options: &FlagOptions, json: bool) -> Result<u8, Failed> {
-    let compiler = options.compiler.clone().unwrap_or_else(|| PathBuf::from("cc"));
+    let compiler = options.compiler.clone().unwrap_or_else(|| PathBuf::from(sys::COMPILER));
     let found = compiler_in(&said_by(&compiler, "--version")?)
         .ok_or_else(|| Failed::Usage(format!("{} is neither gcc nor clang", compiler.display())))?;
     print(&c_flags(found, options.level).map_err(Failed::Usage)?, json)
 }
 
 pub(crate) fn link(_: &FlagOptions, json: bool) -> Result<u8, Failed> {
-    print(&link_flags(folder_of(&library()?)), json)
+    print(&sys::link_flags(&library()?)?, json)
 }
 
 pub(crate) fn rust(options: &FlagOptions, json: bool) -> Result<u8, Failed> {
@@ -34,9 +39,8 @@ pub(crate) fn rust(options: &FlagOptions, json: bool) -> Result<u8, Failed> {
     let said = said_by(&compiler, "-vV")?;
     let llvm = number_after(&said, "LLVM version: ")
         .ok_or_else(|| Failed::Usage(format!("{} does not say its LLVM version", compiler.display())))?;
-    let library = library()?;
     let mut flags = rust_flags(llvm, options.level);
-    flags.extend(link_flags(folder_of(&library)).into_iter().map(|flag| format!("-Clink-arg={flag}")));
+    flags.extend(sys::link_flags(&library()?)?.into_iter().map(|flag| format!("-Clink-arg={flag}")));
     print(&flags, json)
 }
 
@@ -47,10 +51,6 @@ fn print(flags: &[String], json: bool) -> Result<u8, Failed> {
         println!("{}", flags.join(" "));
     }
     Ok(CLEAN)
-}
-
-fn folder_of(library: &Path) -> &Path {
-    library.parent().unwrap_or(Path::new("."))
 }
 
 fn said_by(compiler: &Path, question: &str) -> Result<String, Failed> {
@@ -64,12 +64,13 @@ fn said_by(compiler: &Path, question: &str) -> Result<String, Failed> {
 /// Reads `--version`.
 fn compiler_in(said: &str) -> Option<Compiler> {
     if let Some(version) = number_after(said, "clang version ") {
-        return Some(Compiler::Clang(version));
+        let target = said.lines().find_map(|line| line.strip_prefix("Target: ")).unwrap_or_default();
+        return Some(Compiler::Clang { version, for_windows: target.contains("-windows") });
     }
     let first = said.lines().next()?;
     let is_gcc = ["gcc", "g++", "cc ", "c++ ", "GCC"].iter().any(|name| first.contains(name))
         && said.contains("Free Software Foundation");
-    let version = first.rsplit(") ").next()?.split('.').next()?.parse().ok()?;
+    let version = number_after(first, ") ")?;
     is_gcc.then_some(Compiler::Gcc(version))
 }
 
@@ -93,10 +94,10 @@ fn c_flags(compiler: Compiler, level: Level) -> Result<Vec<String>, String> {
             "--param=tsan-distinguish-volatile=1",
             "-Wno-tsan",
         ],
-        (Compiler::Clang(version), _) if version < 14 => {
+        (Compiler::Clang { version, .. }, _) if version < 14 => {
             return Err(format!("clang {version} was not tried: 14 or later is needed"));
         }
-        (Compiler::Clang(_), Level::Memory | Level::Auto) => &[
+        (Compiler::Clang { .. }, Level::Memory | Level::Auto) => &[
             "-g",
             "-fsanitize=thread",
             "-mllvm",
@@ -104,7 +105,7 @@ fn c_flags(compiler: Compiler, level: Level) -> Result<Vec<String>, String> {
             "-mllvm",
             "-tsan-distinguish-volatile=1",
         ],
-        (Compiler::Clang(_), Level::Atomics) => &[
+        (Compiler::Clang { .. }, Level::Atomics) => &[
             "-g",
             "-fsanitize=thread",
             "-mllvm",
@@ -115,12 +116,10 @@ fn c_flags(compiler: Compiler, level: Level) -> Result<Vec<String>, String> {
             "-tsan-instrument-memintrinsics=0",
         ],
     };
-    Ok(flags.iter().map(|&flag| flag.to_owned()).collect())
-}
-
-fn link_flags(folder: &Path) -> Vec<String> {
-    let folder = folder.display();
-    vec![format!("-L{folder}"), format!("-Wl,-rpath,{folder}"), "-lwaylay_control".to_owned()]
+    // For Windows clang brings no runtime that would serve the calls, so it refuses; the compiler proper has no such scruples.
+    let unsupported = matches!(compiler, Compiler::Clang { for_windows: true, .. });
+    let passed_on = |flag: &&str| (unsupported && *flag == "-fsanitize=thread").then_some("-Xclang");
+    Ok(flags.iter().flat_map(|flag| passed_on(flag).into_iter().chain([*flag])).map(str::to_owned).collect())
 }
 
 /// The pass that stable rustc has built in, at the end of its pipeline. From LLVM 21 on the pass leaves operations that
@@ -155,15 +154,31 @@ mod tests {
         assert_eq!(compiler_in(gcc), Some(Compiler::Gcc(12)));
         let cc = "cc (Ubuntu 13.2.0-23ubuntu4) 13.2.0\nCopyright (C) 2023 Free Software Foundation, Inc.\n";
         assert_eq!(compiler_in(cc), Some(Compiler::Gcc(13)));
-        assert_eq!(compiler_in("Debian clang version 14.0.6\n"), Some(Compiler::Clang(14)));
+        let mingw = "x86_64-w64-mingw32-gcc-posix (GCC) 12-posix\nCopyright (C) 2022 Free Software Foundation, Inc.\n";
+        assert_eq!(compiler_in(mingw), Some(Compiler::Gcc(12)));
+        let clang = |target: &str| compiler_in(&format!("Debian clang version 14.0.6\nTarget: {target}\n"));
+        let expected = |for_windows: bool| Some(Compiler::Clang { version: 14, for_windows });
+        assert_eq!(clang("x86_64-pc-linux-gnu"), expected(false));
+        assert_eq!(clang("x86_64-w64-windows-gnu"), expected(true));
         assert_eq!(compiler_in("tcc version 0.9.27\n"), None);
     }
 
     #[test]
     fn what_is_too_old_is_said() {
         assert!(c_flags(Compiler::Gcc(9), Level::Memory).is_err());
-        assert!(c_flags(Compiler::Clang(11), Level::Memory).is_err());
+        let old = Compiler::Clang { version: 11, for_windows: false };
+        assert!(c_flags(old, Level::Memory).is_err());
         assert_eq!(c_flags(Compiler::Gcc(12), Level::Sync), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn clang_for_windows_is_asked_behind_the_back_of_its_driver() {
+        let flags = |for_windows: bool| {
+            c_flags(Compiler::Clang { version: 14, for_windows }, Level::Memory).expect("new enough")
+        };
+        assert_eq!(flags(true)[1..3], ["-Xclang", "-fsanitize=thread"]);
+        assert_eq!(flags(false)[1], "-fsanitize=thread");
+        assert_eq!(flags(true).len(), flags(false).len() + 1);
     }
 
     #[test]

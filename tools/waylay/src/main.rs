@@ -1,7 +1,4 @@
 //! The waylay command: arguments in, exit code out. All work is done by the crates under `framework/`.
-//!
-//! What compilers are told so that accesses are steps, and which instructions can be, is there where accesses can be steps:
-//! on Linux.
 
 #[macro_use]
 mod output;
@@ -13,7 +10,6 @@ mod compare;
 mod doctor;
 mod explore;
 mod export;
-#[cfg(target_os = "linux")]
 mod flags;
 mod lines;
 mod list;
@@ -65,11 +61,8 @@ fn main() -> ExitCode {
         Command::Doctor(options) => doctor::doctor(&options, json),
         Command::Replay(options) => replay::replay(&options, json),
         Command::Minimize(options) => minimize::minimize(&options, json),
-        #[cfg(target_os = "linux")]
         Command::Cflags(options) => flags::compile(&options, json),
-        #[cfg(target_os = "linux")]
         Command::Ldflags(options) => flags::link(&options, json),
-        #[cfg(target_os = "linux")]
         Command::Rustflags(options) => flags::rust(&options, json),
         Command::Report(options) => report::report(&options, json),
         Command::Failures(options) => report::failures(&options, json),

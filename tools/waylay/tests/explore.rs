@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::Workplace;
+use support::fields::{EXPLORED, FOUND, MINIMIZED, REPLAYED, SWITCH, expect_fields};
 use support::small::{LOCKS, ORDER, build, counter, explore, json};
 
 const CLEAN: &str = r#"
@@ -43,6 +44,8 @@ fn finds(source: &str, options: &[&str], kind: &str, signature: &str, forced: u6
     assert_eq!(summary["kind"], kind, "{ran:#?}");
     assert_eq!(summary["found"][0]["confirmed"], true, "{ran:#?}");
     assert_eq!(summary["found"][0]["text"], signature, "{ran:#?}");
+    expect_fields(&summary, EXPLORED);
+    expect_fields(&summary["found"][0], FOUND);
     let folder = folder(&summary);
     for file in
         ["failure.json", "stacks.txt", "schedule.bin", "strict.json", "replay.sh", "dump.dmp", "stderr.txt"]
@@ -56,8 +59,11 @@ fn finds(source: &str, options: &[&str], kind: &str, signature: &str, forced: u6
         (Some(1), &Value::from(20)),
         "{replay:#?}"
     );
+    expect_fields(&json(&replay), REPLAYED);
     let minimized = place.waylay(&["minimize", "--json", path]);
     assert_eq!(minimized.status.code(), Some(0), "{minimized:#?}");
+    expect_fields(&json(&minimized), MINIMIZED);
+    json(&minimized)["switches"].as_array().into_iter().flatten().for_each(|it| expect_fields(it, SWITCH));
     let after = json(&minimized)["after"].as_u64().expect("a number");
     assert!(after <= forced, "{minimized:#?}");
     let replay = place.waylay(&["replay", "--json", "--minimized", "--times", "5", path]);

@@ -104,6 +104,36 @@ fn c_and_cpp_build_with_cmake_and_run() {
     }
 }
 
+/// For Windows the plugin has the name under which it is looked for there. What the flags of `waylay cflags` make code call is
+/// linked in, and exports where it wants to be told who listens; without the flags there is nothing of it.
+#[test]
+fn c_and_cpp_build_for_windows() {
+    let tools = ["cmake", "x86_64-w64-mingw32-gcc-posix", "x86_64-w64-mingw32-g++-posix"];
+    if tools.iter().any(|tool| Command::new(tool).arg("--version").output().is_err()) {
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "note: no mingw is installed, so nothing was built for Windows");
+        return;
+    }
+    for (lang, source) in [(Lang::C, "transfers.c"), (Lang::Cpp, "transfers.cpp")] {
+        let (_parent, folder) = project_of(lang);
+        let file = folder.join("CMakeLists.txt");
+        let flagged = format!(
+            "waylay_add_plugin(flagged {source})\ntarget_compile_options(flagged PRIVATE -fsanitize=thread)\n"
+        );
+        fs::write(&file, fs::read_to_string(&file).unwrap() + &flagged).unwrap();
+        run(Command::new("cmake")
+            .args(["-B", "build", "-DCMAKE_SYSTEM_NAME=Windows"])
+            .args([format!("-DCMAKE_C_COMPILER={}", tools[1]), format!("-DCMAKE_CXX_COMPILER={}", tools[2])])
+            .current_dir(&folder));
+        run(Command::new("cmake").args(["--build", "build"]).current_dir(&folder));
+        for (plugin, flags) in [("money_moves.dll", false), ("flagged.dll", true)] {
+            let plugin = fs::read(folder.join("build").join(plugin)).unwrap();
+            let name = b"\0waylay_steps\0";
+            assert_eq!(plugin.windows(name.len()).any(|bytes| bytes == name), flags, "{lang:?}");
+        }
+    }
+}
+
 /// A file that is added to the SDK must come along.
 #[test]
 fn the_whole_sdk_is_embedded() {

@@ -8,6 +8,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::Value;
+use support::fields::{RECORD, STRICT, expect_fields};
 use support::{Ran, Workplace, list, number, text};
 
 /// Tests of a plugin as they stand in a scenario.
@@ -57,6 +58,7 @@ fn what_must_be_found_is_found_confirmed_and_runs_again_exactly() {
         assert_eq!(failure.kind(), kind, "{test}: {}", failure.what());
         assert!(failure.what().contains(what), "{test}: {}", failure.what());
         let record: Value = serde_json::from_str(&failure.file("strict.json")).unwrap();
+        expect_fields(&record, RECORD);
         assert_eq!(record["confirmed"], true, "{test}: {:#}", failure.json);
         assert_eq!(record["partly_controlled"], false, "{test}");
         assert!(failure.folder.join("schedule.bin").exists() && failure.folder.join("dump.dmp").exists());
@@ -112,6 +114,7 @@ fn what_is_correct_stays_silent_and_is_guaranteed() {
     assert_eq!(json["campaign"]["scenarios"][0]["mode"], "strict");
     for test in tests {
         let strict = &test["strict"];
+        expect_fields(strict, STRICT);
         assert_eq!((number(&test["iterations"]), number(&strict["runs"])), (3000, 3000), "{test:#}");
         assert!(number(&strict["threads"]) >= 3 && number(&strict["steps"]) > 0, "{test:#}");
         assert_eq!(

@@ -5,6 +5,7 @@
 //! is gone ([`handover::see_off`]). Where runs are repeated, most threads are those of a [`pool`] instead.
 
 use core::ffi::c_void;
+use core::sync::atomic::Ordering;
 use std::time::Duration;
 
 use waylay_schedule::{Event, EventKind, ThreadId};
@@ -13,7 +14,7 @@ use windows_sys::Win32::Foundation::{DUPLICATE_SAME_ACCESS, DuplicateHandle, HAN
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetCurrentThreadId};
 
 use super::logical::{Logical, Routine};
-use super::{handover, in_process, outside, point, pool, runtime};
+use super::{Runtime, handover, in_process, outside, point, pool, runtime};
 use crate::me::set_me;
 
 /// How long a new thread may take to its first instruction. It cannot begin while its creator holds the loader's lock.
@@ -101,6 +102,21 @@ pub(super) unsafe fn register(thread: *mut Logical) {
         (*thread).id = (*runtime).sched.add_thread();
         (*runtime).logicals.push(thread);
         (*runtime).by_number.insert((*thread).number as usize, thread);
+        tell_number(&*runtime, &*thread);
+    }
+}
+
+/// Says what the system calls a thread. It uses the numbers of threads that have ended again, and so do runs with kernel
+/// threads of the pool: each stands there once, for the thread that has it now.
+fn tell_number(runtime: &Runtime, thread: &Logical) {
+    let numbers = &runtime.region.report().numbers;
+    for (place, number) in numbers.iter().enumerate() {
+        let known = number.load(Ordering::Relaxed);
+        if place == thread.id.0 as usize {
+            number.store(thread.number, Ordering::Relaxed);
+        } else if known == thread.number || thread.id == ThreadId(0) {
+            number.store(0, Ordering::Relaxed);
+        }
     }
 }
 

@@ -92,6 +92,7 @@ static C: &[Embedded] = &[
     template!("c/README.md" => "README.md"),
     template!("c/gitignore.template" => ".gitignore"),
     copy!("abi/include/waylay.h" => "include/waylay.h"),
+    copy!("abi/include/waylay_steps.c" => "include/waylay_steps.c"),
     copy!("abi/cmake/WaylayConfig.cmake" => "cmake/WaylayConfig.cmake"),
 ];
 
@@ -104,5 +105,6 @@ static CPP: &[Embedded] = &[
     template!("cpp/gitignore.template" => ".gitignore"),
     copy!("abi/include/waylay.h" => "include/waylay.h"),
     copy!("abi/include/waylay.hpp" => "include/waylay.hpp"),
+    copy!("abi/include/waylay_steps.c" => "include/waylay_steps.c"),
     copy!("abi/cmake/WaylayConfig.cmake" => "cmake/WaylayConfig.cmake"),
 ];

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // each test file is a crate of its own and uses its part
 
+pub(crate) mod fields;
 pub(crate) mod real;
 pub(crate) mod small;
 #[cfg(target_os = "linux")]

@@ -5,9 +5,12 @@
 mod commands;
 mod endings;
 mod faults;
+#[path = "../support/fields.rs"]
+mod fields;
 mod leaks;
 mod place;
 mod refusals;
+mod strict;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -50,14 +50,14 @@ pub(crate) fn start(
     injection::spawn(command, library)
 }
 
-/// Looks until it is to end, where it holds itself; with its threads.
+/// Looks until it is to end, where it holds itself; with its threads in the order of their creation.
 pub(crate) fn follow(
     child: &mut Child,
     region: &RegionMap,
     until: Instant,
 ) -> io::Result<(Stop, Vec<ThreadId>)> {
     let stop = watch(child, region, until)?;
-    Ok((stop, threads_of(child.id())))
+    Ok((stop, threads_of(region)))
 }
 
 fn watch(child: &mut Child, region: &RegionMap, until: Instant) -> io::Result<Stop> {
@@ -95,29 +95,12 @@ fn watch(child: &mut Child, region: &RegionMap, until: Instant) -> io::Result<St
     }
 }
 
-fn threads_of(process: u32) -> Vec<ThreadId> {
-    use windows_sys::Win32::Foundation::{CloseHandle, INVALID_HANDLE_VALUE};
-    use windows_sys::Win32::System::Diagnostics::ToolHelp::{
-        CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
-    };
-    let mut threads = Vec::new();
-    // SAFETY: the snapshot is closed again; the entry says its own size.
-    unsafe {
-        let snapshot = CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0);
-        if snapshot == INVALID_HANDLE_VALUE {
-            return threads;
-        }
-        let mut entry =
-            THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..THREADENTRY32::default() };
-        let mut more = Thread32First(snapshot, &mut entry) != 0;
-        while more {
-            if entry.th32OwnerProcessID == process {
-                threads.push(ThreadId(entry.th32ThreadID));
-            }
-            more = Thread32Next(snapshot, &mut entry) != 0;
-        }
-        CloseHandle(snapshot);
-    }
+/// As the library says. One that has ended, or is not told of, has no number that any thread has.
+fn threads_of(region: &RegionMap) -> Vec<ThreadId> {
+    let numbers = region.report().numbers.iter().map(|number| number.load(Ordering::Relaxed));
+    let mut threads: Vec<ThreadId> = numbers.map(ThreadId).collect();
+    let told = threads.iter().rposition(|&thread| thread != ThreadId(0));
+    threads.truncate(told.map_or(0, |last| last + 1));
     threads
 }
 
