@@ -20,6 +20,7 @@ echo "--- Wine prefix"
 make_wine_prefix
 make_narrow_library
 make_microsoft_program
+make_reporting_program
 trap 'wineserver -k >/dev/null 2>&1 || true' EXIT
 
 if [ $# -eq 0 ]; then

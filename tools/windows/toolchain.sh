@@ -61,6 +61,15 @@ make_microsoft_program() {
   export WAYLAY_MICROSOFT_PROGRAM="Z:$folder/account.exe"
 }
 
+# A program whose compiler reports accesses, as `waylay cflags` says.
+make_reporting_program() {
+  local flags=(-g -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1 -Wno-tsan)
+  mkdir -p "$windows_dir"
+  x86_64-w64-mingw32-gcc-posix -O1 "${flags[@]}" -c tools/windows/lost_update.c -o "$windows_dir/lost_update.o"
+  x86_64-w64-mingw32-gcc-posix -O1 "$windows_dir/lost_update.o" framework/abi/include/waylay_steps.c -o "$windows_dir/lost_update.exe"
+  export WAYLAY_REPORTING_PROGRAM="Z:$windows_dir/lost_update.exe"
+}
+
 cargo_windows() {
   local command=$1
   shift

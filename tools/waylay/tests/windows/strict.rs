@@ -162,6 +162,33 @@ fn a_strict_scenario_prints_the_line_that_replays_it() {
     replayed_and_minimized(&place, folder, "take_both");
 }
 
+/// Made by a compiler, which is not there under Wine: `tools/windows/test.sh` says where the program is. Between reading and
+/// writing there is no step below the level `memory`, so no schedule whatever loses an update there; with steps, a random walk
+/// does so in about half of the runs, and the seed is fixed.
+#[test]
+fn plain_accesses_that_the_compiler_reports_are_steps_of_a_program() {
+    let Ok(program) = std::env::var("WAYLAY_REPORTING_PROGRAM") else {
+        eprintln!("WAYLAY_REPORTING_PROGRAM names no program: nothing was tested");
+        return;
+    };
+    let _turn = crate::in_turn();
+    let place = Place::with("");
+    let explored = |level: &str| {
+        let mut line = vec!["explore", "--json", "--strategy", "random", "--seed", "7", "--runs", "8"];
+        line.extend(["--timeout", "60s", "--level", level, "--patch", "none", "--", &program]);
+        let explored = object(&place.waylay(&line));
+        assert_eq!(
+            (&explored["runs"], &explored["partly_controlled"]),
+            (&8.into(), &0.into()),
+            "{explored:#}"
+        );
+        explored["failures"].as_u64().expect("a number")
+    };
+    let lost = explored("memory");
+    assert!((1..8).contains(&lost), "{lost} of 8");
+    assert_eq!(explored("atomics"), 0);
+}
+
 /// There is no compiler here: one that says what mingw's says stands in for it.
 #[test]
 fn flags_are_those_of_the_compiler_and_the_linker_finds_what_they_name() {
