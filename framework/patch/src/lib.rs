@@ -15,6 +15,7 @@
 //! [`scope`] says which modules of a process are looked at, and how closely.
 
 pub mod code;
+mod continuation;
 pub mod image;
 mod landing;
 pub mod plan;
