@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use crate::image::{Detour, Image};
+use crate::leaf;
 use crate::site::{self, Frame};
 
 /// Entries of a jump table that are read at most.
@@ -55,6 +56,8 @@ pub struct Code {
     targets: Targets,
     /// Where tables begin that lie inside functions.
     tables: BTreeSet<u64>,
+    /// Where branches lead that stay in no function that is known.
+    outside: BTreeSet<u64>,
 }
 
 struct Targets {
@@ -92,6 +95,7 @@ impl Code {
             detour: image.detour,
             targets,
             tables: BTreeSet::new(),
+            outside: BTreeSet::new(),
         };
         // One block: many small ones would stay with the process.
         this.instructions.reserve((total / 3) as usize);
@@ -102,6 +106,16 @@ impl Code {
         for (index, &(start, end)) in starts.iter().enumerate() {
             let next = starts.get(index + 1).map_or(u64::MAX, |&(next, _)| next);
             this.function(image, start, end, next);
+        }
+        if image.lacks_leaves {
+            let leaves = leaf::functions(image, &this.outside);
+            for (index, &(start, end)) in leaves.iter().enumerate() {
+                let known = image.functions.range(end..).next().map(|(&next, _)| next);
+                let leaf = leaves.get(index + 1).map(|&(next, _)| next);
+                this.function(image, start, end, known.into_iter().chain(leaf).min().unwrap_or(u64::MAX));
+            }
+            let first = |function: &Function| this.instructions[function.instructions.clone()].first();
+            this.functions.sort_by_cached_key(|function| first(function).map(Instruction::ip));
         }
         this.end_at_tables();
         this.share_unresolved();
@@ -143,7 +157,8 @@ impl Code {
     fn function(&mut self, image: &Image<'_>, start: u64, end: u64, next: u64) {
         let Some(bytes) = image.at(start) else { return };
         let length = ((end - start) as usize).min(bytes.len());
-        let whole = image.whole(start);
+        // One that no table names has no parts.
+        let whole = Some(image.whole(start)).filter(|&whole| whole != u64::MAX).unwrap_or(start);
         let first = self.instructions.len();
         let mut decoder = Decoder::with_ip(64, &bytes[..length], start, DecoderOptions::NONE);
         let mut limit = self.tables.range(start..).next().map_or(end, |&table| table.min(end));
@@ -180,7 +195,14 @@ impl Code {
                 | FlowControl::XbeginXabortXend
                     if instruction.op0_kind() == OpKind::NearBranch64 =>
                 {
-                    self.targets.insert(instruction.near_branch64());
+                    let target = instruction.near_branch64();
+                    self.targets.insert(target);
+                    if image.lacks_leaves
+                        && !(start..end).contains(&target)
+                        && image.whole(target) == u64::MAX
+                    {
+                        self.outside.insert(target);
+                    }
                 }
                 FlowControl::IndirectBranch => {
                     jumps |= self.is_computed(first, index);

@@ -124,6 +124,37 @@ fn what_belongs_to_no_function_is_left_alone() {
     assert_eq!(plan.counts.iter().map(|count| count.found).sum::<u32>(), 1);
 }
 
+#[test]
+fn functions_without_an_entry_are_known_by_who_leads_to_them() {
+    // 0: call 32; ret. 16: jmp 48, which the entry point leads to. 32, 48, 64, 80: a fence each.
+    let mut code = vec![0xcc; 96];
+    code[..6].copy_from_slice(&[0xe8, 27, 0, 0, 0, 0xc3]);
+    code[16..18].copy_from_slice(&[0xeb, 30]);
+    for at in [32, 48, 64, 80] {
+        code[at..at + 9].copy_from_slice(&FENCE);
+    }
+    let mut module = one_function(&code);
+    module.functions[0].1 = TEXT + 6;
+    module.data = (BASE + u64::from(TEXT) + 16).to_le_bytes().to_vec();
+    assert_eq!(windows(&module), [(32, 8, How::Forward), (48, 8, How::Forward)]);
+    assert_eq!(module.plan().code, (96, 6 + 41), "what lies between a jump and its target is taken along");
+
+    // Pointed to, but not where functions begin; and what leads behind the fence.
+    module.data = (BASE + u64::from(TEXT) + 64 - 1).to_le_bytes().to_vec();
+    module.data.extend((BASE + u64::from(TEXT) + 32 + 3).to_le_bytes());
+    assert_eq!(windows(&module), [(32, 3, How::Trap)]);
+
+    // What calls, or moves the stack, or is none, has to be in the table.
+    let begin: [&[u8]; 4] = [&[0x50], &[0x48, 0x83, 0xec, 0x28], &[0xff, 0x15, 0, 0, 0, 0], &[0x06]];
+    for begin in begin {
+        let mut module = one_function(&code);
+        module.functions[0].1 = TEXT + 6;
+        module.code[32..32 + begin.len()].copy_from_slice(begin);
+        module.code[32 + begin.len()..41 + begin.len()].copy_from_slice(&FENCE);
+        assert_eq!(windows(&module), [], "{begin:x?}");
+    }
+}
+
 /// `mfence; mov eax, 1; ret`, with something that leads behind the fence.
 const FENCE: [u8; 9] = [0x0f, 0xae, 0xf0, 0xb8, 1, 0, 0, 0, 0xc3];
 

@@ -63,6 +63,8 @@ pub struct Image<'a> {
     pub fixed: Option<u64>,
     /// Jump tables may hold places in the file's own numbering, and not only distances from themselves.
     pub numbered_tables: bool,
+    /// Functions that call nothing and leave the stack alone may be missing among those that are known.
+    pub lacks_leaves: bool,
     /// What its instructions are replaced by.
     pub detour: Detour,
     /// The identity that the linker gave to the file.
@@ -87,6 +89,7 @@ impl<'a> Image<'a> {
             pointed_to: Vec::new(),
             fixed: None,
             numbered_tables: false,
+            lacks_leaves: false,
             detour: Detour::default(),
             build_id: None,
         }

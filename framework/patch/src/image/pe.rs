@@ -1,6 +1,6 @@
 //! PE: functions are found by the table by which Windows unwinds (`.pdata`), and numbered from the begin of the module.
 //!
-//! Functions that call nothing and save nothing need no entry there; such code is left alone.
+//! Functions that call nothing and save nothing need no entry there: see `leaf`.
 
 use object::pe::{
     IMAGE_DIRECTORY_ENTRY_EXCEPTION, IMAGE_FILE_MACHINE_AMD64, IMAGE_REL_BASED_DIR64,
@@ -46,6 +46,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
     let base = file.relative_address_base();
     let mut image = Image::new(sections);
     image.numbered_tables = true;
+    image.lacks_leaves = true;
     image.detour = Detour::NopJump;
     let table = file.data_directory(IMAGE_DIRECTORY_ENTRY_EXCEPTION);
     read_functions(&mut image, table.and_then(|table| table.data(bytes, &file.section_table()).ok()));
