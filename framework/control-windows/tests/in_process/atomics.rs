@@ -64,6 +64,8 @@ pub(crate) fn find(name: &str) -> Option<fn() -> bool> {
         "c-busy" => ("atomics", c"busy"),
         "c-registers" => ("atomics", c"registers"),
         "c-wide-registers" => ("wide", c"registers"),
+        "c-watched" => ("atomics", c"watched"),
+        "c-own-stacks" => ("atomics", c"own_stacks"),
         "cpp-thrown" => ("thrown", c"thrown"),
         "c-reloaded" => return Some(reloaded),
         _ => return None,
