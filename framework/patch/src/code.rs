@@ -228,7 +228,8 @@ impl Code {
         let room = (next.saturating_sub(start + length as u64) as usize).min(PADDING).min(after.len());
         let padding = after[..room]
             .iter()
-            .take_while(|byte| matches!(byte, 0x90 | 0xcc | 0x66 | 0x0f | 0x1f | 0x2e))
+            // Instructions of a function that nobody named may begin like a long NOP.
+            .take_while(|&&byte| is_padding(byte) || !image.lacks_leaves && begins_long_padding(byte))
             .count();
         let padding = if decoded == start + length as u64 { padding } else { 0 };
         let framed = self.instructions[first..].iter().take(6).any(|instruction| {
@@ -296,6 +297,14 @@ impl Code {
             }
         }
     }
+}
+
+fn is_padding(byte: u8) -> bool {
+    matches!(byte, 0x90 | 0xcc)
+}
+
+fn begins_long_padding(byte: u8) -> bool {
+    matches!(byte, 0x66 | 0x0f | 0x1f | 0x2e)
 }
 
 /// What a table of distances from `base` leads to: from itself, as position-independent code has them, or in the file's own

@@ -155,6 +155,19 @@ fn functions_without_an_entry_are_known_by_who_leads_to_them() {
     }
 }
 
+#[test]
+fn padding_is_replaced_and_other_functions_are_not() {
+    // lock inc dword [rcx + 8]; ret; then five bytes that belong to nobody
+    let with = |behind: [u8; 5]| {
+        let mut module = one_function(&[0xf0, 0xff, 0x41, 0x08, 0xc3]);
+        module.code.extend(behind);
+        windows(&module)
+    };
+    assert_eq!(with([0xcc; 5]), [(0, 5, How::Forward)]);
+    // movzx eax, byte [rcx]; ret; ...
+    assert_eq!(with([0x0f, 0xb6, 0x01, 0xc3, 0xcc]), [(0, 4, How::Trap)]);
+}
+
 /// `mfence; mov eax, 1; ret`, with something that leads behind the fence.
 const FENCE: [u8; 9] = [0x0f, 0xae, 0xf0, 0xb8, 1, 0, 0, 0, 0xc3];
 

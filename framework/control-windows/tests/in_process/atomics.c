@@ -231,3 +231,24 @@ API int own_stacks(void) {
   both(add_on_own_stack);
   return atomic_load(&sum) == 6;
 }
+
+// A function that ends with its only site, too short for what takes its place: the padding behind it is replaced, too. No
+// table names it.
+int add_to(atomic_int *where);
+__asm__(".p2align 4\n"
+        "add_to:\n"
+        " lock incl (%rcx)\n"
+        " ret\n"
+        " .fill 12, 1, 0xcc\n");
+
+static DWORD WINAPI add_at_the_end(void *unused) {
+  (void)unused;
+  for (int i = 0; i < 2; i++) add_to(&sum);
+  return 0;
+}
+
+API int short_functions(void) {
+  atomic_store_explicit(&sum, 0, memory_order_relaxed);
+  both(add_at_the_end);
+  return atomic_load(&sum) == 4;
+}

@@ -64,6 +64,7 @@ pub(crate) fn find(name: &str) -> Option<fn() -> bool> {
         "c-busy" => ("atomics", c"busy"),
         "c-registers" => ("atomics", c"registers"),
         "c-wide-registers" => ("wide", c"registers"),
+        "c-short-functions" => ("atomics", c"short_functions"),
         "c-watched" => ("atomics", c"watched"),
         "c-own-stacks" => ("atomics", c"own_stacks"),
         "cpp-thrown" => ("thrown", c"thrown"),

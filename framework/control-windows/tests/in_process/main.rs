@@ -234,6 +234,10 @@ mod cases {
         assert_eq!((bare.runs, bare.failures, bare.sites), (300, 0, (0, 0)), "{}", bare.text);
         let steps = run(&patched("c-lost-update", 300)).steps;
         assert_eq!(steps - bare.steps, 300 * 4, "two exchanges in each of two threads");
+        let bare = run(&Wanted { body: "c-short-functions", runs: 50, ..Wanted::default() });
+        let short = run(&patched("c-short-functions", 50));
+        assert_eq!((short.runs, short.failures, short.partly), (50, 0, 0), "{}", short.text);
+        assert_eq!(short.steps - bare.steps, 50 * 4, "two additions in each of two threads");
     }
 
     fn patched_registers() {
