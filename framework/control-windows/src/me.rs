@@ -8,16 +8,21 @@
 
 use core::arch::asm;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use windows_sys::Win32::Foundation::{HANDLE, NTSTATUS};
-use windows_sys::Win32::System::Threading::{TLS_OUT_OF_INDEXES, TlsAlloc};
+use windows_sys::Win32::System::Threading::{
+    FLS_OUT_OF_INDEXES, FlsAlloc, FlsSetValue, TLS_OUT_OF_INDEXES, TlsAlloc,
+};
 
 use crate::runtime::Logical;
 
 /// Offsets in the thread environment block, which are part of the system's ABI: `TlsSlots` and `LastErrorValue`.
 const SLOTS: usize = 0x1480;
 const LAST_ERROR: usize = 0x68;
+/// The ends of the thread's own stack in the same block: `StackBase`, the higher, and `StackLimit`.
+pub(crate) const STACK_BASE: usize = 0x08;
+pub(crate) const STACK_LIMIT: usize = 0x10;
 /// Slots that lie in the block itself.
 const DIRECT: u32 = 64;
 
@@ -32,7 +37,30 @@ pub(crate) fn reserve() -> bool {
         return false;
     }
     OFFSET.store(SLOTS + index as usize * size_of::<usize>(), Ordering::Relaxed);
+    // SAFETY: plain call; the function stays where it is, since the library is never unloaded.
+    ENDS.store(unsafe { FlsAlloc(Some(at_end)) }, Ordering::Relaxed);
     true
+}
+
+/// A slot of the other kind, whose function Windows calls for a thread that ends.
+static ENDS: AtomicU32 = AtomicU32::new(FLS_OUT_OF_INDEXES);
+
+/// The calling thread is, or will be, a logical thread: its end is to be noticed.
+pub(crate) fn watch_end() {
+    let slot = ENDS.load(Ordering::Relaxed);
+    if slot != FLS_OUT_OF_INDEXES {
+        // SAFETY: a slot that was reserved for us; it holds no address.
+        unsafe { FlsSetValue(slot, core::ptr::without_provenance(1)) };
+    }
+}
+
+/// When a process ends, its other threads are ended first; then comes this, and then code of the program's modules for the
+/// end of the thread and of the process. A step in there would hand the token to a thread that is no more.
+unsafe extern "system" fn at_end(_: *const c_void) {
+    // SAFETY: plain call.
+    if unsafe { RtlDllShutdownInProgress() } != 0 {
+        crate::interpose::at_unload();
+    }
 }
 
 /// The logical thread that executes this call, or null.
@@ -104,6 +132,16 @@ impl Block {
         (status == 0 && basic.block != 0).then_some(Block(basic.block))
     }
 
+    /// Whether an address lies in the stack of its thread.
+    ///
+    /// # Safety
+    /// The thread is suspended.
+    pub(crate) unsafe fn has_on_stack(&self, address: u64) -> bool {
+        // SAFETY: fields of the block of a thread that has not ended.
+        let end = |at: usize| unsafe { ((self.0 + at) as *const u64).read_volatile() };
+        (end(STACK_LIMIT)..end(STACK_BASE)).contains(&address)
+    }
+
     /// The logical thread that its thread executes, or null.
     ///
     /// # Safety
@@ -116,6 +154,7 @@ impl Block {
 
 #[link(name = "ntdll")]
 unsafe extern "system" {
+    fn RtlDllShutdownInProgress() -> u8;
     fn NtQueryInformationThread(
         thread: HANDLE,
         class: i32,

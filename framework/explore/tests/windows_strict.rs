@@ -204,7 +204,7 @@ mod cases {
 
     fn correct() {
         let out = tempfile::tempdir().expect("a folder");
-        for body in ["conditions", "several"] {
+        for body in ["conditions", "several", "ends-itself", "returns"] {
             let summary = run(out.path(), body, "portfolio", 8, false);
             assert_eq!((summary.runs, summary.failures, summary.partly_controlled), (8, 0, 0), "{body}");
         }

@@ -6,6 +6,7 @@
 //! - [`image`]: the file: its code, its functions, and every place that something outside a function points to
 //! - [`site`]: what an instruction does to memory that others may see
 //! - [`code`]: the functions, decoded, with every place that a jump may lead to
+//! - `leaf`: functions that no table of a PE file names
 //! - `waiting`: loops that wait for another thread
 //! - [`window`]: the bytes around a site that a jump can take the place of
 //! - [`plan`]: all windows of a module, and what could not be done
@@ -15,8 +16,10 @@
 //! [`scope`] says which modules of a process are looked at, and how closely.
 
 pub mod code;
+mod continuation;
 pub mod image;
 mod landing;
+mod leaf;
 pub mod plan;
 pub mod reports;
 pub mod scope;

@@ -186,7 +186,7 @@ impl Plan {
     }
 }
 
-const MAGIC: [u8; 8] = *b"waylayP6";
+const MAGIC: [u8; 8] = *b"waylayP7";
 /// Bytes of a window.
 const ENTRY: usize = 10;
 

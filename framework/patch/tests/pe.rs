@@ -124,6 +124,50 @@ fn what_belongs_to_no_function_is_left_alone() {
     assert_eq!(plan.counts.iter().map(|count| count.found).sum::<u32>(), 1);
 }
 
+#[test]
+fn functions_without_an_entry_are_known_by_who_leads_to_them() {
+    // 0: call 32; ret. 16: jmp 48, which the entry point leads to. 32, 48, 64, 80: a fence each.
+    let mut code = vec![0xcc; 96];
+    code[..6].copy_from_slice(&[0xe8, 27, 0, 0, 0, 0xc3]);
+    code[16..18].copy_from_slice(&[0xeb, 30]);
+    for at in [32, 48, 64, 80] {
+        code[at..at + 9].copy_from_slice(&FENCE);
+    }
+    let mut module = one_function(&code);
+    module.functions[0].1 = TEXT + 6;
+    module.data = (BASE + u64::from(TEXT) + 16).to_le_bytes().to_vec();
+    assert_eq!(windows(&module), [(32, 8, How::Forward), (48, 8, How::Forward)]);
+    assert_eq!(module.plan().code, (96, 6 + 41), "what lies between a jump and its target is taken along");
+
+    // Pointed to, but not where functions begin; and what leads behind the fence.
+    module.data = (BASE + u64::from(TEXT) + 64 - 1).to_le_bytes().to_vec();
+    module.data.extend((BASE + u64::from(TEXT) + 32 + 3).to_le_bytes());
+    assert_eq!(windows(&module), [(32, 3, How::Trap)]);
+
+    // What calls, or moves the stack, or is none, has to be in the table.
+    let begin: [&[u8]; 4] = [&[0x50], &[0x48, 0x83, 0xec, 0x28], &[0xff, 0x15, 0, 0, 0, 0], &[0x06]];
+    for begin in begin {
+        let mut module = one_function(&code);
+        module.functions[0].1 = TEXT + 6;
+        module.code[32..32 + begin.len()].copy_from_slice(begin);
+        module.code[32 + begin.len()..41 + begin.len()].copy_from_slice(&FENCE);
+        assert_eq!(windows(&module), [], "{begin:x?}");
+    }
+}
+
+#[test]
+fn padding_is_replaced_and_other_functions_are_not() {
+    // lock inc dword [rcx + 8]; ret; then five bytes that belong to nobody
+    let with = |behind: [u8; 5]| {
+        let mut module = one_function(&[0xf0, 0xff, 0x41, 0x08, 0xc3]);
+        module.code.extend(behind);
+        windows(&module)
+    };
+    assert_eq!(with([0xcc; 5]), [(0, 5, How::Forward)]);
+    // movzx eax, byte [rcx]; ret; ...
+    assert_eq!(with([0x0f, 0xb6, 0x01, 0xc3, 0xcc]), [(0, 4, How::Trap)]);
+}
+
 /// `mfence; mov eax, 1; ret`, with something that leads behind the fence.
 const FENCE: [u8; 9] = [0x0f, 0xae, 0xf0, 0xb8, 1, 0, 0, 0, 0xc3];
 
@@ -175,6 +219,109 @@ fn tables_in_the_own_numbering_are_read() {
     assert_eq!(with_table(TEXT + fence), [(fence, 8, How::Forward)], "to the fence");
     assert_eq!(with_table(TEXT + fence + 3), [(fence, 3, How::Trap)], "behind it");
     assert_eq!(with_table(0x7fff_ffff), [(fence, 3, How::Trap)], "to a place that is not known");
+}
+
+/// A function that jumps through the table behind it, which is part of it: `mov ecx, [rdx + rax * 4 + table]; add rcx, rdx; jmp
+/// rcx`, then what is given, then padding up to the table.
+fn with_table_inside(code: &[u8], entries: &[u32]) -> (Module, u32) {
+    let table = (12 + code.len()).next_multiple_of(4) as u32;
+    let mut all = vec![0x8b, 0x8c, 0x82];
+    all.extend((TEXT + table).to_le_bytes());
+    all.extend([0x48, 0x01, 0xd1, 0xff, 0xe1]);
+    all.extend(code);
+    all.resize(table as usize, 0x90);
+    entries.iter().for_each(|entry| all.extend(entry.to_le_bytes()));
+    (one_function(&all), table)
+}
+
+#[test]
+fn tables_inside_functions_are_no_code() {
+    // `xchg [rdi], eax` and `lock inc dword [rax]` could be read where the numbers of places and of cases stand.
+    let (module, table) = with_table_inside(&FENCE, &[TEXT + 12, 0x0787_0787, 0x0000_fff0]);
+    assert_eq!(windows(&module), [(12, 8, How::Forward)]);
+    assert_eq!(module.plan().code.1, u64::from(table) + 12);
+
+    // A table that a part of the function elsewhere uses, which comes later.
+    let mut first = FENCE.to_vec();
+    first.resize(12, 0x90);
+    let table = TEXT + first.len() as u32;
+    first.extend(TEXT.to_le_bytes());
+    first.extend([0x87, 0x07, 0x87, 0x07]);
+    let middle = TEXT + first.len() as u32;
+    let mut code = first.clone();
+    code.extend([0x8b, 0x8c, 0x82]);
+    code.extend(table.to_le_bytes());
+    code.extend([0x48, 0x01, 0xd1, 0xff, 0xe1]);
+    let end = TEXT + code.len() as u32;
+    let part =
+        [0x21, 0, 0, 0].into_iter().chain([TEXT, middle, UNWIND].into_iter().flat_map(u32::to_le_bytes));
+    let functions = vec![(TEXT, middle, PLAIN.to_vec()), (middle, end, part.collect())];
+    let module = Module { code, functions, ..Module::default() };
+    assert_eq!(windows(&module), [(0, 8, How::Forward)]);
+}
+
+#[test]
+fn tables_lead_to_all_parts_of_a_function() {
+    // The first entry leads to the begin; the second behind the fence of the other part.
+    let (mut module, table) = with_table_inside(&[0xc3], &[TEXT, 0]);
+    let other = table + 8;
+    module.code[table as usize + 4..].copy_from_slice(&(TEXT + other + 3).to_le_bytes());
+    module.code.extend(FENCE);
+    module.functions[0].1 = TEXT + other;
+    let end = TEXT + module.code.len() as u32;
+    let whole = [TEXT, TEXT + other, UNWIND].into_iter().flat_map(u32::to_le_bytes);
+    let part = [0x21, 0, 0, 0].into_iter().chain(whole).collect();
+    module.functions.push((TEXT + other, end, part));
+    assert_eq!(windows(&module), [(other, 3, How::Trap)]);
+    module.functions[1].2 = PLAIN.to_vec();
+    assert_eq!(windows(&module), [(other, 8, How::Forward)], "another function");
+}
+
+#[test]
+fn what_is_not_understood_ends_a_function() {
+    // mfence; mov eax, 1; (no instruction of 64 bits); xchg [rdi], eax; ret
+    let code = [&FENCE[..8], &[0x06, 0x87, 0x07, 0xc3]].concat();
+    let module = one_function(&code);
+    assert_eq!(windows(&module), [(0, 3, How::Trap)], "what follows may jump anywhere");
+    assert_eq!(module.plan().code, (12, 8));
+}
+
+#[test]
+fn a_call_at_the_end_through_a_pointer_is_understood() {
+    // mov rax, [rcx]; test rax, rax; je to the fence; jmp rax
+    let code = [&[0x48, 0x8b, 0x01, 0x48, 0x85, 0xc0, 0x74, 0x03, 0x48, 0xff, 0xe0][..], &FENCE].concat();
+    assert_eq!(windows(&one_function(&code)), [(11, 8, How::Forward)]);
+}
+
+/// The description that Microsoft's C++ gives its handler since 2019, with one block that goes on three bytes behind the begin.
+#[test]
+fn exceptions_of_microsofts_newer_handler_continue_functions() {
+    let mut module = one_function(&FENCE);
+    let handled = [0x19, 0, 0, 0, 0, 0x10, 0, 0].into_iter().chain(DATA.to_le_bytes());
+    module.functions[0].2 = handled.collect();
+    let described = |place: u8, header: u8| {
+        // Has tries; where these are and where the states. One try: states 0 to 0, caught in 1; where its blocks are.
+        let mut data = vec![0x10];
+        [DATA + 16, DATA + 8].iter().for_each(|word| data.extend(word.to_le_bytes()));
+        data.resize(16, 0);
+        data.extend([2, 0, 0, 2]);
+        data.extend((DATA + 24).to_le_bytes());
+        // One block: where it is, and where it goes on.
+        data.extend([2, header]);
+        data.extend(TEXT.to_le_bytes());
+        data.push(place);
+        data.resize(48, 0);
+        data
+    };
+    module.data = described(3 << 1, 0x10);
+    assert_eq!(windows(&module), [(0, 3, How::Trap)]);
+    module.data = described(3 << 1, 0x00);
+    assert_eq!(windows(&module), [(0, 8, How::Forward)], "it goes on nowhere");
+    module.data = described(0, 0x18);
+    module.data[30..34].copy_from_slice(&(TEXT + 3).to_le_bytes());
+    assert_eq!(windows(&module), [(0, 3, How::Trap)], "an address");
+    module.data[..4].copy_from_slice(&0x1993_0522_u32.to_le_bytes());
+    assert_eq!(windows(&module), [(0, 8, How::Forward)], "the older description says it in code");
 }
 
 #[test]

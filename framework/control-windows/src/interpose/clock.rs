@@ -69,6 +69,22 @@ unsafe fn wall(me: *mut Logical) -> FILETIME {
     to_filetime(WALL + unsafe { look(me) } / TICK)
 }
 
+/// The wall clock, in the 100 ns of Windows since 1601.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn wall_ticks() -> u64 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if is_virtual() {
+            return WALL + (*runtime()).sched.clock.now().0 / TICK;
+        }
+        let mut time = FILETIME::default();
+        real::GetSystemTimeAsFileTime(&mut time);
+        u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)
+    }
+}
+
 /// What the processor's counter shows, one tick to the nanosecond; none when the program sees real time.
 ///
 /// # Safety

@@ -11,7 +11,7 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcessId, GetCurrentThrea
 use windows_sys::core::BOOL;
 
 use super::interpose;
-use crate::me::{as_program, me, set_me};
+use crate::me::{me, set_me};
 use crate::runtime::{finalise, is_prepared_in_process, runtime, step};
 use crate::sys;
 
@@ -97,7 +97,9 @@ interpose! {
     fn ExitProcess(status: u32) -> ! = exit_outside(status), |me| {
         step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN));
         hold(status);
-        as_program(me, || real::ExitProcess(status))
+        // From here on nobody else can run: Windows ends the other threads first.
+        finalise(Ending::Exited);
+        real::ExitProcess(status)
     }
 
     fn TerminateProcess(process: HANDLE, status: u32) -> BOOL = terminate_outside(process, status), |me| {

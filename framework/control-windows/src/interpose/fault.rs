@@ -1,15 +1,18 @@
 //! Exceptions that nobody handles: the process can be held where one was raised.
 
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::OnceLock;
 
 use waylay_control_protocol::report::HeldAt;
 use windows_sys::Win32::System::Diagnostics::Debug as real;
-use windows_sys::Win32::System::Diagnostics::Debug::{EXCEPTION_POINTERS, LPTOP_LEVEL_EXCEPTION_FILTER};
+use windows_sys::Win32::System::Diagnostics::Debug::{
+    EXCEPTION_POINTERS, LPTOP_LEVEL_EXCEPTION_FILTER, PVECTORED_EXCEPTION_HANDLER,
+};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::interpose;
-use crate::sys;
+use crate::{patch, sys};
 
 type Filter = unsafe extern "system" fn(*const EXCEPTION_POINTERS) -> i32;
 
@@ -62,7 +65,20 @@ unsafe fn set_filter(filter: LPTOP_LEVEL_EXCEPTION_FILTER) -> LPTOP_LEVEL_EXCEPT
     (!before.is_null()).then(|| unsafe { core::mem::transmute::<*mut (), Filter>(before) })
 }
 
+/// The program's handler comes behind ours all the same.
+unsafe fn add_handler(first: u32, handler: PVECTORED_EXCEPTION_HANDLER) -> *mut c_void {
+    // SAFETY: passed on.
+    let added = unsafe { real::AddVectoredExceptionHandler(first, handler) };
+    if first != 0 {
+        patch::stay_in_front();
+    }
+    added
+}
+
 interpose! {
     fn SetUnhandledExceptionFilter(filter: LPTOP_LEVEL_EXCEPTION_FILTER) -> LPTOP_LEVEL_EXCEPTION_FILTER
         = set_filter(filter), |_| { set_filter(filter) }
+
+    fn AddVectoredExceptionHandler(first: u32, handler: PVECTORED_EXCEPTION_HANDLER) -> *mut c_void
+        = add_handler(first, handler), |_| { add_handler(first, handler) }
 }

@@ -1,4 +1,4 @@
-//! What the handles of the program stand for, and whether it can be had: events, semaphores, mutexes and threads.
+//! What the handles of the program stand for, and whether it can be had: events, semaphores, mutexes, timers and threads.
 //!
 //! The real objects are used throughout, asked without waiting, so that named and inherited ones and those that Windows
 //! itself signals keep their meaning. A handle is looked at when it is first waited for. Two handles of one object are
@@ -6,6 +6,7 @@
 
 use core::ffi::c_void;
 
+use waylay_schedule::ThreadId;
 use waylay_scheduler::{ByAddress, Key, Scheduler, Shares};
 use windows_sys::Win32::Foundation as base;
 use windows_sys::Win32::Foundation::{HANDLE, NTSTATUS};
@@ -13,6 +14,7 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetThreadId};
 use windows_sys::core::BOOL;
 
 use super::interpose;
+use super::timer::{self, Timer};
 use crate::me::keep_error;
 use crate::runtime::{Logical, key_of, runtime};
 
@@ -51,7 +53,9 @@ pub(crate) enum Kind {
     Semaphore,
     Mutex,
     Thread(*mut Logical),
-    /// Something that is not under control: a process, a file, a timer, a thread beside the schedule.
+    /// A timer that the run made.
+    Timer(*mut Timer),
+    /// Something that is not under control: a process, a file, a thread beside the schedule.
     Other,
 }
 
@@ -66,6 +70,8 @@ pub(crate) struct Entry {
 pub(crate) struct Several<'a> {
     pub(crate) handles: &'a [HANDLE],
     pub(crate) all: bool,
+    /// Who waits.
+    pub(crate) waiter: ThreadId,
 }
 
 /// The handles of the program, as far as they were looked at.
@@ -76,12 +82,29 @@ pub(crate) struct Handles {
     several: Vec<usize>,
     /// Who holds a mutex, by its key.
     owners: ByAddress<Key, u32>,
+    /// The timers of the run: handles may be duplicated, so they live as long as it does.
+    #[allow(clippy::vec_box, reason = "entries point to them")]
+    timers: Vec<Box<Timer>>,
 }
 
 impl Handles {
     /// A thread was created.
     pub(crate) fn add_thread(&mut self, handle: HANDLE, thread: *mut Logical) {
         self.table.insert(handle as usize, Entry { key: key_of(thread), kind: Kind::Thread(thread) });
+    }
+
+    /// A timer was created.
+    pub(crate) fn add_timer(&mut self, handle: HANDLE, timer: Timer) {
+        self.timers.push(Box::new(timer));
+        if let Some(timer) = self.timers.last_mut() {
+            let kind = Kind::Timer(&raw mut **timer);
+            self.table.insert(handle as usize, Entry { key: Key(handle as usize), kind });
+        }
+    }
+
+    /// From now on it is the system's.
+    pub(crate) fn leave_to_system(&mut self, handle: HANDLE) {
+        self.table.insert(handle as usize, Entry { key: Key(handle as usize), kind: Kind::Other });
     }
 
     /// The logical thread behind a handle.
@@ -107,6 +130,7 @@ impl Handles {
         self.table.clear();
         self.several.clear();
         self.owners.clear();
+        self.timers.clear();
     }
 
     /// Whether a thread with this number was created and has not begun yet.
@@ -149,6 +173,17 @@ impl Handles {
             ends || is_signalled(handle, kind) == Some(true)
         });
         if several.all { signalled.all(|is| is) } else { signalled.any(|is| is) }
+    }
+
+    /// A timer was set: who waits for it among others has another moment to wait for.
+    pub(crate) fn timer_was_set(&mut self, key: Key, sched: &mut Scheduler) {
+        for at in self.several.clone() {
+            // SAFETY: the wait goes on for as long as its place is in the list.
+            let several = unsafe { &*(at as *const Several<'_>) };
+            if several.handles.iter().any(|&handle| self.entry(handle).key == key) {
+                sched.interrupt(several.waiter);
+            }
+        }
     }
 
     pub(crate) fn add_several(&mut self, several: &Several<'_>) {
@@ -227,6 +262,8 @@ pub(crate) fn is_signalled(handle: HANDLE, kind: Kind) -> Option<bool> {
         Kind::Mutex => query(NtQueryMutant, handle).map(|basic| basic[0] > 0 || basic[1] & 0xff != 0),
         // SAFETY: called with the token.
         Kind::Thread(thread) => Some(unsafe { (*runtime()).has_finished(thread) }),
+        // SAFETY: called with the token; timers live as long as their run.
+        Kind::Timer(timer) => Some(unsafe { (*timer).is_due(timer::now()) }),
         Kind::Other => None,
     }
 }

@@ -24,7 +24,7 @@ use crate::{access, patch};
 const MODULES: usize = 1024;
 
 /// What functions are put in place of: names of modules, in small letters, as they begin.
-const PROVIDERS: [&str; 11] = [
+const PROVIDERS: [&str; 15] = [
     "kernel32.",
     "kernelbase.",
     "ntdll.",
@@ -33,6 +33,10 @@ const PROVIDERS: [&str; 11] = [
     "ucrtbase.",
     "vcruntime",
     "winmm.",
+    "bcryptprimitives.",
+    "bcrypt.",
+    "advapi32.",
+    "cryptbase.",
     "libwinpthread-",
     "libstdc++-",
     "libgcc_s_",

@@ -18,11 +18,13 @@ mod loader;
 mod once;
 mod posix;
 mod pthread;
+mod random;
 mod section;
 mod sleep;
 mod slim;
 mod statics;
 mod thread;
+mod timer;
 mod uncontrolled;
 mod wait;
 
@@ -56,7 +58,7 @@ pub(crate) struct Hook {
 unsafe impl Sync for Hook {}
 
 /// All of them.
-static FAMILIES: [&[Hook]; 15] = [
+static FAMILIES: [&[Hook]; 17] = [
     address::HOOKS,
     clock::HOOKS,
     condition::HOOKS,
@@ -66,11 +68,13 @@ static FAMILIES: [&[Hook]; 15] = [
     loader::HOOKS,
     once::HOOKS,
     posix::HOOKS,
+    random::HOOKS,
     section::HOOKS,
     sleep::HOOKS,
     slim::HOOKS,
     statics::HOOKS,
     thread::HOOKS,
+    timer::HOOKS,
     uncontrolled::HOOKS,
 ];
 

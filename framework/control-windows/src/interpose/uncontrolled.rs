@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use windows_sys::Win32::Foundation::HANDLE;
+use windows_sys::Win32::Foundation::{GetLastError, HANDLE, WAIT_TIMEOUT};
 use windows_sys::core::BOOL;
 
 use super::interpose_foreign;
@@ -20,6 +20,12 @@ macro_rules! noted {
 }
 
 type Word = *mut c_void;
+
+/// Whether a wait ended because its time was over.
+fn is_over() -> bool {
+    // SAFETY: plain call.
+    unsafe { GetLastError() == WAIT_TIMEOUT }
+}
 
 interpose_foreign! {
     fn SubmitThreadpoolWork(work: Word) -> () = real::SubmitThreadpoolWork(work), |me| {
@@ -66,16 +72,6 @@ interpose_foreign! {
     ) -> BOOL = real::RegisterWaitForSingleObject(wait, object, function, context, milliseconds, flags), |me| {
         noted!(me, real::RegisterWaitForSingleObject(wait, object, function, context, milliseconds, flags))
     }
-    fn SetWaitableTimer(
-        timer: HANDLE,
-        due: Word,
-        period: i32,
-        function: Word,
-        argument: Word,
-        resume: BOOL,
-    ) -> BOOL = real::SetWaitableTimer(timer, due, period, function, argument, resume), |me| {
-        noted!(me, real::SetWaitableTimer(timer, due, period, function, argument, resume))
-    }
     fn timeSetEvent(delay: u32, resolution: u32, function: Word, user: usize, kind: u32) -> u32
         = real::timeSetEvent(delay, resolution, function, user, kind), |me| {
         noted!(me, real::timeSetEvent(delay, resolution, function, user, kind))
@@ -86,6 +82,36 @@ interpose_foreign! {
     }
     fn TerminateThread(thread: HANDLE, code: u32) -> BOOL = real::TerminateThread(thread, code), |me| {
         noted!(me, real::TerminateThread(thread, code))
+    }
+    fn GetQueuedCompletionStatus(port: HANDLE, bytes: Word, key: Word, overlapped: Word, milliseconds: u32) -> BOOL
+        = real::GetQueuedCompletionStatus(port, bytes, key, overlapped, milliseconds), |me| {
+        let mut result = real::GetQueuedCompletionStatus(port, bytes, key, overlapped, 0);
+        keep_error(me);
+        if result == 0 && milliseconds != 0 && is_over() {
+            (*runtime()).note_uncontrolled();
+            result = away(me, || real::GetQueuedCompletionStatus(port, bytes, key, overlapped, milliseconds));
+            keep_error(me);
+        }
+        result
+    }
+    fn GetQueuedCompletionStatusEx(
+        port: HANDLE,
+        entries: Word,
+        count: u32,
+        removed: Word,
+        milliseconds: u32,
+        alertable: BOOL,
+    ) -> BOOL
+        = real::GetQueuedCompletionStatusEx(port, entries, count, removed, milliseconds, alertable), |me| {
+        let mut result = real::GetQueuedCompletionStatusEx(port, entries, count, removed, 0, alertable);
+        keep_error(me);
+        if result == 0 && milliseconds != 0 && is_over() {
+            (*runtime()).note_uncontrolled();
+            let work = || real::GetQueuedCompletionStatusEx(port, entries, count, removed, milliseconds, alertable);
+            result = away(me, work);
+            keep_error(me);
+        }
+        result
     }
     fn WaitForThreadpoolWorkCallbacks(work: Word, cancel: BOOL) -> ()
         = real::WaitForThreadpoolWorkCallbacks(work, cancel), |me| {

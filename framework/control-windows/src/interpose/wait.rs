@@ -1,7 +1,7 @@
 //! Waiting for kernel objects, and changing them.
 
 use waylay_schedule::EventKind;
-use waylay_scheduler::{Key, Shares};
+use waylay_scheduler::{Key, Moment, Shares};
 use windows_sys::Win32::Foundation::{
     ERROR_NOT_OWNER, HANDLE, WAIT_ABANDONED_0, WAIT_EVENT, WAIT_FAILED, WAIT_OBJECT_0, WAIT_TIMEOUT,
 };
@@ -9,7 +9,7 @@ use windows_sys::Win32::System::Threading as real;
 use windows_sys::core::BOOL;
 
 use super::handle::{Entry, Kind, Several, is_signalled};
-use super::{deadline, interpose};
+use super::{deadline, interpose, timer};
 use crate::me::{fail, keep_error};
 use crate::runtime::{
     Logical, Waited, acquire, away, event_at, join_event, join_point, outside, pool, runtime, step,
@@ -31,6 +31,9 @@ unsafe fn note_taken(me: *mut Logical, handle: HANDLE, entry: Entry, result: WAI
         if entry.kind == Kind::Mutex && [WAIT_OBJECT_0, WAIT_ABANDONED_0].contains(&result) {
             (*runtime).handles.note_owner(entry.key, Some((*me).number));
         }
+        if let Kind::Timer(timer) = entry.kind {
+            (*timer).take();
+        }
         (*runtime).handles.changed(handle, &mut (*runtime).sched);
     }
 }
@@ -49,6 +52,7 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
                 Waited::TimedOut => WAIT_TIMEOUT,
                 Waited::Done | Waited::Interrupted => WAIT_OBJECT_0,
             },
+            Kind::Timer(timer) => timer::wait_for(me, entry.key, timer, milliseconds),
             Kind::Other => {
                 if has_ended(handle) {
                     return WAIT_OBJECT_0;
@@ -86,30 +90,30 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
 }
 
 /// Takes all of several objects, or the first that can be had. Whether a logical thread has ended, the scheduler knows: its
-/// kernel thread may go on for others.
+/// kernel thread may go on for others. Timers are ours as well; who is told that one has gone off takes it.
 unsafe fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EVENT {
-    let is_thread = |entry: &Entry| matches!(entry.kind, Kind::Thread(_));
+    let is_ours = |entry: &Entry| matches!(entry.kind, Kind::Thread(_) | Kind::Timer(_));
     // SAFETY: by the caller's promise; called with the token.
     unsafe {
-        if !entries.iter().any(is_thread) {
+        if !entries.iter().any(is_ours) {
             return real::WaitForMultipleObjects(list.len() as u32, list.as_ptr(), all.into(), 0);
         }
         let pairs = || list.iter().zip(entries);
-        let ended = |entry: &Entry| is_signalled(core::ptr::null_mut(), entry.kind) == Some(true);
+        let signalled = |entry: &Entry| is_signalled(core::ptr::null_mut(), entry.kind) == Some(true);
         if all {
-            if pairs().any(|(_, entry)| is_thread(entry) && !ended(entry)) {
+            if pairs().any(|(_, entry)| is_ours(entry) && !signalled(entry)) {
                 return WAIT_TIMEOUT;
             }
             let rest: Vec<HANDLE> =
-                pairs().filter(|(_, entry)| !is_thread(entry)).map(|(&handle, _)| handle).collect();
+                pairs().filter(|(_, entry)| !is_ours(entry)).map(|(&handle, _)| handle).collect();
             return match rest.len() {
                 0 => WAIT_OBJECT_0,
                 count => real::WaitForMultipleObjects(count as u32, rest.as_ptr(), 1, 0),
             };
         }
         for (place, (&handle, entry)) in pairs().enumerate() {
-            let result = match is_thread(entry) {
-                true if ended(entry) => WAIT_OBJECT_0,
+            let result = match is_ours(entry) {
+                true if signalled(entry) => WAIT_OBJECT_0,
                 true => WAIT_TIMEOUT,
                 false => real::WaitForSingleObject(handle, 0),
             };
@@ -121,6 +125,16 @@ unsafe fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EV
         }
         WAIT_TIMEOUT
     }
+}
+
+/// When the next of the timers among several objects goes off.
+unsafe fn next_timer(entries: &[Entry]) -> Option<Moment> {
+    // SAFETY: called with the token; timers live as long as their run.
+    let ahead = |entry: &Entry| match entry.kind {
+        Kind::Timer(timer) => unsafe { (*timer).ahead(timer::now()) },
+        _ => None,
+    };
+    entries.iter().filter_map(ahead).min()
 }
 
 unsafe fn wait_for_several(
@@ -157,15 +171,26 @@ unsafe fn wait_for_several(
             step(me, event_at(EventKind::SemTryWait, object));
             now()
         } else {
-            let several = Several { handles: list, all: all != 0 };
+            let several = Several { handles: list, all: all != 0, waiter: (*me).id };
             let key = Key(&raw const several as usize);
             (*runtime()).handles.add_several(&several);
             let free = || (*runtime()).handles.is_satisfied(&several, None);
             let attempt = || Some(now()).filter(|&result| result != WAIT_TIMEOUT);
             let event = event_at(EventKind::SemWait, object);
-            let got = acquire(me, event, key, Shares::ALL, deadline(milliseconds), free, attempt);
+            let limit = deadline(milliseconds);
+            let result = loop {
+                let until = next_timer(&entries).into_iter().chain(limit).min();
+                match acquire(me, event, key, Shares::ALL, until, free, attempt) {
+                    Ok(result) => break result,
+                    // The moment that came may be that of a timer, or a timer was set.
+                    Err(_) => match now() {
+                        WAIT_TIMEOUT if limit.is_none_or(|limit| limit > timer::now()) => {}
+                        result => break result,
+                    },
+                }
+            };
             (*runtime()).handles.remove_several(&several);
-            got.unwrap_or(WAIT_TIMEOUT)
+            result
         };
         keep_error(me);
         for (place, (&handle, &entry)) in list.iter().zip(&entries).enumerate() {

@@ -5,23 +5,43 @@
 //! back first: Windows looks at instructions to find out what a function has done to its stack.
 
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::Once;
 
 use windows_sys::Win32::Foundation::EXCEPTION_BREAKPOINT;
-use windows_sys::Win32::System::Diagnostics::Debug::{AddVectoredExceptionHandler, EXCEPTION_POINTERS};
+use windows_sys::Win32::System::Diagnostics::Debug::{
+    AddVectoredExceptionHandler, EXCEPTION_POINTERS, RemoveVectoredExceptionHandler,
+};
 
 use super::table;
 
 const CONTINUE_EXECUTION: i32 = -1;
 const CONTINUE_SEARCH: i32 = 0;
 
+/// What Windows calls our place among those who want to know; null until there is one.
+static PLACE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
 /// Catches both from now on, in front of whoever else wants to know.
 pub(super) fn install() {
     static INSTALLED: Once = Once::new();
-    // SAFETY: the handler is a static function.
-    INSTALLED.call_once(|| unsafe {
-        AddVectoredExceptionHandler(1, Some(on_exception));
-    });
+    INSTALLED.call_once(take_first_place);
+}
+
+/// Somebody else wants to be the first to know: what it does not expect, it takes for a crash.
+pub(crate) fn stay_in_front() {
+    if !PLACE.load(Ordering::Acquire).is_null() {
+        take_first_place();
+    }
+}
+
+fn take_first_place() {
+    // SAFETY: the handler is a static function. There are two of it for a moment, never none.
+    unsafe {
+        let before = PLACE.swap(AddVectoredExceptionHandler(1, Some(on_exception)), Ordering::AcqRel);
+        if !before.is_null() {
+            RemoveVectoredExceptionHandler(before);
+        }
+    }
 }
 
 unsafe extern "system" fn on_exception(pointers: *mut EXCEPTION_POINTERS) -> i32 {

@@ -29,6 +29,7 @@ use std::sync::{Mutex, PoisonError};
 use waylay_control_protocol::{Level, RegionMap, Report};
 use windows_sys::Win32::Foundation::HMODULE;
 
+pub(crate) use fault::stay_in_front;
 use loaded::Loaded;
 pub(crate) use stub::{ALL_REGISTERS, can_save_all};
 use table::Patched;

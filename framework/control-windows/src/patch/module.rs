@@ -140,7 +140,10 @@ impl Maker {
             self.made.traps.push((start, at));
         }
         let mut original = [0; DETOUR];
-        original[..length].copy_from_slice(bytes.get(..length)?);
+        // At the end of a function that may be more than the instructions: the padding behind it is replaced as well.
+        // SAFETY: as above; the padding is code of the module, too.
+        original[..length]
+            .copy_from_slice(unsafe { core::slice::from_raw_parts(start as *const u8, length) });
         Some(Replaced { at: start, covers, length, ours, original })
     }
 

@@ -5,6 +5,8 @@
 //! function of Windows may change: all there is in a module that uses no wider vectors, masks, old floating-point unit or
 //! backward copies anywhere. The long one keeps everything, by the processor's own instruction for it.
 //!
+//! Some languages give their many small threads stacks of their own, with little room; neither way is taken there.
+//!
 //! For whoever walks the stack, the caller of both is the program, at the site: the code in between belongs to no module.
 //! What functions may use below their stack pointer on other systems is free here, and what would be the return address
 //! of a call stands in it.
@@ -12,7 +14,7 @@
 use core::arch::global_asm;
 
 use super::site::at_site;
-use crate::me::OFFSET;
+use crate::me::{OFFSET, STACK_BASE, STACK_LIMIT};
 
 /// Where a stub keeps things, from what it passes on: its own frame pointer. Above it are seven words of its own, where to
 /// return to, and the three words of the trampoline.
@@ -84,11 +86,17 @@ global_asm!(
     "mov rax, qword ptr [rip + {offset}]",
     "cmp qword ptr gs:[rax], 0",
     "jne 2f",
+    "3:",
     "pop rax",
     "add al, 0x7f",
     "sahf",
     "ret",
     "2:",
+    // On a stack that is not the thread's own there may be no room: no step is made there.
+    "cmp rsp, qword ptr gs:[{limit}]",
+    "jb 3b",
+    "cmp rsp, qword ptr gs:[{base}]",
+    "ja 3b",
     "push rcx",
     "push rdx",
     "push r8",
@@ -141,9 +149,14 @@ global_asm!(
     "mov rax, qword ptr [rip + {offset}]",
     "cmp qword ptr gs:[rax], 0",
     "jne 2f",
+    "3:",
     "popfq",
     "ret",
     "2:",
+    "cmp rsp, qword ptr gs:[{limit}]",
+    "jb 3b",
+    "cmp rsp, qword ptr gs:[{base}]",
+    "ja 3b",
     "cld",
     "push rcx",
     "push rdx",
@@ -199,6 +212,8 @@ global_asm!(
     "ret",
     ".seh_endproc",
     offset = sym OFFSET,
+    limit = const STACK_LIMIT,
+    base = const STACK_BASE,
     at_site = sym at_site,
     site = const SITE,
     address = const ADDRESS,

@@ -15,7 +15,7 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetCurrentThreadI
 
 use super::logical::{Logical, Routine};
 use super::{Runtime, handover, in_process, outside, point, pool, runtime};
-use crate::me::set_me;
+use crate::me::{set_me, watch_end};
 
 /// How long a new thread may take to its first instruction. It cannot begin while its creator holds the loader's lock.
 pub(super) const BEGINNING: Duration = Duration::from_secs(1);
@@ -130,6 +130,7 @@ unsafe extern "system" fn enter(thread: *mut c_void) -> u32 {
         (*thread).baton().wait();
         handover::resumed(thread);
         let Some(routine) = (*thread).routine else { return 0 };
+        watch_end();
         set_me(thread);
         (*thread).result = routine((*thread).argument);
         set_me(core::ptr::null_mut());

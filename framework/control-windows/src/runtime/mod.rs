@@ -60,6 +60,8 @@ pub(crate) struct Runtime {
     pub(crate) initialising: Vec<(usize, *mut Logical)>,
     /// Who holds the mutexes of POSIX threads.
     pub(crate) mutexes: Mutexes,
+    /// Seeded bytes for those who ask for random ones.
+    pub(crate) random: waylay_schedule::ChaCha,
     /// Looks at a clock since the last step: a loop that only reads the time has to let others run.
     pub(crate) looks: u32,
     /// What the running thread looked at since it runs: a loop that waits for another thread is recognised.

@@ -16,7 +16,7 @@ use windows_sys::Win32::System::Threading::{
 
 use super::logical::{Logical, Routine};
 use super::{handover, lifecycle, outside, renewal, runtime};
-use crate::me::set_me;
+use crate::me::{set_me, watch_end};
 use crate::sys::Signal;
 
 /// Address space for the stack of each, which is what a thread of the program may ask for.
@@ -161,6 +161,7 @@ unsafe extern "system" fn live(worker: *mut c_void) -> u32 {
                 renewal::begin();
             }
             if let Some(routine) = (*thread).routine {
+                watch_end();
                 set_me(thread);
                 (*thread).result = waylay_control_call(routine, (*thread).argument, &mut (*worker).stack);
                 set_me(core::ptr::null_mut());

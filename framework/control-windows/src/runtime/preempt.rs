@@ -153,6 +153,7 @@ fn interrupt(thread: HANDLE, steps: u64) {
             && STEPS.load(Ordering::Relaxed) == steps
             && !identity.is_null()
             && (*identity).unpreemptible == 0
+            && block.has_on_stack(at.Rsp)
             && at.Rsp % PAGE > WRITTEN;
         if may {
             // As if it had made a call, below what functions may use without saying so.

@@ -3,14 +3,14 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_control_protocol::{Earlier, Ending, RegionMap, Switching};
-use waylay_schedule::AnyStrategy;
+use waylay_schedule::{AnyStrategy, ChaCha, Run, Seed, Source};
 use waylay_scheduler::{ByAddress, Limits, Looks, Planned, Scheduler, Series};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::logical::Logical;
 use super::{Runtime, SHARED, install, lifecycle, outside, preempt, runtime};
 use crate::interpose::{Handles, Mutexes};
-use crate::me::set_me;
+use crate::me::{set_me, watch_end};
 use crate::sys::{self, say};
 
 /// Puts the calling thread under control as the main thread of the process's only run.
@@ -29,7 +29,10 @@ pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
         preempt::start((*runtime()).settings.preempt_ms, false);
         let main = (*runtime()).main;
         lifecycle::register(main);
+        let (seed, index) = ((*runtime()).settings.seed, (*runtime()).settings.run);
+        (*runtime()).random.begin(Run { seed: Seed(!seed), index });
         outside::set_running(true);
+        watch_end();
         set_me(main);
     }
 }
@@ -88,6 +91,7 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, limits: Limits, repe
             handles: Handles::default(),
             initialising: Vec::new(),
             mutexes: Mutexes::default(),
+            random: ChaCha::new(),
             looks: 0,
             spins: Looks::default(),
             main,

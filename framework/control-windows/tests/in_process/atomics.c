@@ -190,3 +190,65 @@ API int registers(void) {
   both(keep_registers);
   return atomic_load(&changed) == 0;
 }
+
+static volatile LONG breakpoints;
+
+static LONG CALLBACK see(EXCEPTION_POINTERS *what) {
+  if (what->ExceptionRecord->ExceptionCode == EXCEPTION_BREAKPOINT) breakpoints++;
+  return EXCEPTION_CONTINUE_SEARCH;
+}
+
+// Wants to be the first to know of every exception, and has none of its own.
+API int watched(void) {
+  breakpoints = 0;
+  void *handler = AddVectoredExceptionHandler(1, see);
+  int good = registers();
+  RemoveVectoredExceptionHandler(handler);
+  return good && breakpoints == 0;
+}
+
+// A stack of a thread's own making: what lies below the small part that it may use is somebody else's.
+enum { OTHERS = 1024, MAY_USE = 96 };
+static uint64_t stacks[2][OTHERS + MAY_USE];
+
+static DWORD WINAPI add_on_own_stack(void *me) {
+  uint64_t *stack = stacks[(uintptr_t)me], *top = stack + OTHERS + MAY_USE - 2;
+  for (int i = 0; i < OTHERS; i++) stack[i] = 42;
+  for (int i = 0; i < 3; i++) {
+    __asm__ volatile("movq %%rsp, %%rbx\n movq %0, %%rsp\n lock incl (%1)\n nopl 0(%%rax)\n movq %%rbx, %%rsp"
+                     :
+                     : "r"(top), "r"(&sum)
+                     : "rbx", "memory", "cc");
+  }
+  for (int i = 0; i < OTHERS; i++) {
+    if (stack[i] != 42) atomic_fetch_add(&sum, 100);
+  }
+  return 0;
+}
+
+API int own_stacks(void) {
+  atomic_store_explicit(&sum, 0, memory_order_relaxed);
+  both(add_on_own_stack);
+  return atomic_load(&sum) == 6;
+}
+
+// A function that ends with its only site, too short for what takes its place: the padding behind it is replaced, too. No
+// table names it.
+int add_to(atomic_int *where);
+__asm__(".p2align 4\n"
+        "add_to:\n"
+        " lock incl (%rcx)\n"
+        " ret\n"
+        " .fill 12, 1, 0xcc\n");
+
+static DWORD WINAPI add_at_the_end(void *unused) {
+  (void)unused;
+  for (int i = 0; i < 2; i++) add_to(&sum);
+  return 0;
+}
+
+API int short_functions(void) {
+  atomic_store_explicit(&sum, 0, memory_order_relaxed);
+  both(add_at_the_end);
+  return atomic_load(&sum) == 4;
+}

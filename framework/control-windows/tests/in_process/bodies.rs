@@ -6,7 +6,12 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicPtr, AtomicU32};
 
-use windows_sys::Win32::Foundation::{CloseHandle, HANDLE, WAIT_OBJECT_0, WAIT_TIMEOUT};
+use windows_sys::Win32::Foundation::{
+    CloseHandle, HANDLE, INVALID_HANDLE_VALUE, WAIT_OBJECT_0, WAIT_TIMEOUT,
+};
+use windows_sys::Win32::System::IO::{
+    CreateIoCompletionPort, GetQueuedCompletionStatus, PostQueuedCompletionStatus,
+};
 use windows_sys::Win32::System::SystemInformation::GetTickCount64;
 use windows_sys::Win32::System::Threading::*;
 
@@ -29,8 +34,8 @@ impl<T> Shared<T> {
 type Body = fn() -> bool;
 
 /// Bodies that are right under every schedule.
-pub(crate) const CORRECT: [&str; 7] =
-    ["sections", "events", "semaphores", "conditions", "addresses", "several", "sleepers"];
+pub(crate) const CORRECT: [&str; 8] =
+    ["sections", "events", "semaphores", "conditions", "addresses", "several", "sleepers", "timers"];
 
 pub(crate) fn find(name: &str) -> Body {
     match name {
@@ -46,6 +51,11 @@ pub(crate) fn find(name: &str) -> Body {
         "addresses" => addresses,
         "several" => several,
         "sleepers" => sleepers,
+        "timers" => timers,
+        "ports" => ports,
+        "random" => random,
+        "ends-itself" => || end_beside_others(true),
+        "returns" => || end_beside_others(false),
         "mixture" => || {
             let lost = !lost_update(Lock::Slim);
             events() && semaphores() && conditions() && !lost
@@ -391,6 +401,131 @@ fn sleepers() -> bool {
         join([spawn(sleep_an_hour, 0), spawn(sleep_an_hour, 0)]);
         GetTickCount64() - begin >= 3_600_000
     }
+}
+
+unsafe extern "system" fn set_in_half_an_hour(_: *mut c_void) -> u32 {
+    // SAFETY: the timer lives as long as the threads.
+    unsafe {
+        Sleep(1_800_000);
+        let due = -18_000_000_000;
+        assert_ne!(SetWaitableTimer((*HANDLES.at())[1], &due, 0, None, null(), 0), 0);
+    }
+    0
+}
+
+/// Timers go off in virtual time: alone and among others, once or as long as nobody sets them anew, in the order of their
+/// moments. Rust's standard library sleeps with one.
+fn timers() -> bool {
+    const HOUR: u64 = 3_600_000;
+    // SAFETY: the timers live as long as the threads.
+    unsafe {
+        let begin = GetTickCount64();
+        let sleeper = std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_secs(3600)));
+        let (once, late) = (
+            CreateWaitableTimerW(null(), 0, null()),
+            CreateWaitableTimerExW(null(), null(), 1, TIMER_ALL_ACCESS),
+        );
+        let event = CreateEventW(null(), 0, 0, null());
+        *HANDLES.at() = [once, late, event];
+        let due = -36_000_000_000;
+        let mut good = SetWaitableTimer(once, &due, 0, None, null(), 0) != 0;
+        // Time may pass the end of a wait by more than that: then the timer has gone off before anybody looks.
+        let mut first = WaitForSingleObject(once, 1000);
+        if first == WAIT_TIMEOUT {
+            first = WaitForSingleObject(once, INFINITE);
+        }
+        good &= first == WAIT_OBJECT_0;
+        good &= GetTickCount64() - begin >= HOUR;
+        good &= WaitForSingleObject(once, 0) == WAIT_TIMEOUT;
+        let setter = spawn(set_in_half_an_hour, 0);
+        let list = [event, late];
+        let mut first = WaitForMultipleObjects(2, list.as_ptr(), 0, 1000);
+        if first == WAIT_TIMEOUT {
+            first = WaitForMultipleObjects(2, list.as_ptr(), 0, INFINITE);
+        }
+        good &= first == WAIT_OBJECT_0 + 1;
+        good &= GetTickCount64() - begin >= 2 * HOUR;
+        // It is of the kind that stays so.
+        good &= WaitForSingleObject(late, 0) == WAIT_OBJECT_0;
+        join([setter]);
+        sleeper.join().expect("it only sleeps");
+        for handle in [once, late, event] {
+            CloseHandle(handle);
+        }
+        good
+    }
+}
+
+/// Makes as many steps as random bytes say, which a thread that is new asks for.
+fn random() -> bool {
+    let thread = std::thread::spawn(|| {
+        let number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+        for _ in 0..number % 8 {
+            std::thread::yield_now();
+        }
+    });
+    thread.join().is_ok()
+}
+
+unsafe extern "system" fn wait_at_port(_: *mut c_void) -> u32 {
+    let (mut bytes, mut key, mut overlapped) = (0, 0, null_mut());
+    // SAFETY: the port lives as long as the thread; the answers are written into the locals.
+    unsafe {
+        GetQueuedCompletionStatus((*HANDLES.at())[0], &mut bytes, &mut key, &mut overlapped, INFINITE);
+        COUNT.at().write(bytes);
+    }
+    0
+}
+
+/// A thread waits at a completion port for what another posts.
+fn ports() -> bool {
+    // SAFETY: the port lives as long as the thread.
+    unsafe {
+        let port = CreateIoCompletionPort(INVALID_HANDLE_VALUE, null_mut(), 0, 1);
+        (*HANDLES.at())[0] = port;
+        COUNT.at().write(0);
+        let thread = spawn(wait_at_port, 0);
+        Sleep(1);
+        assert_ne!(PostQueuedCompletionStatus(port, 5, 0, null()), 0);
+        join([thread]);
+        CloseHandle(port);
+        COUNT.at().read() == 5
+    }
+}
+
+unsafe extern "system" fn yield_for_ever(_: *mut c_void) -> u32 {
+    loop {
+        // SAFETY: plain call.
+        unsafe { SwitchToThread() };
+    }
+}
+
+/// Called when the thread ends that wrote the slot, or the process with it.
+unsafe extern "system" fn at_the_end(_: *const c_void) {
+    for _ in 0..40 {
+        // SAFETY: plain call; the lock lives for ever.
+        unsafe {
+            SwitchToThread();
+            AcquireSRWLockExclusive(SLIM.at());
+            ReleaseSRWLockExclusive(SLIM.at());
+        }
+    }
+}
+
+/// The process ends while others run, and code of the program's runs after they have been ended.
+fn end_beside_others(by_itself: bool) -> bool {
+    // SAFETY: the threads use nothing; the slot is never given back.
+    unsafe {
+        let slot = FlsAlloc(Some(at_the_end));
+        assert_ne!(FlsSetValue(slot, std::ptr::without_provenance(1)), 0);
+        for _ in 0..2 {
+            spawn(yield_for_ever, 0);
+        }
+        if by_itself {
+            ExitProcess(0);
+        }
+    }
+    true
 }
 
 unsafe extern "system" fn in_pool(_: *mut c_void) -> u32 {

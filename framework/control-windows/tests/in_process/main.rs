@@ -64,6 +64,8 @@ mod cases {
         ("a_loop_without_a_step_is_interrupted", interrupted),
         ("exceptions_pass_code_that_is_replaced", patched_exceptions),
         ("a_library_is_patched_whenever_it_is_loaded", patched_again),
+        ("handlers_of_the_program_see_no_breakpoints_of_ours", watched),
+        ("no_step_is_made_on_a_stack_of_the_programs_making", own_stacks),
     ];
 
     /// See [`lost_updates`].
@@ -150,10 +152,13 @@ mod cases {
     }
 
     fn equal_seeds() {
-        let wanted = |seed| Wanted { body: "mixture", runs: 200, seed, ..Wanted::default() };
-        let (one, two, other) = (run(&wanted(5)), run(&wanted(5)), run(&wanted(6)));
-        assert_eq!((one.failures, one.steps, one.fingerprint), (two.failures, two.steps, two.fingerprint));
-        assert_ne!(one.fingerprint, other.fingerprint);
+        for body in ["mixture", "random"] {
+            let wanted = |seed| Wanted { body, runs: 200, seed, ..Wanted::default() };
+            let (one, two, other) = (run(&wanted(5)), run(&wanted(5)), run(&wanted(6)));
+            let of = |ran: &crate::session::Ran| (ran.failures, ran.steps, ran.fingerprint);
+            assert_eq!(of(&one), of(&two), "{body}");
+            assert_ne!(one.fingerprint, other.fingerprint, "{body}");
+        }
     }
 
     fn replay() {
@@ -182,6 +187,11 @@ mod cases {
     fn uncontrolled() {
         let ran = run(&Wanted { body: "thread-pool", runs: 3, ..Wanted::default() });
         assert_eq!((ran.runs, ran.failures, ran.partly), (3, 0, 3), "{}", ran.text);
+        // A run in which the message is there first is under control. A random walk lets the thread wait first in a third of
+        // all runs at least: 40 go by without that with a probability of 1e-7.
+        let ran = run(&Wanted { body: "ports", runs: 40, ..Wanted::default() });
+        assert_eq!((ran.runs, ran.failures), (40, 0), "{}", ran.text);
+        assert!(ran.partly > 0, "{}", ran.text);
     }
 
     fn patched(body: &'static str, runs: u64) -> Wanted<'static> {
@@ -224,6 +234,10 @@ mod cases {
         assert_eq!((bare.runs, bare.failures, bare.sites), (300, 0, (0, 0)), "{}", bare.text);
         let steps = run(&patched("c-lost-update", 300)).steps;
         assert_eq!(steps - bare.steps, 300 * 4, "two exchanges in each of two threads");
+        let bare = run(&Wanted { body: "c-short-functions", runs: 50, ..Wanted::default() });
+        let short = run(&patched("c-short-functions", 50));
+        assert_eq!((short.runs, short.failures, short.partly), (50, 0, 0), "{}", short.text);
+        assert_eq!(short.steps - bare.steps, 50 * 4, "two additions in each of two threads");
     }
 
     fn patched_registers() {
@@ -249,6 +263,22 @@ mod cases {
         if !crate::atomics::are_missing() {
             let ran = run(&patched("cpp-thrown", 100));
             assert_eq!((ran.runs, ran.failures, ran.partly), (100, 0, 0), "{}", ran.text);
+            assert!(ran.sites.0 > 0);
+        }
+    }
+
+    fn watched() {
+        stays_silent("c-watched");
+    }
+
+    fn own_stacks() {
+        stays_silent("c-own-stacks");
+    }
+
+    fn stays_silent(body: &'static str) {
+        if !crate::atomics::are_missing() {
+            let ran = run(&patched(body, 60));
+            assert_eq!((ran.runs, ran.failures, ran.partly), (60, 0, 0), "{body}: {}", ran.text);
             assert!(ran.sites.0 > 0);
         }
     }

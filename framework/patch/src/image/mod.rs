@@ -55,12 +55,16 @@ pub struct Image<'a> {
     pub sections: Vec<Section<'a>>,
     /// First address and end of every function that is known; they do not overlap.
     pub functions: BTreeMap<u64, u64>,
+    /// Where a part of a function begins, and where the function or another part of it does.
+    pub parts: BTreeMap<u64, u64>,
     /// Places in code that something other than a jump points to.
     pub pointed_to: Vec<u64>,
     /// Where the file's own numbering begins in memory, if code is never moved: constants in it may be addresses.
     pub fixed: Option<u64>,
     /// Jump tables may hold places in the file's own numbering, and not only distances from themselves.
     pub numbered_tables: bool,
+    /// Functions that call nothing and leave the stack alone may be missing among those that are known.
+    pub lacks_leaves: bool,
     /// What its instructions are replaced by.
     pub detour: Detour,
     /// The identity that the linker gave to the file.
@@ -81,9 +85,11 @@ impl<'a> Image<'a> {
         Image {
             sections,
             functions: BTreeMap::new(),
+            parts: BTreeMap::new(),
             pointed_to: Vec::new(),
             fixed: None,
             numbered_tables: false,
+            lacks_leaves: false,
             detour: Detour::default(),
             build_id: None,
         }
@@ -103,6 +109,19 @@ impl<'a> Image<'a> {
             let section = &self.sections[index];
             section.code && address - section.address < section.bytes.len() as u64
         })
+    }
+
+    /// Where the function begins to which an address belongs; none of them begins at the largest.
+    pub fn whole(&self, address: u64) -> u64 {
+        /// Parts of parts that are followed.
+        const DEEP: usize = 32;
+        match self.functions.range(..=address).next_back() {
+            Some((&start, &end)) if address < end => {
+                let further = |start: &u64| self.parts.get(start).copied();
+                std::iter::successors(Some(start), further).take(DEEP).last().unwrap_or(start)
+            }
+            _ => u64::MAX,
+        }
     }
 
     fn point_to(&mut self, address: u64) {

@@ -1,6 +1,6 @@
 //! PE: functions are found by the table by which Windows unwinds (`.pdata`), and numbered from the begin of the module.
 //!
-//! Functions that call nothing and save nothing need no entry there; such code is left alone.
+//! Functions that call nothing and save nothing need no entry there: see `leaf`.
 
 use object::pe::{
     IMAGE_DIRECTORY_ENTRY_EXCEPTION, IMAGE_FILE_MACHINE_AMD64, IMAGE_REL_BASED_DIR64,
@@ -10,7 +10,7 @@ use object::read::pe::{ImageNtHeaders, PeFile64};
 use object::{FileKind, LittleEndian as LE, Object, ObjectSymbol, SymbolKind};
 
 use super::{Detour, Image, ImageError, Section};
-use crate::landing;
+use crate::{continuation, landing};
 
 /// Bytes of an entry: begin, end and unwind information of a function.
 const ENTRY: usize = 12;
@@ -19,7 +19,7 @@ const HANDLED: u8 = 1 | 2;
 /// Flag of unwind information: it goes on from that of another entry.
 const CHAINED: u8 = 4;
 /// Ranges of a function that a handler of C may have; more is no such table.
-const SCOPES: usize = 4096;
+const SCOPES: u64 = 4095;
 
 /// Reads a file.
 pub(super) fn read(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
@@ -46,6 +46,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
     let base = file.relative_address_base();
     let mut image = Image::new(sections);
     image.numbered_tables = true;
+    image.lacks_leaves = true;
     image.detour = Detour::NopJump;
     let table = file.data_directory(IMAGE_DIRECTORY_ENTRY_EXCEPTION);
     read_functions(&mut image, table.and_then(|table| table.data(bytes, &file.section_table()).ok()));
@@ -87,19 +88,25 @@ fn read_functions(image: &mut Image<'_>, table: Option<&[u8]>) {
         if start < end && image.is_code(start) {
             image.functions.insert(start, end);
             if let Some(information) = image.at(unwind) {
-                let _ = read_handler(image, information, start);
+                let _ = read_unwinding(image, information, start);
             }
         }
     }
     image.separate_functions();
 }
 
-/// What the handler of a function is given, in either of the two shapes that name places in code. What is neither names
-/// none that nothing else does: the parts of functions of Microsoft's C++ are functions of their own.
-fn read_handler(image: &mut Image<'_>, information: &[u8], start: u64) -> Option<()> {
+/// What belongs to an entry besides how it is unwound: the entry that it is a part of, or a handler and what that is given.
+fn read_unwinding(image: &mut Image<'_>, information: &[u8], start: u64) -> Option<()> {
     let flags = information.first()? >> 3;
     let codes = usize::from(*information.get(2)?).next_multiple_of(2) * 2;
-    if flags & CHAINED != 0 || flags & HANDLED == 0 {
+    if flags & CHAINED != 0 {
+        let whole = word(information, 4 + codes)?;
+        if whole != start {
+            image.parts.insert(start, whole);
+        }
+        return None;
+    }
+    if flags & HANDLED == 0 {
         return None;
     }
     image.point_to(word(information, 4 + codes)?);
@@ -110,12 +117,18 @@ fn read_handler(image: &mut Image<'_>, information: &[u8], start: u64) -> Option
         landing::pads(given, start, |pad| pads.push(pad));
         pads.into_iter().for_each(|pad| image.point_to(pad));
     }
+    let first = word(given, 0)?;
     // Microsoft's for C: a number of ranges, each with the places of its filter and of what comes after it.
-    let scopes = word(given, 0)? as usize;
-    for scope in given.get(4..)?.chunks_exact(16).take(if scopes <= SCOPES { scopes } else { 0 }) {
+    let scopes = if first <= SCOPES { first as usize } else { 0 };
+    for scope in given.get(4..)?.chunks_exact(16).take(scopes) {
         for at in [8, 12] {
             image.point_to(word(scope, at)?);
         }
+    }
+    // Microsoft's for C++: where its description is.
+    if scopes == 0 {
+        let places = continuation::places(image, first, start);
+        places.into_iter().for_each(|place| image.point_to(place));
     }
     Some(())
 }
