@@ -86,7 +86,9 @@ impl Plan {
                     if waits(index) {
                         return Some(Kind::Wait);
                     }
-                    let access = wanted != Wanted::Atomics && site::accesses(instruction, function.frame);
+                    let access = wanted != Wanted::Atomics
+                        && instruction.ip() >= function.body
+                        && site::accesses(instruction, function.frame);
                     access.then_some(Kind::Access)
                 })
             };
@@ -186,7 +188,7 @@ impl Plan {
     }
 }
 
-const MAGIC: [u8; 8] = *b"waylayP6";
+const MAGIC: [u8; 8] = *b"waylayP7";
 /// Bytes of a window.
 const ENTRY: usize = 10;
 

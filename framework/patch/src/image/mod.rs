@@ -55,6 +55,8 @@ pub struct Image<'a> {
     pub sections: Vec<Section<'a>>,
     /// First address and end of every function that is known; they do not overlap.
     pub functions: BTreeMap<u64, u64>,
+    /// Where functions have set up their frames, by their first address, for those of which that is known.
+    pub bodies: BTreeMap<u64, u64>,
     /// Places in code that something other than a jump points to.
     pub pointed_to: Vec<u64>,
     /// Where the file's own numbering begins in memory, if code is never moved: constants in it may be addresses.
@@ -81,6 +83,7 @@ impl<'a> Image<'a> {
         Image {
             sections,
             functions: BTreeMap::new(),
+            bodies: BTreeMap::new(),
             pointed_to: Vec::new(),
             fixed: None,
             numbered_tables: false,
