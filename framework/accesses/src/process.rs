@@ -61,6 +61,10 @@ pub trait Process: Default + Sized + 'static {
     /// A thread of the run.
     type Thread: Copy;
 
+    /// Whether the heap gives one thread at once what another has freed. Then memory that is allocated again has no past for
+    /// whoever learns which accesses meet; otherwise that costs some steps and hides nothing.
+    const ONE_HEAP: bool;
+
     /// What is known about the run's accesses.
     ///
     /// # Safety

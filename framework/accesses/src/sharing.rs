@@ -46,6 +46,18 @@ impl Sharing {
         self.visits.clear();
     }
 
+    /// There is something new in this memory: nobody has touched it.
+    pub(crate) fn forget(&mut self, start: usize, bytes: usize) {
+        let words = start >> GRAIN..=(start + bytes.max(1) - 1) >> GRAIN;
+        if words.end() - words.start() < self.words.len() {
+            words.for_each(|index| {
+                self.words.remove(&index);
+            });
+        } else {
+            self.words.retain(|index, _| !words.contains(index));
+        }
+    }
+
     /// Takes in an access; `learned` is told of code that is in conflict, who executed it, and where.
     pub(crate) fn note(
         &mut self,
@@ -102,6 +114,14 @@ mod tests {
         learned.sort_unstable();
         learned.dedup();
         learned
+    }
+
+    #[test]
+    fn memory_that_is_allocated_again_has_no_past() {
+        let mut sharing = Sharing::default();
+        sharing.note(ThreadId(1), 10, (64, 4), true, |_, _, _| panic!("alone"));
+        sharing.forget(64, 4);
+        sharing.note(ThreadId(2), 20, (64, 4), true, |_, _, _| panic!("another object"));
     }
 
     #[test]

@@ -82,6 +82,18 @@ impl Suspects {
         self.visits.clear();
     }
 
+    /// There is something new in this memory: nobody has touched it.
+    pub(crate) fn forget(&mut self, start: usize, bytes: usize) {
+        let words = start >> GRAIN..=(start + bytes.max(1) - 1) >> GRAIN;
+        if words.end() - words.start() < self.words.len() {
+            words.for_each(|index| {
+                self.words.remove(&index);
+            });
+        } else {
+            self.words.retain(|index, _| !words.contains(index));
+        }
+    }
+
     /// Takes in an access; `learned` is told of code that conflicts, who executed it, and where.
     pub(crate) fn note(
         &mut self,
@@ -286,6 +298,21 @@ mod tests {
         scene.reads(TWO, 20, 64);
         scene.reads(TWO, 21, 128);
         assert_eq!(scene.learned, [20], "the load may come before the exchange; the data is handed over");
+    }
+
+    #[test]
+    fn memory_that_is_allocated_again_has_no_past() {
+        let mut scene = Scene::new();
+        scene.writes(ONE, 10, 64);
+        scene.suspects.forget(64, 8);
+        scene.writes(TWO, 20, 64);
+        assert!(scene.learned.is_empty());
+        scene.writes(ONE, 11, 64);
+        assert_eq!(scene.learned, [11, 20]);
+        scene.writes(ONE, 12, 128);
+        scene.suspects.forget(0, 1 << 20);
+        scene.writes(TWO, 21, 128);
+        assert_eq!(scene.learned, [11, 20], "more than there are words");
     }
 
     #[test]

@@ -351,6 +351,10 @@ impl<P: Process> Watch<P> {
     pub fn allocated(&mut self, start: usize, bytes: usize, caller: usize, thread: ThreadId) {
         let site = if caller == 0 { None } else { self.modules.site(caller, P::modules) };
         self.objects.allocated(start, bytes, site, thread.0);
+        if P::ONE_HEAP && self.learning {
+            self.suspects.forget(start, bytes);
+            self.sharing.forget(start, bytes);
+        }
         if self.racing {
             self.races.allocated(Block { start, bytes, thread: thread.0, code: caller });
         }

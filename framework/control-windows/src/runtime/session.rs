@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_control_protocol::{Earlier, Ending, RegionMap, Switching};
 use waylay_schedule::AnyStrategy;
-use waylay_scheduler::{ByAddress, Limits, Looks, Planned, Scheduler, Series};
+use waylay_scheduler::{ByAddress, Limits, Planned, Scheduler, Series};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::logical::Logical;
@@ -12,6 +12,7 @@ use super::{Runtime, SHARED, install, lifecycle, outside, preempt, runtime};
 use crate::interpose::{Handles, Mutexes};
 use crate::me::set_me;
 use crate::sys::{self, say};
+use crate::watch;
 
 /// Puts the calling thread under control as the main thread of the process's only run.
 ///
@@ -29,6 +30,7 @@ pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
         preempt::start((*runtime()).settings.preempt_ms, false);
         let main = (*runtime()).main;
         lifecycle::register(main);
+        watch::begin_run();
         outside::set_running(true);
         set_me(main);
     }
@@ -89,7 +91,6 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, limits: Limits, repe
             initialising: Vec::new(),
             mutexes: Mutexes::default(),
             looks: 0,
-            spins: Looks::default(),
             main,
             repeating,
             series: Series::default(),

@@ -17,6 +17,7 @@ pub(super) struct Linux;
 
 impl Process for Linux {
     type Thread = *mut Logical;
+    const ONE_HEAP: bool = false;
 
     unsafe fn watch() -> *mut Watch<Linux> {
         // SAFETY: by the caller's promise.
