@@ -7,12 +7,12 @@ cd "$(dirname "$0")/../.."
 source tools/windows/toolchain.sh
 
 # What passes under Wine as a whole; docs/platforms.md says what else runs there.
-crates=(waylay-dist waylay-plugin waylay-patch waylay-schedule waylay-scheduler waylay-control-protocol waylay-control-windows
+crates=(waylay-dist waylay-plugin waylay-patch waylay-schedule waylay-scheduler waylay-accesses waylay-control-protocol waylay-control-windows
   waylay-explore waylay-leaks waylay-page waylay-randomizer waylay-host waylay)
 # Their tests in files of their own. Left to Linux: long statistics on pure code, and what starts a compiler, because
 # there is none under Wine.
 tests=(golden problems ranges boundary shapes replay systematic starvation handover windows windows_service
-  in_process pe windows_strict portable)
+  in_process pe windows_strict windows_memory portable)
 
 echo "--- packages"
 install_windows_packages

@@ -6,13 +6,14 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use waylay_accesses::{Access, access};
 use waylay_control_protocol::Level;
-use waylay_schedule::{Event, EventKind};
+use waylay_schedule::EventKind;
 use windows_sys::Win32::Foundation::HMODULE;
 use windows_sys::Win32::System::LibraryLoader::GetProcAddress;
 
 use crate::me::{Inside, me};
-use crate::runtime::{Logical, runtime, step};
+use crate::watch::Windows;
 
 /// What accesses are, as the code that reports them says.
 const KINDS: [EventKind; 5] = [
@@ -62,46 +63,14 @@ unsafe extern "C" fn accessed(kind: u32, address: usize, bytes: usize, code: usi
     if me.is_null() || plain && !reports(Level::Memory) {
         return;
     }
+    let access = Access::reported(kind, address, bytes, code);
     // SAFETY: a logical thread that runs program code has the token; the program is about to access the memory itself.
     unsafe {
         let _inside = Inside::enter(me);
-        announce(me, kind, address, bytes, code);
-    }
-}
-
-/// The access becomes a step.
-///
-/// # Safety
-/// `me` executes the call, inside the library, and holds the token; the program is about to access the memory itself.
-pub(crate) unsafe fn announce(me: *mut Logical, kind: EventKind, address: usize, bytes: usize, code: usize) {
-    let plain = matches!(kind, EventKind::PlainRead | EventKind::PlainWrite);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        if waits(address, bytes, code) {
-            step(me, Event::local(EventKind::Yield));
-        }
-        // Alone, there is nothing to choose.
-        if !plain || (*runtime()).sched.live() > 1 {
-            step(me, Event::access(kind, address as u64, bytes.min(u32::MAX as usize) as u32));
+        if plain {
+            access::plain::<Windows>(me, access);
+        } else {
+            access::atomic::<Windows>(me, access);
         }
     }
-}
-
-/// Whether the running thread waits for another to change what it looks at.
-unsafe fn waits(address: usize, bytes: usize, code: usize) -> bool {
-    // SAFETY: called with the token; the memory is read only if the same place accessed it before.
-    unsafe {
-        let switches = (*runtime()).sched.switches;
-        (*runtime()).spins.visit(switches, code, address, || read_word(address, bytes))
-    }
-}
-
-/// What lies at an address, as far as a word tells.
-unsafe fn read_word(address: usize, bytes: usize) -> u64 {
-    let mut word = [0u8; 8];
-    for (place, byte) in word.iter_mut().enumerate().take(bytes) {
-        // SAFETY: the program accessed these bytes a moment ago.
-        *byte = unsafe { ((address + place) as *const u8).read_volatile() };
-    }
-    u64::from_le_bytes(word)
 }

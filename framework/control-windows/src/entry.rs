@@ -62,6 +62,8 @@ unsafe extern "system" fn waylay_control_enter() {
     let Some(region) = take_region() else { return };
     let settings = region.settings();
     access::configure(region.level());
+    // A host accounts for the heap itself, and its plugins' plain accesses are not looked at.
+    interpose::configure_heap(region.level().sees_accesses() && region.instrumentation().host == 0);
     if Switching::from_code(settings.switching) != Some(Switching::Free) {
         // SAFETY: from here on the region is kept for good.
         unsafe { patch::configure(&region) };

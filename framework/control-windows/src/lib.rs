@@ -8,6 +8,7 @@
 //! - `interpose`: the functions of Windows that become steps, one file per family, and how they get into import tables
 //! - `access`: accesses to memory that a compiler was asked to report
 //! - `patch`: instructions that are replaced where no compiler was asked
+//! - `watch`: what is known about the run's accesses; what they mean is decided by `waylay-accesses`
 //! - `entry`: what host and driver call by name
 //!
 //! Nothing is linked against this crate. As a dependency it only makes Cargo build the dynamic library, which is loaded by
@@ -22,3 +23,4 @@ mod me;
 mod patch;
 mod runtime;
 mod sys;
+mod watch;

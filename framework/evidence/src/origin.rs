@@ -18,9 +18,11 @@ pub enum Origin {
 
 /// Crates whose frames are Waylay's. Plugins shipped with it are tests like any other and not listed, but for the one
 /// that only calls others.
-const WAYLAY_CRATES: [&str; 9] = [
+const WAYLAY_CRATES: [&str; 12] = [
     "waylay_abi",
+    "waylay_accesses",
     "waylay_control",
+    "waylay_control_windows",
     "waylay_dist",
     "waylay_driver",
     "waylay_host",
@@ -28,19 +30,23 @@ const WAYLAY_CRATES: [&str; 9] = [
     "waylay_page",
     "waylay_plugin",
     "waylay_schedule",
+    "waylay_scheduler",
 ];
 
 /// Sources of the same crates, for inlined functions, whose names may lack their crate, and of the headers
 /// that C and C++ tests are compiled with.
-const WAYLAY_SOURCES: [&str; 11] = [
+const WAYLAY_SOURCES: [&str; 14] = [
     "framework/abi/src/",
+    "framework/accesses/src/",
     "framework/control/src/",
+    "framework/control-windows/src/",
     "framework/dist/src/",
     "framework/driver/src/",
     "framework/host/src/",
     "framework/page/src/",
     "framework/plugin/src/",
     "framework/schedule/src/",
+    "framework/scheduler/src/",
     "melting-pot/src/pot.rs",
     "include/waylay.h",
     "include/waylay.hpp",
@@ -135,6 +141,7 @@ pub fn origin(frame: &Frame) -> Origin {
     let waylay_source = |file: &str| WAYLAY_SOURCES.iter().any(|part| file.contains(part));
     if is_waylay(function)
         || file_name.starts_with("libwaylay_control")
+        || file_name.starts_with("waylay_control_windows")
         || file_name.starts_with("waylay_control")
         || function == "main" && matches!(file_name, "waylay" | "waylay.exe")
         || source.as_deref().is_some_and(waylay_source)

@@ -52,5 +52,8 @@ mod sys;
 pub mod variable;
 mod worker;
 
-pub use sys::{DEFAULT_LEVEL, ServerFailure, check_level, debugger};
+pub use sys::{ServerFailure, debugger};
 pub use waylay_control_protocol::{Level, cache_folder};
+
+/// What is a step unless told otherwise.
+pub const DEFAULT_LEVEL: &str = "auto";

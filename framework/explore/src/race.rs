@@ -118,7 +118,8 @@ pub fn registers(report: &RaceReport) -> Option<Registers> {
     /// RIP, RSP, RBP, RBX and R12 to R15, as DWARF numbers them.
     const NUMBERS: [u16; 8] = [16, 7, 6, 3, 12, 13, 14, 15];
     let mut registers = Registers::unknown();
-    for (name, word) in NUMBERS.into_iter().zip(&report.registers) {
+    // One that holds 0 may as well be one that is not known.
+    for (name, word) in NUMBERS.into_iter().zip(&report.registers).filter(|(_, word)| number(word) != 0) {
         registers.set(name, number(word));
     }
     (number(&report.registers[0]) != 0).then_some(registers)

@@ -11,7 +11,6 @@ use waylay_schedule::promise::Promise;
 use crate::race::RaceText;
 use crate::recording::Steps;
 use crate::restart::{Off, Restart};
-use crate::sys::SEES_ACCESSES;
 use crate::worker::Worker;
 
 /// One signature.
@@ -170,7 +169,7 @@ pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
     if !steps.level.sees_accesses() {
         notes.push(format!(
-            "plain accesses to memory were no steps at level {}: bugs between them were not looked for ({SEES_ACCESSES})",
+            "plain accesses to memory were no steps at level {}: bugs between them were not looked for (--level auto does)",
             steps.level
         ));
     } else if !steps.patch {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
+use object::{BinaryFormat, Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use waylay_evidence::{MemoryMap, demangled};
 
 /// The variables of a process.
@@ -31,7 +31,7 @@ impl Variables {
     pub fn of(map: &MemoryMap) -> Variables {
         // The part of a module that begins as zeroes has no file behind it, so a module is sought by where it begins.
         let mut begins: BTreeMap<&str, u64> = BTreeMap::new();
-        for mapping in map.mappings().iter().filter(|mapping| mapping.path.starts_with('/')) {
+        for mapping in map.mappings().iter().filter(|mapping| Path::new(&*mapping.path).is_absolute()) {
             let begin =
                 begins.entry(&mapping.path).or_insert(mapping.start - mapping.offset.min(mapping.start));
             *begin = (*begin).min(mapping.start);
@@ -57,17 +57,27 @@ impl Symbols {
         let (lowest, highest) = file.segments().fold((u64::MAX, 0), |(low, high), segment| {
             (low.min(segment.address()), high.max(segment.address() + segment.size()))
         });
+        // Symbols of PE files have no length, and those with a point are sections.
+        let pe = file.format() == BinaryFormat::Pe;
+        let lowest = if pe { file.relative_address_base() } else { lowest & !0xfff };
         let mut all: Vec<(u64, u64, String)> = file
             .symbols()
             .chain(file.dynamic_symbols())
             .filter(|symbol| matches!(symbol.kind(), SymbolKind::Data | SymbolKind::Unknown))
-            .filter(|symbol| symbol.is_definition() && symbol.size() > 0)
+            .filter(|symbol| symbol.is_definition() && (pe || symbol.size() > 0))
             .filter_map(|symbol| Some((symbol.address(), symbol.size(), symbol.name().ok()?.to_owned())))
+            .filter(|(.., name)| !pe || !name.starts_with('.'))
             .collect();
         // Of several names for one place the first one stays.
         all.sort_by_key(|(address, ..)| *address);
         all.dedup_by_key(|(address, ..)| *address);
-        Some(Symbols { lowest: lowest & !0xfff, highest, all })
+        if pe {
+            let ends: Vec<u64> = all.iter().skip(1).map(|(next, ..)| *next).chain([highest]).collect();
+            for ((address, size, _), end) in all.iter_mut().zip(ends) {
+                *size = end.saturating_sub(*address);
+            }
+        }
+        Some(Symbols { lowest, highest, all })
     }
 
     fn at(&self, offset: u64) -> Option<String> {

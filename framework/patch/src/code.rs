@@ -31,6 +31,9 @@ pub struct Function {
     pub end: u64,
     /// Index of its first instruction, and of the one after its last.
     pub instructions: std::ops::Range<usize>,
+    /// Where it has set up its frame, if its unwind information says so: what stands before saves registers, and moved
+    /// elsewhere nobody could tell how far it is. The start of the function otherwise.
+    pub body: u64,
     /// Bytes after its end that nothing uses.
     pub padding: usize,
     /// How it uses its frame.
@@ -247,6 +250,7 @@ impl Code {
         self.functions.push(Function {
             end: start + length as u64,
             instructions,
+            body: image.bodies.get(&start).copied().unwrap_or(start),
             padding,
             frame: Frame { framed, leaks },
             unresolved,

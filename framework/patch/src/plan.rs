@@ -86,7 +86,9 @@ impl Plan {
                     if waits(index) {
                         return Some(Kind::Wait);
                     }
-                    let access = wanted != Wanted::Atomics && site::accesses(instruction, function.frame);
+                    let access = wanted != Wanted::Atomics
+                        && instruction.ip() >= function.body
+                        && site::accesses(instruction, function.frame);
                     access.then_some(Kind::Access)
                 })
             };

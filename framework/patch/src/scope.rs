@@ -42,6 +42,10 @@ const SYSTEM: [&str; 8] = [
 /// Runtimes of languages, which are the system's wherever they are installed. Names begin like this.
 const RUNTIMES: [&str; 4] = ["libstd-", "librustc_driver", "libstdc++", "libc++"];
 
+/// More of them on Windows. In small letters.
+const RUNTIMES_ON_WINDOWS: [&str; 7] =
+    ["std-", "rustc_driver", "libunwind", "msvcp", "concrt", "libgomp", "vcomp"];
+
 /// Runtimes that threads synchronise with, by accesses that look like any other. Names begin like this.
 const SYNCHRONISE: [&str; 4] = ["libgomp", "libomp", "libiomp5", "libtbb"];
 
@@ -111,11 +115,29 @@ pub fn wanted(path: &str, closely: bool, all: bool) -> Option<Wanted> {
     if is_left_alone(path) {
         return None;
     }
-    Some(match (closely, all) {
+    Some(extent(closely, all))
+}
+
+/// The same for a module that is not left alone.
+pub fn extent(closely: bool, all: bool) -> Wanted {
+    match (closely, all) {
         (true, true) => Wanted::All,
         (true, false) => Wanted::Memory,
         (false, _) => Wanted::Atomics,
-    })
+    }
+}
+
+/// Whether a library belongs to the program at this path on Windows: it lies in the program's own folder or below, and is no
+/// runtime of a language.
+pub fn is_own_on_windows(library: &str, program: &str) -> bool {
+    let lower = |path: &str| path.to_lowercase().replace('/', "\\");
+    let (library, program) = (lower(library), lower(program));
+    let name = library.rsplit('\\').next().unwrap_or_default();
+    let folder = program.rsplit_once('\\').map_or("", |(folder, _)| folder);
+    let within = library.strip_prefix(folder).is_some_and(|rest| rest.starts_with('\\'));
+    let runtimes =
+        RUNTIMES.iter().chain(&RUNTIMES_ON_WINDOWS).chain(&LEFT_ALONE_ON_WINDOWS).chain(&OURS_ON_WINDOWS);
+    within && !folder.is_empty() && !runtimes.into_iter().any(|part| name.starts_with(part))
 }
 
 #[cfg(test)]
@@ -153,6 +175,25 @@ mod tests {
         );
         assert_eq!(wanted("/home/me/libc.so.6", true, false), None);
         assert_eq!(wanted("/usr/lib/libz.so.1", false, false), Some(Wanted::Atomics));
+    }
+
+    #[test]
+    fn what_lies_beside_a_program_of_windows_is_its_own() {
+        let own = |library: &str| is_own_on_windows(library, r"C:\Work\build\server.exe");
+        assert!(own(r"c:\work\build\queue.dll") && own(r"C:\work\build\plugins\Queue.dll"));
+        for other in [
+            r"C:\work\builds\queue.dll",
+            r"C:\tools\queue.dll",
+            r"C:\work\build\libstdc++-6.dll",
+            r"C:\work\build\msvcp140.dll",
+            r"C:\work\build\waylay_control_windows.dll",
+        ] {
+            assert!(!own(other), "{other}");
+        }
+        assert_eq!(
+            [extent(true, true), extent(true, false), extent(false, true)],
+            [Wanted::All, Wanted::Memory, Wanted::Atomics]
+        );
     }
 
     #[test]

@@ -146,7 +146,8 @@ impl Planner<'_> {
         let mut first = site;
         let mut length = self.instruction(site).len();
         while length < self.enough() {
-            if first <= barrier || self.code.is_target(self.instruction(first).ip()) {
+            let at = self.instruction(first).ip();
+            if first <= barrier || at <= self.function.body || self.code.is_target(at) {
                 break;
             }
             let before = self.instruction(first - 1);

@@ -353,3 +353,21 @@ fn other_processors_are_refused() {
     let counts = waylay_patch::plan::KINDS.iter().zip(&locks.counts);
     assert!(counts.into_iter().any(|((kind, _), count)| *kind == Kind::Lock && count.jumps == 1));
 }
+
+#[test]
+fn what_sets_up_a_frame_stays_where_it_is() {
+    // push rbx; sub rsp, 32; mov [rsp + 48], rcx; call; lea rdx, [rsp + 8]; mov [rcx], eax; call; ret
+    let code = [
+        0x53, 0x48, 0x83, 0xec, 0x20, 0x48, 0x89, 0x4c, 0x24, 0x30, 0xe8, 0, 0, 0, 0, 0x48, 0x8d, 0x54, 0x24,
+        0x08, 0x89, 0x01, 0xe8, 0, 0, 0, 0, 0xc3,
+    ];
+    let accesses = |prologue: u8| {
+        let mut module = one_function(&code);
+        module.functions[0].2 = vec![1, prologue, 0, 0];
+        let plan = Plan::of(&module.file(), Wanted::All).unwrap();
+        plan.windows.iter().map(|window| (window.start - TEXT, window.length, window.how)).collect::<Vec<_>>()
+    };
+    assert_eq!(accesses(0), [(1, 9, How::Backward), (15, 7, How::Backward)]);
+    assert_eq!(accesses(10), [(15, 7, How::Backward)], "the store is how registers are saved");
+    assert_eq!(accesses(20), [(20, 2, How::Trap)], "what is in front of it cannot be moved");
+}

@@ -73,8 +73,6 @@ pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed
 
 fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
     let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
-    waylay_explore::check_level(options.level, !options.patch.contains(&Patch::None))
-        .map_err(|error| usage(&error))?;
     if options.races && !options.level.sees_accesses() {
         let level = options.level;
         return Err(Failed::Usage(format!(

@@ -12,6 +12,7 @@ use super::{deadline, interpose};
 use crate::me::fail;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Waited, event_at, step, wait, wake};
+use crate::watch::edge;
 
 /// Whether the two places hold the same.
 unsafe fn are_equal(address: *const c_void, compared: *const c_void, size: usize) -> bool {
@@ -62,11 +63,13 @@ interpose! {
             fail(me, ERROR_TIMEOUT);
             return 0;
         }
+        edge::takes_over(me, key);
         1
     }
 
     fn WakeByAddressSingle(address: *const c_void) -> () = wake_outside(address, 1), |me| {
         let key = Key(address as usize);
+        edge::hands_over(me, key);
         wake(key, 1);
         if outside::may_wait() {
             real::WakeByAddressSingle(address);
@@ -76,6 +79,7 @@ interpose! {
 
     fn WakeByAddressAll(address: *const c_void) -> () = wake_outside(address, u32::MAX), |me| {
         let key = Key(address as usize);
+        edge::hands_over(me, key);
         wake(key, u32::MAX);
         if outside::may_wait() {
             real::WakeByAddressAll(address);

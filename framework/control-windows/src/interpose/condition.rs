@@ -15,6 +15,7 @@ use super::{deadline, interpose, section, slim};
 use crate::me::fail;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Waited, event_at, step, wait, wake};
+use crate::watch::edge;
 
 unsafe fn sleep_outside_section(
     condition: *mut CONDITION_VARIABLE,
@@ -59,13 +60,14 @@ interpose! {
         let key = Key(condition as usize);
         let event = Event::cond_wait(ObjectId(key.0 as u64), ObjectId(held as u64));
         step(me, event);
-        section::unlock(held);
+        section::unlock(me, held);
         let until = deadline(milliseconds);
         if wait(me, event, key, until, Some(section::relock(held))) == Waited::TimedOut {
             section::lock(me, held);
             fail(me, ERROR_TIMEOUT);
             return 0;
         }
+        edge::takes_over(me, key);
         section::take_back(me, held);
         1
     }
@@ -80,19 +82,21 @@ interpose! {
         let key = Key(condition as usize);
         let event = Event::cond_wait(ObjectId(key.0 as u64), ObjectId(held as u64));
         step(me, event);
-        slim::unlock(held, way);
+        slim::unlock(me, held, way);
         let until = deadline(milliseconds);
         if wait(me, event, key, until, Some(slim::relock(held, way))) == Waited::TimedOut {
             slim::lock(me, held, way);
             fail(me, ERROR_TIMEOUT);
             return 0;
         }
+        edge::takes_over(me, key);
         slim::take_back(me, held, way);
         1
     }
 
     fn WakeConditionVariable(condition: *mut CONDITION_VARIABLE) -> () = wake_outside(condition, 1), |me| {
         let key = Key(condition as usize);
+        edge::hands_over(me, key);
         wake(key, 1);
         if outside::may_wait() {
             real::WakeConditionVariable(condition);
@@ -102,6 +106,7 @@ interpose! {
 
     fn WakeAllConditionVariable(condition: *mut CONDITION_VARIABLE) -> () = wake_outside(condition, u32::MAX), |me| {
         let key = Key(condition as usize);
+        edge::hands_over(me, key);
         wake(key, u32::MAX);
         if outside::may_wait() {
             real::WakeAllConditionVariable(condition);

@@ -46,8 +46,9 @@ const PROVIDERS: [&str; 15] = [
 const RUNTIMES: [&str; 8] =
     ["libwinpthread-", "libstdc++-", "libgcc_s_", "libc++", "libunwind", "msvcp", "vcruntime", "concrt"];
 
-/// Puts our functions into the import tables of all modules of the program. What is there already stays.
-pub(crate) fn patch_modules() {
+/// Puts our functions into the import tables of all modules of the program, and patches their code. What is there already
+/// stays. Says which is the first patched module that is new, if there are any.
+pub(crate) fn patch_modules() -> Option<usize> {
     let ours = own_module();
     let system = system_folder();
     let mut modules = [core::ptr::null_mut(); MODULES];
@@ -56,7 +57,7 @@ pub(crate) fn patch_modules() {
     unsafe {
         let size = size_of_val(&modules) as u32;
         if K32EnumProcessModules(GetCurrentProcess(), modules.as_mut_ptr(), size, &mut bytes) == 0 {
-            return;
+            return None;
         }
     }
     let count = (bytes as usize / size_of::<HMODULE>()).min(MODULES);
@@ -74,9 +75,10 @@ pub(crate) fn patch_modules() {
         }
     }
     // SAFETY: as above; the code of a module that is new has not run, or only in its initialisers.
-    unsafe { patch::attend(&changed) };
+    let first = unsafe { patch::attend(&changed) };
     let changed: Vec<usize> = changed.into_iter().map(|module| module as usize).collect();
     *CHANGED.lock().unwrap_or_else(PoisonError::into_inner) = Some(changed.into());
+    first
 }
 
 /// The begins of the program's modules, in the order in which they were loaded.

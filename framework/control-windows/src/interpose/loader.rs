@@ -13,6 +13,7 @@ use super::imports::{is_provider, patch_modules};
 use super::{hook_for, interpose};
 use crate::me::{keep_error, set_me};
 use crate::runtime::Logical;
+use crate::watch;
 
 /// Loads a library; its initialisers are program code of `me`.
 unsafe fn load(me: *mut Logical, work: impl FnOnce() -> HMODULE) -> HMODULE {
@@ -23,7 +24,9 @@ unsafe fn load(me: *mut Logical, work: impl FnOnce() -> HMODULE) -> HMODULE {
         let module = work();
         set_me(core::ptr::null_mut());
         keep_error(me);
-        patch_modules();
+        if let Some(first) = patch_modules() {
+            watch::modules_loaded(first);
+        }
         (*me).unpreemptible -= 1;
         module
     }

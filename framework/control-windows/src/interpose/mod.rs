@@ -13,6 +13,7 @@ mod condition;
 mod exit;
 mod fault;
 mod handle;
+mod heap;
 mod imports;
 mod loader;
 mod once;
@@ -39,6 +40,7 @@ pub(crate) use clock::virtual_ticks;
 pub(crate) use exit::at_unload;
 pub(crate) use fault::watch_for_faults;
 pub(crate) use handle::Handles;
+pub(crate) use heap::configure as configure_heap;
 pub(crate) use imports::{changed_modules, patch_modules};
 pub(crate) use pthread::Mutexes;
 pub(crate) use section::owner_of as owner_of_section;
@@ -83,7 +85,7 @@ fn hook_for(name: &[u8]) -> Option<&'static Hook> {
     static SORTED: std::sync::OnceLock<Vec<&'static Hook>> = std::sync::OnceLock::new();
     let sorted = SORTED.get_or_init(|| {
         let families = FAMILIES.iter().chain([&wait::HOOKS]).chain(&pthread::FAMILIES);
-        let mut all: Vec<&Hook> = families.copied().flatten().collect();
+        let mut all: Vec<&Hook> = families.copied().flatten().chain(heap::hooks()).collect();
         all.sort_by_key(|hook| hook.name);
         all
     });

@@ -16,6 +16,7 @@ use windows_sys::core::BOOL;
 use super::interpose;
 use crate::me::{as_program, keep_error};
 use crate::runtime::{Logical, acquire, event_at, freed, runtime, step, taken};
+use crate::watch::edge;
 
 unsafe fn is_done(once: *mut INIT_ONCE, context: *mut *mut c_void) -> bool {
     let mut pending = 0;
@@ -29,10 +30,12 @@ unsafe fn wait_for_turn(me: *mut Logical, once: *mut INIT_ONCE, context: *mut *m
     unsafe {
         // Once done it stays done: nothing that others do can change what this call does.
         if is_done(once, context) {
+            edge::takes_over(me, Key(once as usize));
             return true;
         }
         wait_for_place(me, Key(once as usize));
         if is_done(once, context) {
+            edge::takes_over(me, Key(once as usize));
             return true;
         }
         take_place(me, Key(once as usize));
@@ -80,6 +83,7 @@ pub(super) unsafe fn give_place_back(me: *mut Logical, key: Key) {
         if let Some(index) = (*runtime).initialising.iter().position(|&(place, _)| place == key.0) {
             let (_, initialiser) = (*runtime).initialising.swap_remove(index);
             (*initialiser).unpreemptible -= u32::from((*runtime).repeating);
+            edge::hands_over(me, key);
             freed(key, Shares::ALL);
         }
         if !(*runtime).repeating {
@@ -122,6 +126,7 @@ interpose! {
             wait_for_turn(me, once, context);
         } else {
             step(me, event_at(EventKind::Once, Key(once as usize)));
+            edge::takes_over(me, Key(once as usize));
         }
         let result = real::InitOnceBeginInitialize(once, flags, pending, context);
         keep_error(me);
@@ -135,6 +140,7 @@ interpose! {
     ) -> BOOL = real::InitOnceComplete(once, flags, context), |me| {
         let result = real::InitOnceComplete(once, flags, context);
         keep_error(me);
+        edge::hands_over(me, Key(once as usize));
         if result != 0 || flags & INIT_ONCE_INIT_FAILED != 0 {
             give_place_back(me, Key(once as usize));
         }

@@ -3,6 +3,7 @@
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use waylay_accesses::Way;
 use waylay_schedule::EventKind;
 use waylay_scheduler::{Acquire, Key, Shares};
 use windows_sys::Win32::System::Threading as real;
@@ -12,6 +13,7 @@ use windows_sys::core::BOOL;
 use super::interpose;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, acquire, event_at, freed, step, taken};
+use crate::watch::edge;
 
 /// The system's number of the thread that holds a critical section; 0 when it is free.
 unsafe fn owner(section: *const CRITICAL_SECTION) -> u32 {
@@ -41,6 +43,14 @@ pub(super) fn relock(section: *mut CRITICAL_SECTION) -> Acquire {
     Acquire { event: event_at(EventKind::MutexLock, key), key, is_free: nobody_holds }
 }
 
+unsafe fn note_taken(me: *mut Logical, key: Key) {
+    // SAFETY: called by the running thread.
+    unsafe {
+        taken(key, Shares::ALL);
+        edge::locked(me, key, Way::Exclusive);
+    }
+}
+
 pub(super) unsafe fn lock(me: *mut Logical, section: *mut CRITICAL_SECTION) {
     let key = Key(section as usize);
     // SAFETY: by the caller's promise.
@@ -49,7 +59,7 @@ pub(super) unsafe fn lock(me: *mut Logical, section: *mut CRITICAL_SECTION) {
         let attempt = || (real::TryEnterCriticalSection(section) != 0).then_some(());
         let event = event_at(EventKind::MutexLock, key);
         while acquire(me, event, key, Shares::ALL, None, free, attempt).is_err() {}
-        taken(key, Shares::ALL);
+        note_taken(me, key);
     }
 }
 
@@ -60,14 +70,15 @@ pub(super) unsafe fn take_back(me: *mut Logical, section: *mut CRITICAL_SECTION)
         if real::TryEnterCriticalSection(section) == 0 {
             return lock(me, section);
         }
-        taken(Key(section as usize), Shares::ALL);
+        note_taken(me, Key(section as usize));
     }
 }
 
 /// Leaves the section and makes waiters ready, without a step.
-pub(super) unsafe fn unlock(section: *mut CRITICAL_SECTION) {
+pub(super) unsafe fn unlock(me: *mut Logical, section: *mut CRITICAL_SECTION) {
     // SAFETY: by the caller's promise.
     unsafe {
+        edge::unlocked(me, Key(section as usize));
         real::LeaveCriticalSection(section);
         if owner(section) == 0 {
             freed(Key(section as usize), Shares::ALL);
@@ -91,13 +102,13 @@ interpose! {
         step(me, event_at(EventKind::MutexTryLock, key));
         let got = real::TryEnterCriticalSection(section);
         if got != 0 {
-            taken(key, Shares::ALL);
+            note_taken(me, key);
         }
         got
     }
 
     fn LeaveCriticalSection(section: *mut CRITICAL_SECTION) -> () = leave_outside(section), |me| {
-        unlock(section);
+        unlock(me, section);
         step(me, event_at(EventKind::MutexUnlock, Key(section as usize)))
     }
 }

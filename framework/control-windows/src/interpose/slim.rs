@@ -11,6 +11,7 @@ use windows_sys::Win32::System::Threading::SRWLOCK;
 use super::interpose;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, acquire, event_at, freed, step, taken};
+use crate::watch::edge;
 
 const READ: Shares = Shares(1);
 const WRITE: Shares = Shares(2);
@@ -53,10 +54,16 @@ unsafe fn is_free(lock: *mut SRWLOCK, way: Way) -> bool {
     }
 }
 
-fn note_taken(key: Key, way: Way) {
-    let shares = if way == Way::Read { WRITE } else { Shares::ALL };
+unsafe fn note_taken(me: *mut Logical, key: Key, way: Way) {
+    let (shares, held) = match way {
+        Way::Read => (WRITE, waylay_accesses::Way::Shared),
+        Way::Write => (Shares::ALL, waylay_accesses::Way::Exclusive),
+    };
     // SAFETY: only called by the running thread.
-    unsafe { taken(key, shares) };
+    unsafe {
+        taken(key, shares);
+        edge::locked(me, key, held);
+    }
 }
 
 /// What a waiter of a condition variable does when it is woken.
@@ -89,8 +96,8 @@ pub(super) unsafe fn lock(me: *mut Logical, lock: *mut SRWLOCK, way: Way) {
         let free = || is_free(lock, way);
         let take = || attempt(lock, way).then_some(());
         while acquire(me, event_at(kind, key), key, shares, None, free, take).is_err() {}
+        note_taken(me, key, way);
     }
-    note_taken(key, way);
 }
 
 /// Takes the lock back after a wait that a wake-up ended.
@@ -100,14 +107,15 @@ pub(super) unsafe fn take_back(me: *mut Logical, slim: *mut SRWLOCK, way: Way) {
         if !attempt(slim, way) {
             return lock(me, slim, way);
         }
+        note_taken(me, Key(slim as usize), way);
     }
-    note_taken(Key(slim as usize), way);
 }
 
 /// Releases the lock and makes waiters ready, without a step.
-pub(super) unsafe fn unlock(lock: *mut SRWLOCK, way: Way) {
+pub(super) unsafe fn unlock(me: *mut Logical, lock: *mut SRWLOCK, way: Way) {
     // SAFETY: by the caller's promise.
     unsafe {
+        edge::unlocked(me, Key(lock as usize));
         release(lock, way);
         if is_free(lock, Way::Write) {
             freed(Key(lock as usize), Shares::ALL);
@@ -132,7 +140,7 @@ interpose! {
         step(me, event_at(EventKind::RwTryWriteLock, Key(slim as usize)));
         let got = attempt(slim, Way::Write);
         if got {
-            note_taken(Key(slim as usize), Way::Write);
+            note_taken(me, Key(slim as usize), Way::Write);
         }
         got
     }
@@ -140,16 +148,16 @@ interpose! {
         step(me, event_at(EventKind::RwTryReadLock, Key(slim as usize)));
         let got = attempt(slim, Way::Read);
         if got {
-            note_taken(Key(slim as usize), Way::Read);
+            note_taken(me, Key(slim as usize), Way::Read);
         }
         got
     }
     fn ReleaseSRWLockExclusive(slim: *mut SRWLOCK) -> () = unlock_outside(slim, Way::Write), |me| {
-        unlock(slim, Way::Write);
+        unlock(me, slim, Way::Write);
         step(me, event_at(EventKind::RwWriteUnlock, Key(slim as usize)))
     }
     fn ReleaseSRWLockShared(slim: *mut SRWLOCK) -> () = unlock_outside(slim, Way::Read), |me| {
-        unlock(slim, Way::Read);
+        unlock(me, slim, Way::Read);
         step(me, event_at(EventKind::RwReadUnlock, Key(slim as usize)))
     }
 }

@@ -6,9 +6,13 @@
 
 use core::ffi::{c_int, c_void};
 
+use waylay_accesses::{Access, access};
+use waylay_schedule::EventKind;
+
 use super::interpose_foreign;
 use crate::me::as_program;
 use crate::runtime::{Logical, runtime};
+use crate::watch::Windows;
 
 /// Calls the runtime without steps; `initialises` says from the result whether the initialiser comes next.
 unsafe fn guarded<R>(me: *mut Logical, call: impl FnOnce() -> R, initialises: impl Fn(&R) -> bool) -> R {
@@ -34,11 +38,20 @@ unsafe fn over(me: *mut Logical, call: impl FnOnce()) {
     }
 }
 
+/// What the runtime does to the byte that the program looks at later, without a call, to see that all is done.
+unsafe fn ordered(me: *mut Logical, kind: EventKind, guard: *mut i64) {
+    // SAFETY: by the caller's promise.
+    unsafe { access::ordering::<Windows>(me, Access::reported(kind, guard as usize, 1, guard as usize)) };
+}
+
 interpose_foreign! {
     fn __cxa_guard_acquire(guard: *mut i64) -> c_int = real::__cxa_guard_acquire(guard), |me| {
-        guarded(me, || real::__cxa_guard_acquire(guard), |&result| result != 0)
+        let result = guarded(me, || real::__cxa_guard_acquire(guard), |&result| result != 0);
+        ordered(me, EventKind::AtomicLoad, guard);
+        result
     }
     fn __cxa_guard_release(guard: *mut i64) -> () = real::__cxa_guard_release(guard), |me| {
+        ordered(me, EventKind::AtomicStore, guard);
         over(me, || real::__cxa_guard_release(guard))
     }
     fn __emutls_get_address(object: *mut c_void) -> *mut c_void = real::__emutls_get_address(object), |me| {

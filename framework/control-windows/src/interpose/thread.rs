@@ -14,7 +14,7 @@ use windows_sys::core::BOOL;
 use super::imports::patch_modules;
 use super::interpose;
 use crate::me::{keep_error, set_me};
-use crate::runtime::{create, exit_point, resume, runtime};
+use crate::runtime::{create, exit_point, note_joined, resume, runtime};
 
 /// Tells the system's number of a thread that may be one of the pool.
 pub(super) unsafe fn tell_number(handle: HANDLE, number: *mut u32) {
@@ -82,6 +82,7 @@ interpose! {
 
     fn GetExitCodeThread(handle: HANDLE, code: *mut u32) -> BOOL = real::GetExitCodeThread(handle, code), |me| {
         if let Some(thread) = (*runtime()).handles.thread(handle) && (*runtime()).has_finished(thread) {
+            note_joined(me, thread);
             *code = (*thread).result;
             return 1;
         }

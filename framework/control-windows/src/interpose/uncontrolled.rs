@@ -12,7 +12,7 @@ use crate::runtime::{away, runtime};
 /// Notes that something outside takes part, calls the real function and keeps its error number.
 macro_rules! noted {
     ($me:ident, $call:expr) => {{
-        (*runtime()).note_uncontrolled();
+        (*runtime()).note_outsiders();
         let result = $call;
         keep_error($me);
         result
@@ -115,12 +115,12 @@ interpose_foreign! {
     }
     fn WaitForThreadpoolWorkCallbacks(work: Word, cancel: BOOL) -> ()
         = real::WaitForThreadpoolWorkCallbacks(work, cancel), |me| {
-        (*runtime()).note_uncontrolled();
+        (*runtime()).note_outsiders();
         away(me, || real::WaitForThreadpoolWorkCallbacks(work, cancel))
     }
     fn WaitForThreadpoolTimerCallbacks(timer: Word, cancel: BOOL) -> ()
         = real::WaitForThreadpoolTimerCallbacks(timer, cancel), |me| {
-        (*runtime()).note_uncontrolled();
+        (*runtime()).note_outsiders();
         away(me, || real::WaitForThreadpoolTimerCallbacks(timer, cancel))
     }
 }

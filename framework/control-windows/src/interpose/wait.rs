@@ -1,5 +1,6 @@
 //! Waiting for kernel objects, and changing them.
 
+use waylay_accesses::Way;
 use waylay_schedule::EventKind;
 use waylay_scheduler::{Key, Moment, Shares};
 use windows_sys::Win32::Foundation::{
@@ -12,8 +13,10 @@ use super::handle::{Entry, Kind, Several, is_signalled};
 use super::{deadline, interpose, timer};
 use crate::me::{fail, keep_error};
 use crate::runtime::{
-    Logical, Waited, acquire, away, event_at, join_event, join_point, outside, pool, runtime, step,
+    Logical, Waited, acquire, away, event_at, join_event, join_point, note_joined, outside, pool, runtime,
+    step,
 };
+use crate::watch::edge;
 
 /// What a thread announces that waits for an object, and that only tries.
 fn events_of(kind: Kind) -> (EventKind, EventKind) {
@@ -28,8 +31,19 @@ unsafe fn note_taken(me: *mut Logical, handle: HANDLE, entry: Entry, result: WAI
     // SAFETY: called by the running thread.
     unsafe {
         let runtime = runtime();
-        if entry.kind == Kind::Mutex && [WAIT_OBJECT_0, WAIT_ABANDONED_0].contains(&result) {
-            (*runtime).handles.note_owner(entry.key, Some((*me).number));
+        if [WAIT_OBJECT_0, WAIT_ABANDONED_0].contains(&result) {
+            match entry.kind {
+                Kind::Mutex => {
+                    (*runtime).handles.note_owner(entry.key, Some((*me).number));
+                    edge::locked(me, entry.key, Way::Exclusive);
+                }
+                Kind::Thread(thread) => note_joined(me, thread),
+                _ => edge::takes_over(me, entry.key),
+            }
+            if result == WAIT_ABANDONED_0 {
+                // Whoever had it is gone and gave nothing back.
+                edge::outsider();
+            }
         }
         if let Kind::Timer(timer) = entry.kind {
             (*timer).take();
@@ -46,7 +60,11 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
         match entry.kind {
             Kind::Thread(thread) if milliseconds == 0 => {
                 step(me, join_event(thread));
-                if (*runtime()).has_finished(thread) { WAIT_OBJECT_0 } else { WAIT_TIMEOUT }
+                if !(*runtime()).has_finished(thread) {
+                    return WAIT_TIMEOUT;
+                }
+                note_joined(me, thread);
+                WAIT_OBJECT_0
             }
             Kind::Thread(thread) => match join_point(me, thread, deadline(milliseconds)) {
                 Waited::TimedOut => WAIT_TIMEOUT,
@@ -60,9 +78,10 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
                 let result = now();
                 keep_error(me);
                 if result != WAIT_TIMEOUT || milliseconds == 0 {
+                    edge::outsider();
                     return result;
                 }
-                (*runtime()).note_uncontrolled();
+                (*runtime()).note_outsiders();
                 let result = away(me, || real::WaitForSingleObjectEx(handle, milliseconds, alertable));
                 keep_error(me);
                 result
@@ -158,9 +177,10 @@ unsafe fn wait_for_several(
             let result = now();
             keep_error(me);
             if result != WAIT_TIMEOUT || milliseconds == 0 {
+                edge::outsider();
                 return result;
             }
-            (*runtime()).note_uncontrolled();
+            (*runtime()).note_outsiders();
             let work = || real::WaitForMultipleObjectsEx(count, handles, all, milliseconds, alertable);
             let result = away(me, work);
             keep_error(me);
@@ -193,6 +213,9 @@ unsafe fn wait_for_several(
             result
         };
         keep_error(me);
+        if (WAIT_ABANDONED_0..WAIT_ABANDONED_0 + count).contains(&result) {
+            edge::outsider();
+        }
         for (place, (&handle, &entry)) in list.iter().zip(&entries).enumerate() {
             let taken = all != 0
                 || result == WAIT_OBJECT_0 + place as u32
@@ -277,10 +300,15 @@ unsafe fn wait_several_outside(
 unsafe fn change(me: *mut Logical, handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
     // SAFETY: by the caller's promise.
     unsafe {
-        let result = work();
-        keep_error(me);
         let runtime = runtime();
         let entry = (*runtime).handles.entry(handle);
+        let result = work();
+        keep_error(me);
+        match entry.kind {
+            Kind::Mutex if result != 0 => edge::unlocked(me, entry.key),
+            Kind::Mutex => {}
+            _ => edge::hands_over(me, entry.key),
+        }
         if result != 0 && entry.kind == Kind::Mutex && is_free(handle) {
             (*runtime).handles.note_owner(entry.key, None);
         }

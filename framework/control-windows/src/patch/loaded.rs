@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::os::windows::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use waylay_patch::scope;
+use waylay_control_protocol::{Instrumentation, Level};
+use waylay_patch::{Wanted, scope};
 use windows_sys::Win32::Foundation::HMODULE;
 use windows_sys::Win32::System::LibraryLoader::{GetModuleFileNameW, GetModuleHandleW};
 use windows_sys::Win32::System::SystemInformation::GetWindowsDirectoryW;
@@ -84,6 +85,29 @@ impl Loaded {
         let program = unsafe { GetModuleHandleW(core::ptr::null()) } as usize;
         host && self.base == program
             || scope::is_left_alone_on_windows(&self.path.to_string_lossy(), &windows_folder())
+    }
+
+    /// The name of its file, in small letters.
+    pub(super) fn name(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default()
+    }
+
+    /// What of it is to be patched, if anything is.
+    pub(super) fn wanted(&self, by: &Instrumentation) -> Wanted {
+        let named = |wish: &str| self.name() == wish.to_lowercase() || self.path == Path::new(wish);
+        // SAFETY: plain call.
+        let program = unsafe { GetModuleHandleW(core::ptr::null()) };
+        let is_program = || self.base == program as usize;
+        let path = || self.path.to_string_lossy().into_owned();
+        let own = match by.level() {
+            Level::Sync | Level::Atomics => false,
+            Level::Memory => is_program(),
+            Level::Auto => {
+                is_program() || scope::is_own_on_windows(&path(), &path_of(program).to_string_lossy())
+            }
+        };
+        let closely = own || by.level().sees_accesses() && by.memory_modules().any(named);
+        scope::extent(closely, by.all != 0 || by.level() == Level::Auto)
     }
 
     /// What tells it from other modules, and from other versions of itself: its code and the table of its functions. Not all

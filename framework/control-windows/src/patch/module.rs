@@ -1,5 +1,6 @@
 //! A plan becomes code: what takes the place of a module's instructions, and the code that it leads to.
 
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::path::Path;
 
 use iced_x86::{Instruction, InstructionInfoFactory, Register};
@@ -7,6 +8,7 @@ use waylay_patch::plan::cache_name;
 use waylay_patch::trampoline::{self, Piece};
 use waylay_patch::{How, Plan, Wanted, Window, site};
 
+use super::demand::OnDemand;
 use super::loaded::Loaded;
 use super::memory::Memory;
 use super::stub;
@@ -23,23 +25,60 @@ const MOVED: usize = 32;
 const NOP: u8 = 0x90;
 const BREAKPOINT: u8 = 0xcc;
 
-/// Makes steps of what synchronises in a module. None when it cannot be analysed.
+/// Makes steps of what synchronises in a module, and says what of its plain accesses can be. None when it cannot be analysed.
 ///
 /// # Safety
 /// The module is loaded, nothing of it is replaced, and no thread is in the middle of it. The lock of the patches is held.
-pub(super) unsafe fn patch(module: &Loaded, cache: Option<&Path>) -> Option<&'static Patched> {
+pub(super) unsafe fn patch(
+    module: Loaded,
+    wanted: Wanted,
+    cache: Option<&Path>,
+) -> Option<(&'static Patched, Option<OnDemand>)> {
     // SAFETY: by the caller's promise.
     let identity = unsafe { module.identity() };
-    if let Some(known) = table::find(module.base, identity) {
+    let known = table::find(module.base, identity);
+    if let Some(known) = known
+        && wanted == Wanted::Atomics
+    {
         // SAFETY: by the caller's promise.
         unsafe { known.put_in_place() };
-        return Some(known);
+        return Some((known, None));
     }
-    let plan = plan(module, &identity, cache)?;
+    let plan = plan(&module, &identity, wanted, cache)?;
+    let (always, rest): (Vec<Window>, Vec<Window>) =
+        plan.windows.iter().partition(|window| window.always != 0);
+    // SAFETY: by the caller's promise.
+    let patched = unsafe {
+        match known {
+            Some(known) => {
+                known.put_in_place();
+                known
+            }
+            None => make(&module, identity, &always, plan.wide, false)?,
+        }
+    };
     let found: u32 = plan.counts.iter().map(|count| count.found).sum();
+    let rest = (!rest.is_empty()).then(|| OnDemand::new(module, identity, plan.wide, rest));
+    let later = rest.as_ref().map_or(0, OnDemand::sites);
+    patched.sites_refused.store(found.saturating_sub(patched.sites_patched + later), Ordering::Relaxed);
+    Some((patched, rest))
+}
+
+/// Makes the code for windows of a module and tells of it. What synchronises is put in place. None when there is no number left.
+///
+/// # Safety
+/// As for [`patch`]; the windows are not replaced.
+pub(super) unsafe fn make(
+    module: &Loaded,
+    identity: [u8; 16],
+    windows: &[Window],
+    wide: bool,
+    accesses: bool,
+) -> Option<&'static Patched> {
     let nothing = Patched {
         base: module.base,
         identity,
+        accesses,
         code: module.code.clone(),
         memory: (0, 0),
         entries: Vec::new(),
@@ -47,11 +86,11 @@ pub(super) unsafe fn patch(module: &Loaded, cache: Option<&Path>) -> Option<&'st
         traps: Vec::new(),
         replaced: Vec::new(),
         sites_patched: 0,
-        sites_refused: found,
+        sites_refused: AtomicU32::new(0),
     };
     let first_site = table::first_site()?;
-    let room: usize = plan.windows.iter().map(size_of_window).sum();
-    let memory = Some(room).filter(|&room| room > 0 && (!plan.wide || stub::can_save_all()));
+    let room: usize = windows.iter().map(size_of_window).sum();
+    let memory = Some(room).filter(|&room| room > 0 && (!wide || stub::can_save_all()));
     let memory = memory.and_then(|room| {
         let memory = Memory::near(module, room, SLOT);
         if memory.is_none() {
@@ -61,7 +100,7 @@ pub(super) unsafe fn patch(module: &Loaded, cache: Option<&Path>) -> Option<&'st
     });
     let Some(memory) = memory else { return Some(table::publish(nothing)) };
     // SAFETY: the slot is the first bytes of fresh memory.
-    unsafe { (memory.at as *mut usize).write(stub::address(plan.wide)) };
+    unsafe { (memory.at as *mut usize).write(stub::address(wide)) };
     let mut maker = Maker {
         base: module.base,
         first_site,
@@ -69,7 +108,10 @@ pub(super) unsafe fn patch(module: &Loaded, cache: Option<&Path>) -> Option<&'st
         made: nothing,
         factory: InstructionInfoFactory::new(),
     };
-    for window in &plan.windows {
+    for window in windows {
+        if maker.made.entries.len() + usize::from(window.length) > table::MOST_SITES {
+            break;
+        }
         let before = maker.made.entries.len();
         match maker.make(window) {
             Some(piece) => maker.made.replaced.push(piece),
@@ -86,10 +128,9 @@ pub(super) unsafe fn patch(module: &Loaded, cache: Option<&Path>) -> Option<&'st
     }
     made.moved.sort_unstable();
     made.sites_patched = made.entries.len() as u32;
-    made.sites_refused = found - made.sites_patched;
     let told = table::publish(made);
     // SAFETY: by the caller's promise.
-    if !unsafe { told.put_in_place() } {
+    if !accesses && !unsafe { told.put_in_place() } {
         say(format_args!("{}: not all code can be written", module.path.display()));
     }
     Some(told)
@@ -122,7 +163,8 @@ impl Maker {
         let trap = window.how == How::Trap;
         let mut pieces: Vec<Piece> = Vec::with_capacity(instructions.len());
         for (index, instruction) in instructions.iter().enumerate() {
-            let number = is_site(index).then(|| self.add(instruction, start, trap));
+            let always = window.always & 1 << index != 0;
+            let number = is_site(index).then(|| self.add(instruction, start, trap, always));
             pieces.push((*instruction, number));
         }
         let (at, ours, length) = if trap {
@@ -147,7 +189,7 @@ impl Maker {
         Some(Replaced { at: start, covers, length, ours, original })
     }
 
-    fn add(&mut self, instruction: &Instruction, start: usize, trap: bool) -> u32 {
+    fn add(&mut self, instruction: &Instruction, start: usize, trap: bool, always: bool) -> u32 {
         let code = instruction.ip() as usize;
         let untouched = trap || code + 1 >= start + DETOUR;
         self.made.entries.push(Entry {
@@ -156,6 +198,9 @@ impl Maker {
             what: site::effect(instruction, &mut self.factory),
             length: instruction.len() as u8,
             bytes: instruction.memory_size().size() as u16,
+            repeats: instruction.has_rep_prefix() || instruction.has_repne_prefix(),
+            always,
+            trapped: trap,
             thread_local: instruction.memory_segment() == Register::GS,
         });
         self.first_site + self.made.entries.len() as u32 - 1
@@ -188,13 +233,13 @@ fn size_of_window(window: &Window) -> usize {
 }
 
 /// From the cache, or made and put there.
-fn plan(module: &Loaded, identity: &[u8], cache: Option<&Path>) -> Option<Plan> {
-    let kept = cache.map(|folder| folder.join(cache_name(identity, Wanted::Atomics)));
+fn plan(module: &Loaded, identity: &[u8], wanted: Wanted, cache: Option<&Path>) -> Option<Plan> {
+    let kept = cache.map(|folder| folder.join(cache_name(identity, wanted)));
     if let Some(plan) = kept.as_ref().and_then(|path| Plan::from_bytes(&std::fs::read(path).ok()?)) {
         return Some(plan);
     }
     let read = std::fs::read(&module.path).map_err(|error| error.to_string());
-    let plan = read.and_then(|bytes| Plan::of(&bytes, Wanted::Atomics).map_err(|error| error.to_string()));
+    let plan = read.and_then(|bytes| Plan::of(&bytes, wanted).map_err(|error| error.to_string()));
     let plan = match plan {
         Ok(plan) => plan,
         Err(error) => {

@@ -1,17 +1,18 @@
 //! A site becomes a step.
 
+use waylay_accesses::{Access, access};
 use waylay_patch::What;
 use waylay_schedule::{Event, EventKind};
 
 use super::{stub, table};
-use crate::access;
 use crate::interpose::virtual_ticks;
 use crate::me::{Inside, me};
 use crate::runtime::step;
+use crate::watch::Windows;
 
 /// The running thread is at a site. Called by the stubs, with every register saved, if the thread is under control. `saved`
-/// is where a stub saved registers.
-pub(super) extern "C" fn at_site(site: u32, address: usize, saved: usize) {
+/// is where a stub saved registers, and `origin` what RSI holds: where a copy reads.
+pub(super) extern "C" fn at_site(site: u32, address: usize, saved: usize, origin: usize) {
     let me = me();
     let Some(entry) = table::entry(site).filter(|_| !me.is_null()) else { return };
     // SAFETY: the stub passes on where it saved registers; a logical thread that runs program code has the token, and is
@@ -20,20 +21,35 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, saved: usize) {
         stub::set_caller(saved, entry.walk);
         let _inside = Inside::enter(me);
         let address = if entry.thread_local { address.wrapping_add(block()) } else { address };
-        let bytes = usize::from(entry.bytes);
+        let mut bytes = usize::from(entry.bytes);
+        if entry.repeats {
+            bytes = bytes.saturating_mul(stub::count(saved));
+            if bytes == 0 {
+                return;
+            }
+        }
+        let (code, trapped, site) = (entry.code, entry.trapped, Some(site));
+        let at = |kind| Access { kind, address, bytes, code, site, trapped, saved };
         match entry.what {
-            What::Atomic => access::announce(me, EventKind::AtomicRmw, address, bytes, entry.code),
-            What::Fence => access::announce(me, EventKind::Fence, address, 0, entry.code),
+            What::Atomic => access::atomic::<Windows>(me, at(EventKind::AtomicRmw)),
+            What::Fence => access::atomic::<Windows>(me, Access { bytes: 0, ..at(EventKind::Fence) }),
             What::Pause => step(me, Event::local(EventKind::Yield)),
             // A loop waits for what it loads.
-            What::Read => access::announce(me, EventKind::AtomicLoad, address, bytes, entry.code),
+            What::Read if entry.always => access::atomic::<Windows>(me, at(EventKind::AtomicLoad)),
+            What::Read => access::plain::<Windows>(me, at(EventKind::PlainRead)),
+            What::Write => access::plain::<Windows>(me, at(EventKind::PlainWrite)),
+            What::ReadWrite => access::read_write::<Windows>(me, at(EventKind::PlainWrite)),
+            What::Copy => {
+                access::plain::<Windows>(me, Access { address: origin, ..at(EventKind::PlainRead) });
+                access::plain::<Windows>(me, at(EventKind::PlainWrite));
+            }
             What::Counter => {
                 // RDTSCP, the longer of the two, names the processor as well.
                 if let Some(ticks) = virtual_ticks(me) {
                     stub::set_counter(saved, ticks, entry.length > 2);
                 }
             }
-            What::Write | What::ReadWrite | What::Copy | What::Call => {}
+            What::Call => {}
         }
     }
 }

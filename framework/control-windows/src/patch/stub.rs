@@ -43,6 +43,33 @@ pub(super) unsafe fn set_caller(saved: usize, place: usize) {
     unsafe { ((saved + CALLER) as *mut usize).write(place) };
 }
 
+/// The number of the site.
+///
+/// # Safety
+/// As for [`set_caller`].
+pub(super) unsafe fn site_of(saved: usize) -> u32 {
+    // SAFETY: by the caller's promise.
+    unsafe { ((saved + SITE) as *const u32).read() }
+}
+
+/// What RSP and RBP were at the site.
+///
+/// # Safety
+/// As for [`set_caller`].
+pub(super) unsafe fn frame(saved: usize) -> [usize; 2] {
+    // SAFETY: by the caller's promise.
+    [saved + CALLER + 8, unsafe { (saved as *const usize).read() }]
+}
+
+/// What RCX holds: how often a string instruction is done.
+///
+/// # Safety
+/// As for [`set_caller`].
+pub(super) unsafe fn count(saved: usize) -> usize {
+    // SAFETY: by the caller's promise.
+    unsafe { ((saved + RCX) as *const usize).read() }
+}
+
 /// Puts what the processor's counter is to show in place of what was read, with the processor's number if that is asked for.
 ///
 /// # Safety
@@ -121,6 +148,7 @@ global_asm!(
     "mov ecx, dword ptr [rbp + {site}]",
     "mov rdx, qword ptr [rbp + {address}]",
     "mov r8, rbp",
+    "mov r9, rsi",
     "call {at_site}",
     "movaps xmm0, [rsp + 32]",
     "movaps xmm1, [rsp + 48]",
@@ -195,6 +223,7 @@ global_asm!(
     "mov ecx, dword ptr [rbp + {site}]",
     "mov rdx, qword ptr [rbp + {address}]",
     "mov r8, rbp",
+    "mov r9, rsi",
     "call {at_site}",
     "add rsp, 64",
     "mov eax, {state}",

@@ -3,7 +3,7 @@
 //! What is told of a module does not change once it is told, and is never taken back: threads read it at any time, in the
 //! handler of exceptions, too. A library that is unloaded and comes back to the same place finds its own.
 
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use waylay_patch::What;
 
@@ -15,6 +15,8 @@ pub(super) const DETOUR: usize = 6;
 /// Modules in the life of a process, and sites in one: together the number of a site.
 const MODULES: usize = 1 << 11;
 const SITES: u32 = 20;
+/// Sites in one.
+pub(super) const MOST_SITES: usize = 1 << SITES;
 
 /// A site.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +30,12 @@ pub(super) struct Entry {
     pub(super) length: u8,
     /// Bytes that it accesses.
     pub(super) bytes: u16,
+    /// It is done as often as a register says.
+    pub(super) repeats: bool,
+    /// It synchronises or is in a loop that waits: a step also where plain accesses are none.
+    pub(super) always: bool,
+    /// It is replaced by a breakpoint.
+    pub(super) trapped: bool,
     /// The address is relative to the thread's own block.
     pub(super) thread_local: bool,
 }
@@ -44,11 +52,13 @@ pub(super) struct Replaced {
     pub(super) original: [u8; DETOUR],
 }
 
-/// A module.
+/// A module, or its plain accesses.
 #[derive(Debug)]
 pub(super) struct Patched {
     pub(super) base: usize,
     pub(super) identity: [u8; 16],
+    /// These are plain accesses of it, which are replaced only while they matter.
+    pub(super) accesses: bool,
     /// Its code: begin and end.
     pub(super) code: Vec<(usize, usize)>,
     /// Where its trampolines are: begin and end.
@@ -62,7 +72,7 @@ pub(super) struct Patched {
     pub(super) replaced: Vec<Replaced>,
     /// Sites that are replaced, and that are not.
     pub(super) sites_patched: u32,
-    pub(super) sites_refused: u32,
+    pub(super) sites_refused: AtomicU32,
 }
 
 static ALL: [AtomicPtr<Patched>; MODULES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MODULES];
@@ -92,7 +102,7 @@ pub(super) fn publish(module: Patched) -> &'static Patched {
 
 /// What was told of a module that was at this place before.
 pub(super) fn find(base: usize, identity: [u8; 16]) -> Option<&'static Patched> {
-    all().find(|module| module.base == base && module.identity == identity)
+    all().find(|module| !module.accesses && module.base == base && module.identity == identity)
 }
 
 /// The site with this number.
@@ -100,6 +110,15 @@ pub(super) fn entry(site: u32) -> Option<&'static Entry> {
     let module = ALL.get((site >> SITES) as usize)?.load(Ordering::Acquire);
     // SAFETY: what is told is never taken back.
     unsafe { module.as_ref() }?.entries.get((site & ((1 << SITES) - 1)) as usize)
+}
+
+/// Whether a thread at this address has executed one instruction of two that lead to our code: if they were put back, it would be in
+/// the middle of another.
+pub(super) fn is_on_the_way(at: usize) -> bool {
+    all().any(|module| {
+        let place = module.replaced.binary_search_by_key(&at.wrapping_sub(1), |piece| piece.at);
+        place.is_ok_and(|place| module.replaced[place].length == DETOUR)
+    })
 }
 
 /// Where a thread goes on that came to one of our breakpoints.
@@ -126,6 +145,11 @@ impl Patched {
             let there = unsafe { core::slice::from_raw_parts(first.at as *const u8, first.length) };
             there == &first.ours[..first.length]
         })
+    }
+
+    /// Where the piece that begins at an address is in the list.
+    pub(super) fn piece_at(&self, at: usize) -> Option<usize> {
+        self.replaced.binary_search_by_key(&at, |piece| piece.at).ok()
     }
 
     /// Replaces the code; false when that is not allowed everywhere.

@@ -2,7 +2,9 @@
 
 use core::sync::atomic::Ordering;
 
-use waylay_control_protocol::{DEADLOCK_STATUS, Ending, STEP_LIMIT_STATUS};
+use waylay_control_protocol::{DEADLOCK_STATUS, Ending, RACE_STATUS, STEP_LIMIT_STATUS};
+
+use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::logical::Logical;
 use super::{closing, in_process, inspect, outside, preempt, runtime};
@@ -66,6 +68,26 @@ pub(super) fn stop_at_step_limit() -> ! {
         finalise(Ending::StepLimit);
     }
     leave(STEP_LIMIT_STATUS)
+}
+
+/// A race ends the process, or the access at which it was to end.
+///
+/// # Safety
+/// The caller holds the token.
+#[cold]
+pub(crate) unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> ! {
+    // SAFETY: by the caller's promise; no thread runs program code after this.
+    unsafe {
+        if let Some((text, places)) = race {
+            say(format_args!("{text}"));
+            inspect::line(format_args!("{text}"));
+            places.into_iter().for_each(|code| inspect::place(code));
+        }
+        (*runtime()).region.report().held_thread.store(GetCurrentThreadId(), Ordering::Relaxed);
+        in_process::conclude(Ending::Race);
+        finalise(Ending::Race);
+    }
+    leave(RACE_STATUS)
 }
 
 /// Every logical thread has ended, and the system ends the process with the last of its threads.

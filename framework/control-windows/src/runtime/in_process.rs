@@ -8,11 +8,12 @@ use core::sync::atomic::Ordering;
 
 use waylay_control_protocol::{Begun, Ending, RunSummary};
 use waylay_schedule::{Event, EventKind, Run, Seed, Source, ThreadId};
-use waylay_scheduler::{Key, Looks, Series, Shares, Stage};
+use waylay_scheduler::{Key, Series, Shares, Stage};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::{Runtime, SHARED, closing, ending, handover, lifecycle, outside, point, pool, runtime};
 use crate::me::{me, set_me, watch_end};
+use crate::watch;
 
 /// What `end` waits for: an address that no object of the program has.
 const OTHERS: Key = Key(1);
@@ -40,9 +41,9 @@ pub(crate) unsafe fn begin(index: u64) -> Begun {
         };
         (*runtime).random.begin(Run { seed: Seed(!run.seed.0), index });
         pool::renew();
-        (*runtime).spins = Looks::default();
         let main = (*runtime).main;
         lifecycle::register(main);
+        watch::begin_run();
         outside::set_running(true);
         watch_end();
         set_me(main);

@@ -69,6 +69,15 @@ pub(super) unsafe fn line(text: core::fmt::Arguments<'_>) {
     unsafe { (*runtime()).region.append_text(&String::from_utf8_lossy(line.bytes())) };
 }
 
+/// Adds the place of code to the report, unless it is our own.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn place(code: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe { tell_frame(code) };
+}
+
 unsafe fn describe(me: *mut Logical) {
     // SAFETY: called with the token, by the thread that is described.
     unsafe {

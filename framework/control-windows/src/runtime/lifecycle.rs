@@ -16,6 +16,7 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetCurrentThreadI
 use super::logical::{Logical, Routine};
 use super::{Runtime, handover, in_process, outside, point, pool, runtime};
 use crate::me::{set_me, watch_end};
+use crate::watch::{self, edge};
 
 /// How long a new thread may take to its first instruction. It cannot begin while its creator holds the loader's lock.
 pub(super) const BEGINNING: Duration = Duration::from_secs(1);
@@ -34,6 +35,8 @@ pub(crate) unsafe fn create(
     stack: Option<usize>,
     make: impl FnOnce(Routine, *mut c_void) -> HANDLE,
 ) -> HANDLE {
+    // SAFETY: by the caller's promise.
+    unsafe { watch::before_spawn() };
     let thread = Box::into_raw(Logical::new(Some(routine), argument));
     // SAFETY: by the caller's promise; the new thread only touches its own record until it is chosen.
     unsafe {
@@ -87,6 +90,7 @@ unsafe fn take_part(me: *mut Logical, thread: *mut Logical) {
     // SAFETY: called with the token, for a thread that waits to be chosen.
     unsafe {
         register(thread);
+        edge::spawned(me, thread);
         point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
     }
 }
@@ -148,6 +152,7 @@ pub(super) unsafe fn finish(thread: *mut Logical) {
     // SAFETY: the thread holds the token.
     unsafe {
         let runtime = runtime();
+        edge::ended(thread);
         (*runtime).sched.freed(key_of(thread), Shares::ALL);
         (*runtime).leaving = core::mem::replace(&mut (*thread).handle, core::ptr::null_mut());
         (*runtime).by_number.remove(&((*thread).number as usize));
@@ -193,6 +198,18 @@ pub(crate) unsafe fn join_event(thread: *mut Logical) -> Event {
     }
 }
 
+/// `me` has seen that a thread has ended, perhaps not for the first time.
+///
+/// # Safety
+/// The caller holds the token and acts for `me`; the thread takes part in the run.
+pub(crate) unsafe fn note_joined(me: *mut Logical, thread: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let again = core::mem::replace(&mut (*thread).joined, true);
+        edge::joined(me, thread, again);
+    }
+}
+
 /// Waits until `thread` has ended or `deadline` passed.
 ///
 /// # Safety
@@ -209,7 +226,10 @@ pub(crate) unsafe fn join_point(
         match point::acquire(me, event, key_of(thread), Shares::ALL, deadline, ended, || {
             ended().then_some(())
         }) {
-            Ok(()) => point::Waited::Done,
+            Ok(()) => {
+                note_joined(me, thread);
+                point::Waited::Done
+            }
             Err(outcome) => outcome,
         }
     }

@@ -32,6 +32,8 @@ pub(crate) struct Logical {
     pub(crate) handle: HANDLE,
     pub(crate) routine: Option<Routine>,
     pub(crate) argument: *mut c_void,
+    /// Somebody has seen it end.
+    pub(crate) joined: bool,
     /// More than 0 while it holds something that nobody must run into, the loader's lock: no step of its own lets others
     /// run.
     pub(crate) unpreemptible: u32,
@@ -61,6 +63,7 @@ impl Logical {
             handle: core::ptr::null_mut(),
             routine,
             argument,
+            joined: false,
             unpreemptible: 0,
             error: 0,
             next_arrival: core::ptr::null_mut(),

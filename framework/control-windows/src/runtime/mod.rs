@@ -31,17 +31,18 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use waylay_control_protocol::{RegionMap, Settings};
 use waylay_schedule::ThreadId;
-use waylay_scheduler::{ByAddress, Limits, Looks, Scheduler, Series, State};
+use waylay_scheduler::{ByAddress, Limits, Scheduler, Series, State};
 use windows_sys::Win32::Foundation::HANDLE;
 
-pub(crate) use ending::finalise;
+pub(crate) use ending::{end_at_race, finalise};
 pub(crate) use in_process::{begin as begin_in_process, end as end_in_process, stop as stop_in_process};
-pub(crate) use lifecycle::{create, exit_point, join_event, join_point, key_of, resume};
+pub(crate) use lifecycle::{create, exit_point, join_event, join_point, key_of, note_joined, resume};
 pub(crate) use logical::{Logical, Routine};
 pub(crate) use point::{Waited, acquire, away, event_at, freed, sleep, step, taken, wait, wake};
 pub(crate) use session::{begin, is_prepared_in_process, prepare_in_process, recalled};
 
 use crate::interpose::{Handles, Mutexes};
+use crate::watch::edge;
 
 /// Everything about the run that goes on.
 pub(crate) struct Runtime {
@@ -64,8 +65,6 @@ pub(crate) struct Runtime {
     pub(crate) random: waylay_schedule::ChaCha,
     /// Looks at a clock since the last step: a loop that only reads the time has to let others run.
     pub(crate) looks: u32,
-    /// What the running thread looked at since it runs: a loop that waits for another thread is recognised.
-    pub(crate) spins: Looks,
     /// The main thread.
     pub(crate) main: *mut Logical,
     /// Runs are repeated in this process.
@@ -82,6 +81,12 @@ impl Runtime {
         // SAFETY: logical threads live as long as their run.
         let id = unsafe { (*thread).id };
         id != ThreadId(u32::MAX) && self.sched.thread(id).state == State::Finished
+    }
+
+    /// Threads that are not seen took part, and what they order is not known.
+    pub(crate) fn note_outsiders(&self) {
+        edge::outsider();
+        self.note_uncontrolled();
     }
 
     /// Something outside the library's control took part.

@@ -106,7 +106,7 @@ pub(super) unsafe fn take_letters(known: u32) {
         let runtime = runtime();
         for (key, act, from) in letters {
             if from != known && from != OURSELVES {
-                (*runtime).note_uncontrolled();
+                (*runtime).note_outsiders();
             }
             match act {
                 Act::Freed => (*runtime).sched.freed(key, Shares::ALL),
@@ -135,7 +135,7 @@ pub(super) unsafe fn ask_outsiders(choice: Choice) -> Choice {
             take_letters(NOBODY);
             let runtime = runtime();
             if (*runtime).handles.look_at_all(&mut (*runtime).sched) {
-                (*runtime).note_uncontrolled();
+                (*runtime).note_outsiders();
             }
             let choice = (*runtime).sched.choose();
             if choice != Choice::Deadlock || count_outsiders() == 0 {

@@ -150,6 +150,7 @@ fn interrupt(thread: HANDLE, steps: u64) {
         let identity = block.identity();
         let may = known
             && inside
+            && !patch::is_on_the_way(at.Rip as usize)
             && STEPS.load(Ordering::Relaxed) == steps
             && !identity.is_null()
             && (*identity).unpreemptible == 0

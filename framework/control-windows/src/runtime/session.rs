@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_control_protocol::{Earlier, Ending, RegionMap, Switching};
 use waylay_schedule::{AnyStrategy, ChaCha, Run, Seed, Source};
-use waylay_scheduler::{ByAddress, Limits, Looks, Planned, Scheduler, Series};
+use waylay_scheduler::{ByAddress, Limits, Planned, Scheduler, Series};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::logical::Logical;
@@ -12,6 +12,7 @@ use super::{Runtime, SHARED, install, lifecycle, outside, preempt, runtime};
 use crate::interpose::{Handles, Mutexes};
 use crate::me::{set_me, watch_end};
 use crate::sys::{self, say};
+use crate::watch;
 
 /// Puts the calling thread under control as the main thread of the process's only run.
 ///
@@ -31,6 +32,7 @@ pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
         lifecycle::register(main);
         let (seed, index) = ((*runtime()).settings.seed, (*runtime()).settings.run);
         (*runtime()).random.begin(Run { seed: Seed(!seed), index });
+        watch::begin_run();
         outside::set_running(true);
         watch_end();
         set_me(main);
@@ -93,7 +95,6 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, limits: Limits, repe
             mutexes: Mutexes::default(),
             random: ChaCha::new(),
             looks: 0,
-            spins: Looks::default(),
             main,
             repeating,
             series: Series::default(),

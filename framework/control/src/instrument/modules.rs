@@ -1,53 +1,15 @@
-//! Code addresses as others know them: a module and a place in it.
+//! The modules of the process, as the loader knows them.
 
 use core::ffi::{CStr, c_int, c_void};
 
-use waylay_control_protocol::Site;
+use waylay_accesses::Module;
 
-/// The modules of the process, as far as they have been looked at.
-#[derive(Default)]
-pub(super) struct Modules {
-    all: Vec<Module>,
-}
-
-struct Module {
-    /// Where offset 0 of the file would be.
-    base: usize,
-    start: usize,
-    end: usize,
-    name: String,
-}
-
-impl Modules {
-    /// The place of an address; none in code that belongs to no module.
-    pub(super) fn site(&mut self, code: usize) -> Option<Site> {
-        if !self.all.iter().any(|module| (module.start..module.end).contains(&code)) {
-            self.look();
-        }
-        self.known(code)
-    }
-
-    /// The same in a module that was looked at before, or of data in it.
-    pub(super) fn known(&self, address: usize) -> Option<Site> {
-        let module = self.all.iter().find(|module| (module.start..module.end).contains(&address))?;
-        Some(Site::new(&module.name, (address - module.base) as u32))
-    }
-
-    /// The address of a place; none when its module is not loaded.
-    pub(super) fn code(&mut self, site: Site) -> Option<usize> {
-        let offset = site.0 as u32;
-        let matching = |module: &&Module| Site::new(&module.name, offset) == site;
-        if !self.all.iter().any(|module| matching(&module)) {
-            self.look();
-        }
-        self.all.iter().find(matching).map(|module| module.base + offset as usize)
-    }
-
-    fn look(&mut self) {
-        self.all.clear();
-        // SAFETY: the callback gets this list and nothing else touches it meanwhile.
-        unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut self.all).cast()) };
-    }
+/// All of them.
+pub(super) fn all() -> Vec<Module> {
+    let mut all: Vec<Module> = Vec::new();
+    // SAFETY: the callback gets this list and nothing else touches it meanwhile.
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut all).cast()) };
+    all
 }
 
 unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, list: *mut c_void) -> c_int {

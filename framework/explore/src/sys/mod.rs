@@ -5,14 +5,14 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 #[cfg(target_os = "linux")]
-pub use linux::{DEFAULT_LEVEL, ServerFailure, check_level, debugger};
+pub use linux::{ServerFailure, debugger};
 
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
 pub(crate) use windows::*;
 #[cfg(windows)]
-pub use windows::{DEFAULT_LEVEL, ServerFailure, check_level, debugger};
+pub use windows::{ServerFailure, debugger};
 
 /// How a process was ended against its will.
 pub(crate) struct Death {

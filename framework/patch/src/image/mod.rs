@@ -57,6 +57,8 @@ pub struct Image<'a> {
     pub functions: BTreeMap<u64, u64>,
     /// Where a part of a function begins, and where the function or another part of it does.
     pub parts: BTreeMap<u64, u64>,
+    /// Where functions have set up their frames, by their first address, for those of which that is known.
+    pub bodies: BTreeMap<u64, u64>,
     /// Places in code that something other than a jump points to.
     pub pointed_to: Vec<u64>,
     /// Where the file's own numbering begins in memory, if code is never moved: constants in it may be addresses.
@@ -86,6 +88,7 @@ impl<'a> Image<'a> {
             sections,
             functions: BTreeMap::new(),
             parts: BTreeMap::new(),
+            bodies: BTreeMap::new(),
             pointed_to: Vec::new(),
             fixed: None,
             numbered_tables: false,

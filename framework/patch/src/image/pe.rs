@@ -88,6 +88,9 @@ fn read_functions(image: &mut Image<'_>, table: Option<&[u8]>) {
         if start < end && image.is_code(start) {
             image.functions.insert(start, end);
             if let Some(information) = image.at(unwind) {
+                if let Some(&length) = information.get(1) {
+                    image.bodies.insert(start, start + u64::from(length));
+                }
                 let _ = read_unwinding(image, information, start);
             }
         }

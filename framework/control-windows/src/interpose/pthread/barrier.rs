@@ -11,6 +11,7 @@ use waylay_scheduler::Key;
 use super::EINVAL;
 use crate::interpose::interpose_foreign;
 use crate::runtime::{event_at, runtime, step, wait, wake};
+use crate::watch::edge;
 
 type Barrier = *mut c_void;
 
@@ -47,12 +48,15 @@ interpose_foreign! {
         let Some(count) = with_sizes(|sizes| sizes.get(&key.0).copied()) else { return EINVAL };
         let event = event_at(EventKind::BarrierWait, key);
         step(me, event);
+        edge::hands_over(me, key);
         if (*runtime()).sched.waiting_on(key) + 1 >= count {
+            edge::takes_over(me, key);
             wake(key, u32::MAX);
             step(me, event);
             return LAST;
         }
         wait(me, event, key, None, None);
+        edge::takes_over(me, key);
         0
     }
 }

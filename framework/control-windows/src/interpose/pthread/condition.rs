@@ -11,6 +11,7 @@ use super::{ETIMEDOUT, Timespec, after, moment_of};
 use crate::interpose::interpose_foreign;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, event_at, step, wait, wake};
+use crate::watch::edge;
 
 type Condition = isize;
 
@@ -25,7 +26,7 @@ unsafe fn wait_on(
     // SAFETY: by the caller's promise.
     unsafe {
         step(me, event);
-        let error = mutex::unlock(mutex);
+        let error = mutex::unlock(me, mutex);
         if error != 0 {
             return error;
         }
@@ -34,7 +35,10 @@ unsafe fn wait_on(
                 0 => ETIMEDOUT,
                 error => error,
             },
-            Waited::Done | Waited::Interrupted => take_back(me, mutex),
+            Waited::Done | Waited::Interrupted => {
+                edge::takes_over(me, key);
+                take_back(me, mutex)
+            }
         }
     }
 }
@@ -56,6 +60,7 @@ unsafe fn wake_up(
     let key = Key(condition as usize);
     // SAFETY: by the caller's promise.
     unsafe {
+        edge::hands_over(me, key);
         wake(key, count);
         if outside::may_wait() {
             others();

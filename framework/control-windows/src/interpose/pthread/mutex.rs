@@ -6,6 +6,7 @@ use core::ffi::c_int;
 use std::collections::BTreeSet;
 use std::sync::{Mutex as Lock, PoisonError};
 
+use waylay_accesses::Way;
 use waylay_schedule::EventKind;
 use waylay_scheduler::{Acquire, ByAddress, Key, Moment, Shares};
 
@@ -13,6 +14,7 @@ use super::{EBUSY, EDEADLK, ETIMEDOUT, Timespec, moment_of};
 use crate::interpose::{Foreign, interpose_foreign};
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, acquire, event_at, freed, runtime, step, taken};
+use crate::watch::edge;
 
 /// A mutex of the program: a pointer of the library's, or what its initialiser says.
 pub(super) type Mutex = isize;
@@ -116,6 +118,7 @@ unsafe fn attempt(me: *mut Logical, mutex: *mut Mutex) -> Option<c_int> {
         let result = real::pthread_mutex_trylock(mutex);
         if result == 0 {
             (*runtime()).mutexes.locked(place, (*me).number);
+            edge::locked(me, Key(place), Way::Exclusive);
         }
         if result != EBUSY {
             return Some(result);
@@ -140,10 +143,13 @@ pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut Mutex) -> c_int {
 }
 
 /// Unlocks and makes waiters ready, without a step.
-pub(super) unsafe fn unlock(mutex: *mut Mutex) -> c_int {
+pub(super) unsafe fn unlock(me: *mut Logical, mutex: *mut Mutex) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe {
         let result = real::pthread_mutex_unlock(mutex);
+        if result == 0 {
+            edge::unlocked(me, Key(mutex as usize));
+        }
         if result == 0 && (*runtime()).mutexes.unlocked(mutex as usize) {
             freed(Key(mutex as usize), Shares::ALL);
         }
@@ -202,12 +208,13 @@ interpose_foreign! {
         let result = real::pthread_mutex_trylock(mutex);
         if result == 0 {
             (*runtime()).mutexes.locked(key.0, (*me).number);
+            edge::locked(me, key, Way::Exclusive);
             taken(key, Shares::ALL);
         }
         result
     }
     fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int = unlock_outside(mutex), |me| {
-        let result = unlock(mutex);
+        let result = unlock(me, mutex);
         step(me, event_at(EventKind::MutexUnlock, Key(mutex as usize)));
         result
     }

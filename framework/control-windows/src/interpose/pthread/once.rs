@@ -8,6 +8,7 @@ use crate::interpose::interpose_foreign;
 use crate::interpose::once::{give_place_back, take_place, wait_for_place};
 use crate::me::as_program;
 use crate::runtime::Logical;
+use crate::watch::edge;
 
 /// What the library leaves in the word.
 const DONE: c_long = 1;
@@ -33,10 +34,12 @@ interpose_foreign! {
         let key = Key(control as usize);
         // Once done it stays done: nothing that others do can change what this call does.
         if is_done(control) {
+            edge::takes_over(me, key);
             return 0;
         }
         wait_for_place(me, key);
         if is_done(control) {
+            edge::takes_over(me, key);
             return 0;
         }
         take_place(me, key);

@@ -12,6 +12,7 @@ use super::{EBUSY, ETIMEDOUT, Timespec, moment_of};
 use crate::interpose::interpose_foreign;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
+use crate::watch::edge;
 
 type Lock = isize;
 
@@ -45,10 +46,16 @@ unsafe fn is_free(lock: *mut Lock, way: Way) -> bool {
     }
 }
 
-fn note_taken(key: Key, way: Way) {
-    let shares = if way == Way::Read { WRITE } else { Shares::ALL };
+unsafe fn note_taken(me: *mut Logical, key: Key, way: Way) {
+    let (shares, held) = match way {
+        Way::Read => (WRITE, waylay_accesses::Way::Shared),
+        Way::Write => (Shares::ALL, waylay_accesses::Way::Exclusive),
+    };
     // SAFETY: only called by the running thread.
-    unsafe { taken(key, shares) };
+    unsafe {
+        taken(key, shares);
+        edge::locked(me, key, held);
+    }
 }
 
 unsafe fn lock(me: *mut Logical, lock: *mut Lock, way: Way, deadline: Option<Moment>) -> c_int {
@@ -64,7 +71,7 @@ unsafe fn lock(me: *mut Logical, lock: *mut Lock, way: Way, deadline: Option<Mom
             match acquire(me, event_at(kind, key), key, shares, deadline, || is_free(lock, way), take) {
                 Ok(result) => {
                     if result == 0 {
-                        note_taken(key, way);
+                        note_taken(me, key, way);
                     }
                     return result;
                 }
@@ -83,7 +90,7 @@ unsafe fn try_lock(me: *mut Logical, lock: *mut Lock, way: Way) -> c_int {
         step(me, event_at(kind, key));
         let result = attempt(lock, way);
         if result == 0 {
-            note_taken(key, way);
+            note_taken(me, key, way);
         }
         result
     }
@@ -119,6 +126,9 @@ interpose_foreign! {
         // Readers let others read; a writer does not.
         let written = !is_free(l, Way::Read);
         let result = real::pthread_rwlock_unlock(l);
+        if result == 0 {
+            edge::unlocked(me, key);
+        }
         if result == 0 && is_free(l, Way::Write) {
             freed(key, Shares::ALL);
         }

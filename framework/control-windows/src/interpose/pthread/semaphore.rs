@@ -9,6 +9,7 @@ use super::{EAGAIN, EINVAL, ETIMEDOUT, Timespec, fail, moment_of};
 use crate::interpose::{Foreign, interpose_foreign};
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
+use crate::watch::edge;
 
 type Semaphore = *mut c_void;
 
@@ -25,9 +26,10 @@ unsafe fn value(semaphore: *mut Semaphore) -> Option<c_int> {
     (result == 0).then_some(value)
 }
 
-unsafe fn note_taken(semaphore: *mut Semaphore) {
+unsafe fn note_taken(me: *mut Logical, semaphore: *mut Semaphore) {
     // SAFETY: by the caller's promise.
     unsafe {
+        edge::takes_over(me, Key(semaphore as usize));
         if value(semaphore).is_none_or(|value| value <= 0) {
             taken(Key(semaphore as usize), Shares::ALL);
         }
@@ -47,7 +49,7 @@ unsafe fn wait_for(me: *mut Logical, semaphore: *mut Semaphore, deadline: Option
             let attempt = || (free() && real::sem_trywait(semaphore) == 0).then_some(());
             match acquire(me, event, key, Shares::ALL, deadline, free, attempt) {
                 Ok(()) => {
-                    note_taken(semaphore);
+                    note_taken(me, semaphore);
                     return 0;
                 }
                 Err(Waited::TimedOut) => return fail(ETIMEDOUT),
@@ -63,6 +65,7 @@ unsafe fn add(me: *mut Logical, semaphore: *mut Semaphore, post: impl FnOnce() -
     // SAFETY: by the caller's promise.
     unsafe {
         let result = post();
+        edge::hands_over(me, key);
         freed(key, Shares::ALL);
         step(me, event_at(EventKind::SemPost, key));
         result
@@ -93,7 +96,7 @@ interpose_foreign! {
         }
         let result = real::sem_trywait(semaphore);
         if result == 0 {
-            note_taken(semaphore);
+            note_taken(me, semaphore);
         }
         result
     }

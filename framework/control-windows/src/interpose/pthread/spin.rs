@@ -3,6 +3,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicIsize, Ordering};
 
+use waylay_accesses::Way;
 use waylay_schedule::EventKind;
 use waylay_scheduler::{Key, Shares};
 
@@ -10,6 +11,7 @@ use super::EBUSY;
 use crate::interpose::interpose_foreign;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::{Logical, acquire, event_at, freed, runtime, step, taken};
+use crate::watch::edge;
 
 type Lock = isize;
 
@@ -25,6 +27,7 @@ unsafe fn note_taken(me: *mut Logical, key: Key) {
     // SAFETY: by the caller's promise.
     unsafe {
         (*runtime()).mutexes.locked(key.0, (*me).number);
+        edge::locked(me, key, Way::Exclusive);
         taken(key, Shares::ALL);
     }
 }
@@ -60,6 +63,7 @@ interpose_foreign! {
     fn pthread_spin_unlock(lock: *mut Lock) -> c_int = unlock_outside(lock), |me| {
         let key = Key(lock as usize);
         let result = real::pthread_spin_unlock(lock);
+        edge::unlocked(me, key);
         (*runtime()).mutexes.unlocked(key.0);
         freed(key, Shares::ALL);
         step(me, event_at(EventKind::MutexUnlock, key));

@@ -30,12 +30,12 @@ pub(crate) mod trap;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use waylay_accesses::Attention;
 use waylay_control_protocol::{Instrumentation, Level, Report};
 
 use loaded::Loaded;
 use module::Module;
 
-pub(super) use module::Attention;
 pub(super) use stub::program_registers;
 
 /// Whether anything is patched at all.

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use iced_x86::{Instruction, InstructionInfoFactory, Register};
+use waylay_accesses::Attention;
 use waylay_patch::plan::cache_name;
 use waylay_patch::trampoline::{self, Piece};
 use waylay_patch::{How, Plan, Wanted, Window, site};
@@ -41,27 +42,6 @@ enum State {
     Made { jump: [u8; JUMP], original: [u8; JUMP], length: usize },
     /// It cannot be expressed elsewhere.
     Impossible,
-}
-
-/// Which plain accesses are to be looked at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Attention<'a> {
-    /// All.
-    All,
-    /// Those at these addresses, in order.
-    These(&'a [usize]),
-}
-
-impl Attention<'_> {
-    fn wants(self, (start, end): (usize, usize)) -> bool {
-        match self {
-            Attention::All => true,
-            Attention::These(codes) => {
-                let first = codes.partition_point(|&code| code < start);
-                codes.get(first).is_some_and(|&code| code < end)
-            }
-        }
-    }
 }
 
 /// A module.

@@ -133,7 +133,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source
             return 0;
         }
     }
-    let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site), saved };
+    let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site), trapped: saved & FROM_KERNEL != 0, saved };
     match entry.what {
         What::Read if entry.orders => ordering(access(EventKind::AtomicLoad)),
         What::Write if entry.orders => ordering(access(EventKind::AtomicStore)),

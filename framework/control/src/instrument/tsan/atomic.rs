@@ -15,7 +15,7 @@ use crate::instrument::reports;
 #[inline(always)]
 fn announce<T>(kind: EventKind, address: *const T) {
     if reports(Level::Atomics) {
-        atomic(Access { kind, address: address as usize, bytes: size_of::<T>(), code: kind as usize, site: None, saved: 0 });
+        atomic(Access::reported(kind, address as usize, size_of::<T>(), kind as usize));
     }
 }
 

@@ -13,27 +13,27 @@ use crate::instrument::access::{Access, atomic, plain};
 use crate::instrument::{LEVEL, reports};
 
 extern "C" fn reads<const BYTES: usize>(address: usize, code: usize) {
-    plain(Access { kind: EventKind::PlainRead, address, bytes: BYTES, code, site: None, saved: 0 });
+    plain(Access::reported(EventKind::PlainRead, address, BYTES, code));
 }
 
 extern "C" fn writes<const BYTES: usize>(address: usize, code: usize) {
-    plain(Access { kind: EventKind::PlainWrite, address, bytes: BYTES, code, site: None, saved: 0 });
+    plain(Access::reported(EventKind::PlainWrite, address, BYTES, code));
 }
 
 extern "C" fn volatile_reads<const BYTES: usize>(address: usize, code: usize) {
-    atomic(Access { kind: EventKind::AtomicLoad, address, bytes: BYTES, code, site: None, saved: 0 });
+    atomic(Access::reported(EventKind::AtomicLoad, address, BYTES, code));
 }
 
 extern "C" fn volatile_writes<const BYTES: usize>(address: usize, code: usize) {
-    atomic(Access { kind: EventKind::AtomicStore, address, bytes: BYTES, code, site: None, saved: 0 });
+    atomic(Access::reported(EventKind::AtomicStore, address, BYTES, code));
 }
 
 extern "C" fn reads_range(address: usize, bytes: usize, code: usize) {
-    plain(Access { kind: EventKind::PlainRead, address, bytes, code, site: None, saved: 0 });
+    plain(Access::reported(EventKind::PlainRead, address, bytes, code));
 }
 
 extern "C" fn writes_range(address: usize, bytes: usize, code: usize) {
-    plain(Access { kind: EventKind::PlainWrite, address, bytes, code, site: None, saved: 0 });
+    plain(Access::reported(EventKind::PlainWrite, address, bytes, code));
 }
 
 /// Defines functions that pass on to `$to` with the return address in `$register`, from level `$level` on.
@@ -98,7 +98,7 @@ mod blocks {
 
     fn report(kind: EventKind, address: *const c_void, bytes: usize) {
         if reports(Level::Memory) && bytes > 0 {
-            plain(Access { kind, address: address as usize, bytes, code: address as usize, site: None, saved: 0 });
+            plain(Access::reported(kind, address as usize, bytes, address as usize));
         }
     }
 

@@ -14,8 +14,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use waylay_control_protocol::Level;
-
 use super::Death;
 use crate::program::ProgramError;
 
@@ -26,18 +24,8 @@ pub type ServerFailure = waylay_control_protocol::ServerError;
 pub(crate) const PROGRAMS: &str = "ELF";
 /// Modules that are on every stack, and change with every build of theirs: the C library and the host of plugin tests.
 pub(crate) const SILENT: [&str; 3] = ["/libc.so.6+", "/ld-linux-x86-64.so.2+", "/waylay+"];
-/// What is a step unless told otherwise.
-pub const DEFAULT_LEVEL: &str = "auto";
 /// Whether processes that are to be looked at hold themselves.
 pub(crate) const HOLD_THEMSELVES: bool = false;
-
-/// Which level looks at plain accesses.
-pub(crate) const SEES_ACCESSES: &str = "--level auto does";
-
-/// Whether accesses and atomic instructions can be steps as this level wants it.
-pub fn check_level(_: Level, _patched: bool) -> Result<(), &'static str> {
-    Ok(())
-}
 
 /// A status as `waitpid` gives it.
 pub(crate) fn exit_status(status: i32) -> ExitStatus {

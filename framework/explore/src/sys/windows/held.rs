@@ -11,7 +11,7 @@ use std::process::Child;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use waylay_control_protocol::{DEADLOCK_STATUS, Ending, HeldAt, RegionMap, STEP_LIMIT_STATUS};
+use waylay_control_protocol::{DEADLOCK_STATUS, Ending, HeldAt, RACE_STATUS, RegionMap, STEP_LIMIT_STATUS};
 use waylay_evidence::{CrashContext, ThreadId};
 use windows_sys::Win32::Foundation::HANDLE;
 use windows_sys::Win32::System::Diagnostics::Debug::{
@@ -79,6 +79,11 @@ fn watch(child: &mut Child, region: &RegionMap, until: Instant) -> io::Result<St
         }
         match ending {
             Ending::Deadlock => return Ok(Stop::Exit { thread, status: DEADLOCK_STATUS }),
+            Ending::Race => {
+                // Said before the ending.
+                let thread = ThreadId(report.held_thread.load(Ordering::Relaxed));
+                return Ok(Stop::Exit { thread, status: RACE_STATUS });
+            }
             Ending::StepLimit => return Ok(Stop::Exit { thread, status: STEP_LIMIT_STATUS }),
             _ => {}
         }

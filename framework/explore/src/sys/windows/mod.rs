@@ -12,8 +12,6 @@ use std::os::windows::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use waylay_control_protocol::Level;
-
 use super::Death;
 use crate::program::ProgramError;
 
@@ -25,26 +23,8 @@ pub(crate) const PROGRAMS: &str = "64-bit Windows";
 /// Modules that are on every stack: Windows itself, and the host of plugin tests.
 pub(crate) const SILENT: [&str; 5] =
     ["\\ntdll.dll+", "\\kernel32.dll+", "\\KERNELBASE.dll+", "\\msvcrt.dll+", "\\waylay.exe+"];
-/// What is a step unless told otherwise.
-pub const DEFAULT_LEVEL: &str = "atomics";
 /// Whether processes that are to be looked at hold themselves.
 pub(crate) const HOLD_THEMSELVES: bool = true;
-
-/// Which level looks at plain accesses.
-pub(crate) const SEES_ACCESSES: &str =
-    "--level memory --patch none does, in code that is compiled with `waylay cflags`";
-
-/// Whether accesses and atomic instructions can be steps as this level wants it.
-pub fn check_level(level: Level, patched: bool) -> Result<(), &'static str> {
-    match level {
-        Level::Sync | Level::Atomics => Ok(()),
-        Level::Memory if !patched => Ok(()),
-        Level::Memory | Level::Auto => Err(
-            "on Windows plain accesses of unmodified code are no steps: say --level atomics, or --level memory with \
-             --patch none for code that is compiled with `waylay cflags`",
-        ),
-    }
-}
 
 /// A process's exit code.
 pub(crate) fn exit_status(status: i32) -> ExitStatus {

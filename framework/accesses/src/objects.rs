@@ -23,18 +23,18 @@ struct Block {
 
 /// The heap of a run.
 #[derive(Debug, Default)]
-pub(super) struct Objects {
+pub(crate) struct Objects {
     blocks: BTreeMap<usize, Block>,
 }
 
 impl Objects {
     /// Forgets all: a run begins.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.blocks.clear();
     }
 
     /// Memory was given to a thread by code at this place.
-    pub(super) fn allocated(&mut self, start: usize, bytes: usize, site: Option<Site>, thread: u32) {
+    pub(crate) fn allocated(&mut self, start: usize, bytes: usize, site: Option<Site>, thread: u32) {
         let end = start.saturating_add(bytes.max(1));
         while let Some((&inside, _)) = self.blocks.range(start..end).next() {
             self.blocks.remove(&inside);
@@ -45,14 +45,14 @@ impl Objects {
     }
 
     /// A block has another length now.
-    pub(super) fn resized(&mut self, start: usize, bytes: usize) {
+    pub(crate) fn resized(&mut self, start: usize, bytes: usize) {
         if let Some(block) = self.blocks.get_mut(&start) {
             block.end = start.saturating_add(bytes.max(1));
         }
     }
 
     /// The kind of what code at `site` accesses on behalf of `thread`. `global` says which global variable is there.
-    pub(super) fn kind(
+    pub(crate) fn kind(
         &self,
         site: Site,
         address: usize,

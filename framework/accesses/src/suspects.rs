@@ -11,8 +11,8 @@
 
 use waylay_schedule::ThreadId;
 
-use super::order::{Epoch, Order, SetId};
-use crate::sched::ByAddress;
+use crate::order::{Epoch, Order, SetId};
+use waylay_scheduler::ByAddress;
 
 /// log2 of the bytes that are remembered together, each with a bit of its own.
 const GRAIN: u32 = 3;
@@ -26,15 +26,15 @@ const NONE: u32 = u32::MAX;
 
 /// An access.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Touch {
-    pub(super) thread: ThreadId,
-    pub(super) code: usize,
-    pub(super) address: usize,
-    pub(super) bytes: usize,
-    pub(super) reads: bool,
-    pub(super) writes: bool,
+pub(crate) struct Touch {
+    pub(crate) thread: ThreadId,
+    pub(crate) code: usize,
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
     /// It is a step by itself.
-    pub(super) atomic: bool,
+    pub(crate) atomic: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ fn bytes_of(index: usize, address: usize, length: usize) -> u8 {
 
 /// What threads did in a run.
 #[derive(Default)]
-pub(super) struct Suspects {
+pub(crate) struct Suspects {
     words: ByAddress<usize, Word>,
     visits: Vec<Visit>,
     /// Visits that were forgotten for want of room, to spread what is.
@@ -77,13 +77,30 @@ pub(super) struct Suspects {
 
 impl Suspects {
     /// Forgets all: a new run begins.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.visits.clear();
     }
 
+    /// There is something new in this memory: nobody has touched it.
+    pub(crate) fn forget(&mut self, start: usize, bytes: usize) {
+        let words = start >> GRAIN..=(start + bytes.max(1) - 1) >> GRAIN;
+        if words.end() - words.start() < self.words.len() {
+            words.for_each(|index| {
+                self.words.remove(&index);
+            });
+        } else {
+            self.words.retain(|index, _| !words.contains(index));
+        }
+    }
+
     /// Takes in an access; `learned` is told of code that conflicts, who executed it, and where.
-    pub(super) fn note(&mut self, order: &mut Order, touch: Touch, mut learned: impl FnMut(usize, ThreadId, usize)) {
+    pub(crate) fn note(
+        &mut self,
+        order: &mut Order,
+        touch: Touch,
+        mut learned: impl FnMut(usize, ThreadId, usize),
+    ) {
         let now = order.now(touch.thread);
         let locks = order.held(touch.thread);
         let last = (touch.address + touch.bytes.max(1) - 1) >> GRAIN;
@@ -161,7 +178,8 @@ impl Suspects {
             self.forgotten = self.forgotten.wrapping_add(1);
             same = word.visits;
             for _ in 0..self.forgotten % MOST_VISITS {
-                same = Some(self.visits[same as usize].next).filter(|&next| next != NONE).unwrap_or(word.visits);
+                same =
+                    Some(self.visits[same as usize].next).filter(|&next| next != NONE).unwrap_or(word.visits);
             }
         }
         match self.visits.get_mut(same as usize) {
@@ -182,8 +200,8 @@ impl Suspects {
 
 #[cfg(test)]
 mod tests {
-    use super::super::order::{Locks, Way};
     use super::*;
+    use crate::order::{Locks, Way};
 
     const ONE: ThreadId = ThreadId(1);
     const TWO: ThreadId = ThreadId(2);
@@ -280,6 +298,21 @@ mod tests {
         scene.reads(TWO, 20, 64);
         scene.reads(TWO, 21, 128);
         assert_eq!(scene.learned, [20], "the load may come before the exchange; the data is handed over");
+    }
+
+    #[test]
+    fn memory_that_is_allocated_again_has_no_past() {
+        let mut scene = Scene::new();
+        scene.writes(ONE, 10, 64);
+        scene.suspects.forget(64, 8);
+        scene.writes(TWO, 20, 64);
+        assert!(scene.learned.is_empty());
+        scene.writes(ONE, 11, 64);
+        assert_eq!(scene.learned, [11, 20]);
+        scene.writes(ONE, 12, 128);
+        scene.suspects.forget(0, 1 << 20);
+        scene.writes(TWO, 21, 128);
+        assert_eq!(scene.learned, [11, 20], "more than there are words");
     }
 
     #[test]

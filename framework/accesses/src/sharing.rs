@@ -8,7 +8,7 @@
 
 use waylay_schedule::ThreadId;
 
-use crate::sched::ByAddress;
+use waylay_scheduler::ByAddress;
 
 /// log2 of the bytes that are told apart.
 const GRAIN: u32 = 3;
@@ -18,7 +18,7 @@ const NONE: u32 = u32::MAX;
 
 /// What threads did so far.
 #[derive(Default)]
-pub(super) struct Sharing {
+pub(crate) struct Sharing {
     words: ByAddress<usize, Word>,
     /// Code that touched a word that is not in conflict so far: a list per word.
     visits: Vec<Visit>,
@@ -41,13 +41,25 @@ struct Visit {
 
 impl Sharing {
     /// Forgets all: a new run begins.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.visits.clear();
     }
 
+    /// There is something new in this memory: nobody has touched it.
+    pub(crate) fn forget(&mut self, start: usize, bytes: usize) {
+        let words = start >> GRAIN..=(start + bytes.max(1) - 1) >> GRAIN;
+        if words.end() - words.start() < self.words.len() {
+            words.for_each(|index| {
+                self.words.remove(&index);
+            });
+        } else {
+            self.words.retain(|index, _| !words.contains(index));
+        }
+    }
+
     /// Takes in an access; `learned` is told of code that is in conflict, who executed it, and where.
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         thread: ThreadId,
         code: usize,
@@ -57,8 +69,12 @@ impl Sharing {
     ) {
         let last = (address + bytes.max(1) - 1) >> GRAIN;
         for index in (address >> GRAIN..=last).take(MOST_WORDS) {
-            let word =
-                self.words.entry(index).or_insert(Word { thread, shared: false, written: false, visits: NONE });
+            let word = self.words.entry(index).or_insert(Word {
+                thread,
+                shared: false,
+                written: false,
+                visits: NONE,
+            });
             word.shared |= word.thread != thread;
             word.written |= writes;
             if !(word.shared && word.written) {
@@ -101,10 +117,24 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_is_allocated_again_has_no_past() {
+        let mut sharing = Sharing::default();
+        sharing.note(ThreadId(1), 10, (64, 4), true, |_, _, _| panic!("alone"));
+        sharing.forget(64, 4);
+        sharing.note(ThreadId(2), 20, (64, 4), true, |_, _, _| panic!("another object"));
+    }
+
+    #[test]
     fn both_sides_of_a_conflict_are_learned() {
         assert_eq!(learn(&[(1, 10, 64, 4, true), (2, 20, 64, 4, false)]), [10, 20]);
-        assert_eq!(learn(&[(1, 10, 64, 4, false), (1, 11, 64, 4, false), (2, 20, 64, 4, true)]), [10, 11, 20]);
-        assert_eq!(learn(&[(1, 10, 64, 4, true), (2, 20, 64, 4, false), (3, 30, 64, 1, false)]), [10, 20, 30]);
+        assert_eq!(
+            learn(&[(1, 10, 64, 4, false), (1, 11, 64, 4, false), (2, 20, 64, 4, true)]),
+            [10, 11, 20]
+        );
+        assert_eq!(
+            learn(&[(1, 10, 64, 4, true), (2, 20, 64, 4, false), (3, 30, 64, 1, false)]),
+            [10, 20, 30]
+        );
     }
 
     #[test]

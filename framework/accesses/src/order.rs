@@ -7,11 +7,11 @@
 
 use waylay_schedule::ThreadId;
 
-use crate::sched::ByAddress;
+use waylay_scheduler::ByAddress;
 
 /// What a lock means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Locks {
+pub(crate) enum Locks {
     /// Who unlocks comes before who locks next: in this schedule.
     Order,
     /// What is done with a common lock held never meets: in any schedule.
@@ -21,7 +21,7 @@ pub(super) enum Locks {
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Way {
+pub enum Way {
     /// Together with other readers.
     Shared,
     /// Alone.
@@ -30,13 +30,13 @@ pub(crate) enum Way {
 
 /// A moment of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Epoch {
-    pub(super) thread: u32,
-    pub(super) clock: u32,
+pub(crate) struct Epoch {
+    pub(crate) thread: u32,
+    pub(crate) clock: u32,
 }
 
 /// The number of a set of locks; 0 is the empty one.
-pub(super) type SetId = u32;
+pub(crate) type SetId = u32;
 
 #[derive(Clone, Debug, Default)]
 struct Clock(Vec<u32>);
@@ -66,7 +66,7 @@ struct Thread {
 
 /// The order of a run so far.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub struct Order {
     locks: Locks,
     threads: Vec<Thread>,
     /// What was handed over through an object, by its address.
@@ -85,7 +85,7 @@ fn readers_of(lock: usize) -> usize {
 }
 
 impl Order {
-    pub(super) fn new(locks: Locks) -> Order {
+    pub(crate) fn new(locks: Locks) -> Order {
         Order { locks, sets: vec![Vec::new()], ..Order::default() }
     }
 
@@ -101,27 +101,27 @@ impl Order {
     }
 
     /// The present moment of a thread.
-    pub(super) fn now(&mut self, thread: ThreadId) -> Epoch {
+    pub(crate) fn now(&mut self, thread: ThreadId) -> Epoch {
         Epoch { thread: thread.0, clock: self.thread(thread).clock.get(thread.0) }
     }
 
     /// Whether a moment comes before whatever `thread` does now.
-    pub(super) fn is_before(&self, moment: Epoch, thread: ThreadId) -> bool {
+    pub(crate) fn is_before(&self, moment: Epoch, thread: ThreadId) -> bool {
         self.threads.get(thread.index()).is_some_and(|thread| thread.clock.get(moment.thread) >= moment.clock)
     }
 
     /// The set of locks that a thread holds.
-    pub(super) fn held(&self, thread: ThreadId) -> SetId {
+    pub(crate) fn held(&self, thread: ThreadId) -> SetId {
         self.threads.get(thread.index()).map_or(0, |thread| thread.set)
     }
 
     /// The locks of a set, by address.
-    pub(super) fn locks_of(&self, set: SetId) -> &[(usize, Way)] {
+    pub(crate) fn locks_of(&self, set: SetId) -> &[(usize, Way)] {
         self.sets.get(set as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Whether two sets have a lock in common that both cannot hold at once.
-    pub(super) fn protect(&self, one: SetId, other: SetId) -> bool {
+    pub(crate) fn protect(&self, one: SetId, other: SetId) -> bool {
         if one == 0 || other == 0 {
             return false;
         }
@@ -138,7 +138,7 @@ impl Order {
     }
 
     /// What the parent did so far comes before all that the child does.
-    pub(super) fn spawned(&mut self, parent: ThreadId, child: ThreadId) {
+    pub(crate) fn spawned(&mut self, parent: ThreadId, child: ThreadId) {
         let clock = self.thread(parent).clock.clone();
         let gone = core::mem::take(&mut self.gone);
         self.thread(child).clock.join(&clock);
@@ -149,7 +149,7 @@ impl Order {
     }
 
     /// All that the ended thread did comes before what the joining thread does from now on.
-    pub(super) fn joined(&mut self, thread: ThreadId, ended: ThreadId) {
+    pub(crate) fn joined(&mut self, thread: ThreadId, ended: ThreadId) {
         self.unjoined = self.unjoined.saturating_sub(1);
         let clock = self.thread(ended).clock.clone();
         self.thread(thread).clock.join(&clock);
@@ -157,14 +157,14 @@ impl Order {
     }
 
     /// All that another did comes before what the thread does from now on.
-    pub(super) fn include(&mut self, thread: ThreadId, other: ThreadId) {
+    pub(crate) fn include(&mut self, thread: ThreadId, other: ThreadId) {
         let clock = self.thread(other).clock.clone();
         self.thread(thread).clock.join(&clock);
     }
 
     /// The stack of a thread that nobody will join, or that was joined, may become that of another: to that one, and to
     /// nobody else, it comes before. In other schedules the two may live at once, so that does not protect.
-    pub(super) fn ended(&mut self, thread: ThreadId) {
+    pub(crate) fn ended(&mut self, thread: ThreadId) {
         if self.locks == Locks::Order {
             let clock = self.thread(thread).clock.clone();
             self.gone.join(&clock);
@@ -172,7 +172,7 @@ impl Order {
     }
 
     /// What the thread did so far comes before what those do who take over from the object.
-    pub(super) fn hand_over(&mut self, thread: ThreadId, object: usize) {
+    pub fn hand_over(&mut self, thread: ThreadId, object: usize) {
         self.thread(thread);
         let clock = &self.threads[thread.index()].clock;
         self.objects.entry(object).or_default().join(clock);
@@ -180,12 +180,12 @@ impl Order {
     }
 
     /// Whether a thread was created that nobody has joined.
-    pub(super) fn has_unjoined(&self) -> bool {
+    pub(crate) fn has_unjoined(&self) -> bool {
         self.unjoined > 0
     }
 
     /// What was handed over through the object comes before what the thread does from now on.
-    pub(super) fn take_over(&mut self, thread: ThreadId, object: usize) {
+    pub fn take_over(&mut self, thread: ThreadId, object: usize) {
         self.thread(thread);
         if let Some(clock) = self.objects.get(&object) {
             self.threads[thread.index()].clock.join(clock);
@@ -193,7 +193,7 @@ impl Order {
     }
 
     /// There are new objects in this memory: nothing was handed over through them.
-    pub(super) fn forget(&mut self, start: usize, bytes: usize) {
+    pub(crate) fn forget(&mut self, start: usize, bytes: usize) {
         let range = start..start.saturating_add(bytes);
         if bytes / 2 > self.objects.len() {
             self.objects.retain(|object, _| !range.contains(object));
@@ -208,20 +208,20 @@ impl Order {
 
     /// A moment of another thread comes before what the thread does from now on, and so does what came before that one. What
     /// that was is not remembered: all that comes before the other thread now stands for it.
-    pub(super) fn catch_up(&mut self, thread: ThreadId, moment: Epoch) {
+    pub(crate) fn catch_up(&mut self, thread: ThreadId, moment: Epoch) {
         let mut clock = self.thread(ThreadId(moment.thread)).clock.clone();
         clock.0[moment.thread as usize] = moment.clock;
         self.thread(thread).clock.join(&clock);
     }
 
     /// What the thread does from now on is another moment.
-    pub(super) fn pass(&mut self, thread: ThreadId) {
+    pub(crate) fn pass(&mut self, thread: ThreadId) {
         self.thread(thread);
         self.tick(thread);
     }
 
     /// The thread holds a lock, or once more.
-    pub(super) fn locked(&mut self, thread: ThreadId, lock: usize, way: Way) {
+    pub fn locked(&mut self, thread: ThreadId, lock: usize, way: Way) {
         if self.locks == Locks::Order {
             self.take_over(thread, lock);
             if way == Way::Exclusive {
@@ -239,7 +239,7 @@ impl Order {
     }
 
     /// The thread gives a lock back, or one time of several.
-    pub(super) fn unlocked(&mut self, thread: ThreadId, lock: usize) {
+    pub fn unlocked(&mut self, thread: ThreadId, lock: usize) {
         if self.locks == Locks::Order {
             let held = &self.thread(thread).held;
             let shared = held.iter().any(|(address, way, _)| *address == lock && *way == Way::Shared);

@@ -15,7 +15,7 @@ const ADDRESSES: usize = 16;
 
 /// What instructions found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     places: [Place; PLACES],
     last: [(usize, u64); ADDRESSES],
     changed: bool,
@@ -38,7 +38,7 @@ impl Default for Found {
 impl Found {
     /// Notes what an instruction finds before it writes; says whether that is news. `value` reads the memory, which the
     /// instruction accessed before.
-    pub(super) fn is_news(&mut self, code: usize, address: usize, value: impl FnOnce() -> u64) -> bool {
+    pub(crate) fn is_news(&mut self, code: usize, address: usize, value: impl FnOnce() -> u64) -> bool {
         let place = &mut self.places[(code ^ code >> 6 ^ address >> 3) % PLACES];
         if (place.code, place.address) != (code, address) {
             *place = Place { code, address, value: None };
@@ -53,7 +53,7 @@ impl Found {
     }
 
     /// Whether one address held different values since this was last asked.
-    pub(super) fn has_changed(&mut self) -> bool {
+    pub(crate) fn has_changed(&mut self) -> bool {
         core::mem::take(&mut self.changed)
     }
 }

@@ -5,25 +5,31 @@ use core::sync::atomic::Ordering;
 use waylay_control_protocol::race::LOCKS;
 use waylay_control_protocol::{AccessReport, RaceReport};
 
-use super::patch;
-use super::races::{Race, Seen};
-use super::watch::Watch;
-use crate::runtime::{end_at_race, runtime};
+use crate::process::Process;
+use crate::races::{Race, Seen};
+use crate::watch::Watch;
 
 /// Ends the run at the access `last`, which is the second of a race, or the one at which the run was to end.
 ///
 /// # Safety
 /// The caller holds the token and is inside the library, at that access; `saved` is what the access came with.
 #[cold]
-pub(super) unsafe fn end(watch: &mut Watch, race: Option<Race>, last: Seen, saved: usize) -> ! {
+pub(crate) unsafe fn end<P: Process>(
+    watch: &mut Watch<P>,
+    race: Option<Race>,
+    last: Seen,
+    saved: usize,
+) -> ! {
     // SAFETY: by the caller's promise.
     unsafe {
-        let report = &(*runtime()).region.report().race;
+        let report = &(*P::region()).report().race;
         tell(watch, &report.second, &last);
-        if saved != 0 {
+        if saved != 0
+            && let Some(registers) = P::registers(saved)
+        {
             let [instruction, rest @ ..] = &report.registers;
             instruction.store(last.code as u64, Ordering::Relaxed);
-            for (to, value) in rest.iter().zip(patch::program_registers(saved)) {
+            for (to, value) in rest.iter().zip(registers) {
                 to.store(value as u64, Ordering::Relaxed);
             }
         }
@@ -32,7 +38,7 @@ pub(super) unsafe fn end(watch: &mut Watch, race: Option<Race>, last: Seen, save
             tell_block(watch, report, race.address);
             report.address.store(race.address as u64, Ordering::Release);
         }
-        end_at_race(race.map(|race| {
+        P::end_at_race(race.map(|race| {
             let how = |seen: &Seen| if seen.flags & AccessReport::WRITES != 0 { "write" } else { "read" };
             let [one, other] = [&race.first, &race.second].map(|seen| (how(seen), seen.bytes, seen.thread));
             (
@@ -46,7 +52,7 @@ pub(super) unsafe fn end(watch: &mut Watch, race: Option<Race>, last: Seen, save
     }
 }
 
-fn tell(watch: &mut Watch, report: &AccessReport, seen: &Seen) {
+fn tell<P: Process>(watch: &mut Watch<P>, report: &AccessReport, seen: &Seen) {
     let store = |to: &core::sync::atomic::AtomicU64, value: u64| to.store(value, Ordering::Relaxed);
     store(&report.code, seen.code as u64);
     store(&report.site, watch.site(seen.code).0);
@@ -60,7 +66,7 @@ fn tell(watch: &mut Watch, report: &AccessReport, seen: &Seen) {
     }
 }
 
-fn tell_block(watch: &Watch, report: &RaceReport, address: usize) {
+fn tell_block<P>(watch: &Watch<P>, report: &RaceReport, address: usize) {
     let Some(block) = watch.races.block_of(address) else { return };
     report.block.store(block.start as u64, Ordering::Relaxed);
     report.block_bytes.store(block.bytes as u64, Ordering::Relaxed);

@@ -18,8 +18,8 @@ use waylay_control_protocol::AccessReport;
 use waylay_control_protocol::instrumentation::RACING_MEMORY;
 use waylay_schedule::ThreadId;
 
-use super::order::{Epoch, Locks, Order, SetId, Way};
-use crate::sched::ByAddress;
+use crate::order::{Epoch, Locks, Order, SetId, Way};
+use waylay_scheduler::ByAddress;
 
 /// log2 of the bytes that are remembered together, each with a bit of its own.
 const GRAIN: u32 = 3;
@@ -35,16 +35,16 @@ const NONE: u32 = u32::MAX;
 
 /// An access that is about to be made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deed {
-    pub(super) thread: ThreadId,
-    pub(super) code: usize,
-    pub(super) address: usize,
-    pub(super) bytes: usize,
-    pub(super) reads: bool,
-    pub(super) writes: bool,
-    pub(super) atomic: bool,
+pub(crate) struct Deed {
+    pub(crate) thread: ThreadId,
+    pub(crate) code: usize,
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    pub(crate) atomic: bool,
     /// A compiler reported it; otherwise it is a patched instruction.
-    pub(super) compiled: bool,
+    pub(crate) compiled: bool,
 }
 
 impl Deed {
@@ -64,32 +64,32 @@ impl Deed {
 
 /// An access as it is remembered, and told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) thread: u32,
-    pub(super) code: usize,
-    pub(super) address: usize,
-    pub(super) bytes: usize,
-    pub(super) flags: u64,
-    pub(super) serial: u64,
-    pub(super) locks: SetId,
+pub(crate) struct Seen {
+    pub(crate) thread: u32,
+    pub(crate) code: usize,
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) flags: u64,
+    pub(crate) serial: u64,
+    pub(crate) locks: SetId,
 }
 
 /// Two accesses that nothing orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Race {
+pub(crate) struct Race {
     /// A byte that both touch.
-    pub(super) address: usize,
-    pub(super) first: Seen,
-    pub(super) second: Seen,
+    pub(crate) address: usize,
+    pub(crate) first: Seen,
+    pub(crate) second: Seen,
 }
 
 /// A heap block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    pub(super) start: usize,
-    pub(super) bytes: usize,
-    pub(super) thread: u32,
-    pub(super) code: usize,
+pub(crate) struct Block {
+    pub(crate) start: usize,
+    pub(crate) bytes: usize,
+    pub(crate) thread: u32,
+    pub(crate) code: usize,
 }
 
 struct Word {
@@ -128,14 +128,14 @@ struct Noted {
 }
 
 /// What threads did in a run.
-pub(super) struct Races {
-    pub(super) order: Order,
+pub(crate) struct Races {
+    pub(crate) order: Order,
     words: ByAddress<usize, Word>,
     visits: Vec<Visit>,
     free: u32,
     blocks: BTreeMap<usize, Block>,
     /// Code whose plain accesses are atomic.
-    pub(super) deliberate: ByAddress<usize, ()>,
+    pub(crate) deliberate: ByAddress<usize, ()>,
     /// Pairs of code that were asked about and are known.
     forgiven: ByAddress<usize, Vec<usize>>,
     serial: u64,
@@ -169,12 +169,12 @@ fn bytes_of(index: usize, address: usize, length: usize) -> u8 {
 
 impl Races {
     /// The number of the last access.
-    pub(super) fn serial(&self) -> u64 {
+    pub(crate) fn serial(&self) -> u64 {
         self.serial
     }
 
     /// The access that was noted last, as it would be told.
-    pub(super) fn seen(&self, deed: &Deed) -> Seen {
+    pub(crate) fn seen(&self, deed: &Deed) -> Seen {
         Seen {
             thread: deed.thread.0,
             code: deed.code,
@@ -188,7 +188,7 @@ impl Races {
 
     /// Takes in an access that is made right now. Returns the first race with one before, unless `is_known` says that the
     /// two places are known.
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         mut deed: Deed,
         mut is_known: impl FnMut(usize, usize) -> bool,
@@ -223,11 +223,16 @@ impl Races {
     }
 
     /// Whether more memory was touched than is remembered: nothing is told from there on, because an order may be missed.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over
     }
 
-    fn is_forgiven(&mut self, one: usize, other: usize, is_known: &mut impl FnMut(usize, usize) -> bool) -> bool {
+    fn is_forgiven(
+        &mut self,
+        one: usize,
+        other: usize,
+        is_known: &mut impl FnMut(usize, usize) -> bool,
+    ) -> bool {
         let (one, other) = (one.min(other), one.max(other));
         if self.forgiven.get(&one).is_some_and(|others| others.contains(&other)) {
             return true;
@@ -310,7 +315,7 @@ impl Races {
     }
 
     /// Memory is given to the program: what was there before has nothing to do with it.
-    pub(super) fn allocated(&mut self, block: Block) {
+    pub(crate) fn allocated(&mut self, block: Block) {
         self.forget(block.start, block.bytes);
         self.order.forget(block.start, block.bytes);
         let end = block.start.saturating_add(block.bytes.max(1));
@@ -324,7 +329,7 @@ impl Races {
     }
 
     /// A block has another length now.
-    pub(super) fn resized(&mut self, start: usize, bytes: usize) {
+    pub(crate) fn resized(&mut self, start: usize, bytes: usize) {
         if let Some(block) = self.blocks.get_mut(&start) {
             block.bytes = bytes;
         }
@@ -358,13 +363,13 @@ impl Races {
     }
 
     /// The heap block around an address, as far as it is known.
-    pub(super) fn block_of(&self, address: usize) -> Option<Block> {
+    pub(crate) fn block_of(&self, address: usize) -> Option<Block> {
         let (_, &block) = self.blocks.range(..=address).next_back()?;
         (address - block.start < block.bytes).then_some(block)
     }
 
     /// The locks of a set.
-    pub(super) fn locks(&self, set: SetId) -> impl Iterator<Item = (usize, Way)> + '_ {
+    pub(crate) fn locks(&self, set: SetId) -> impl Iterator<Item = (usize, Way)> + '_ {
         self.order.locks_of(set).iter().copied()
     }
 }
@@ -471,7 +476,8 @@ mod tests {
     #[test]
     fn what_a_compiler_calls_plain_races_with_atomics_if_it_writes() {
         let mut races = scene();
-        let compiled = |thread, code, writes: bool| Deed { compiled: true, ..deed(thread, code, 64, !writes, writes) };
+        let compiled =
+            |thread, code, writes: bool| Deed { compiled: true, ..deed(thread, code, 64, !writes, writes) };
         assert_eq!(atomic(&mut races, ONE, 10, 64), None);
         assert_eq!(codes(races.note(compiled(TWO, 20, false), |_, _| false)), None, "a look at a counter");
         assert_eq!(codes(races.note(compiled(TWO, 21, true), |_, _| false)), Some((10, 21)));
@@ -517,7 +523,11 @@ mod tests {
         races.allocated(Block { start: 64, bytes: 32, thread: 1, code: 5 });
         races.order.take_over(ONE, 72);
         assert_eq!(write(&mut races, TWO, 20, 72), None);
-        assert_eq!(write(&mut races, ONE, 11, 72), Some((20, 11)), "nothing was handed over through the new block");
+        assert_eq!(
+            write(&mut races, ONE, 11, 72),
+            Some((20, 11)),
+            "nothing was handed over through the new block"
+        );
         let visits = races.visits.len();
         races.allocated(Block { start: 0, bytes: 1 << 40, thread: 0, code: 0 });
         assert_eq!(write(&mut races, ONE, 11, 72), None);

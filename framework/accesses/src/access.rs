@@ -1,0 +1,215 @@
+//! An access of the running thread becomes a step, or does not.
+//!
+//! Called for the thread that is about to make the access, inside the library: what is done here is no step by itself.
+
+use waylay_schedule::{Event, EventKind};
+
+use crate::process::Process;
+use crate::races::Deed;
+use crate::verdict;
+use crate::watch::Watch;
+
+/// An access that a compiler or a patched instruction reports.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// What it does.
+    pub kind: EventKind,
+    /// To what.
+    pub address: usize,
+    /// How many bytes.
+    pub bytes: usize,
+    /// The instruction, or one close to it: tells places apart.
+    pub code: usize,
+    /// The number of the patched site, if it is one.
+    pub site: Option<u32>,
+    /// It is patched with a breakpoint.
+    pub trapped: bool,
+    /// Where the registers of the thread are saved, in a way that the process knows; 0: they are not.
+    pub saved: usize,
+}
+
+impl Access {
+    /// One that a compiler reports.
+    #[inline(always)]
+    pub fn reported(kind: EventKind, address: usize, bytes: usize, code: usize) -> Access {
+        Access { kind, address, bytes, code, site: None, trapped: false, saved: 0 }
+    }
+}
+
+/// An access of a runtime that orders threads by it: no step, but what comes before it comes before what others do after.
+///
+/// # Safety
+/// `me` executes the call, inside the library, and holds the token; the program is about to access the memory itself.
+pub unsafe fn ordering<P: Process>(me: P::Thread, access: Access) {
+    let reads = access.kind != EventKind::AtomicStore;
+    let writes = access.kind != EventKind::AtomicLoad;
+    // SAFETY: by the caller's promise.
+    unsafe { compare::<P>(me, access, (reads, writes, true)) };
+}
+
+/// An access that reads and then writes, in one instruction that others can come in between on a real machine: two steps.
+/// What was read is put back before the instruction is executed as a whole, so that it writes what it would have written.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn read_write<P: Process>(me: P::Thread, access: Access) {
+    // SAFETY: by the caller's promise; the program is about to access the memory itself.
+    unsafe {
+        announce_read_write::<P>(me, access);
+        compare::<P>(me, access, (true, true, false));
+    }
+}
+
+unsafe fn announce_read_write<P: Process>(me: P::Thread, access: Access) {
+    // SAFETY: called with the token; the program is about to access the memory itself.
+    unsafe {
+        if !is_candidate::<P>(me, access) {
+            return;
+        }
+        let waits = waits::<P>(access);
+        if !is_step::<P>(access, waits) {
+            return;
+        }
+        if !matches!(access.bytes, 1 | 2 | 4 | 8) {
+            return announce::<P>(me, access, waits);
+        }
+        announce::<P>(me, Access { kind: EventKind::PlainRead, ..access }, waits);
+        let read = read_word(access.address, access.bytes);
+        let switches = (*P::scheduler()).switches;
+        announce::<P>(me, access, false);
+        if (*P::scheduler()).switches != switches {
+            let bytes = read.to_le_bytes();
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), access.address as *mut u8, access.bytes);
+        }
+    }
+}
+
+/// An atomic operation, or a volatile access: always a step.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn atomic<P: Process>(me: P::Thread, access: Access) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        // A plain access may be in conflict with an atomic one.
+        if (*P::watch()).learns((*P::scheduler()).live()) && access.bytes > 0 {
+            learn::<P>(me, access, true);
+        }
+        // Who only writes looks at nothing.
+        announce::<P>(me, access, access.kind != EventKind::AtomicStore && waits::<P>(access));
+        if access.bytes > 0 {
+            let reads = access.kind != EventKind::AtomicStore;
+            let writes = access.kind != EventKind::AtomicLoad;
+            compare::<P>(me, access, (reads, writes, true));
+        }
+    }
+}
+
+/// A plain access: a step if it is worth one.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn plain<P: Process>(me: P::Thread, access: Access) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let candidate = is_candidate::<P>(me, access);
+        let waits = access.kind == EventKind::PlainRead && waits::<P>(access);
+        if candidate && is_step::<P>(access, waits) {
+            announce::<P>(me, access, waits);
+        } else if waits {
+            P::step(me, Event::local(EventKind::Yield));
+        }
+        let writes = access.kind == EventKind::PlainWrite;
+        compare::<P>(me, access, (!writes, writes, false));
+    }
+}
+
+/// Compares an access with those of others. After the step: whoever was let run before it is made comes before it.
+#[inline]
+unsafe fn compare<P: Process>(me: P::Thread, access: Access, (reads, writes, atomic): (bool, bool, bool)) {
+    // SAFETY: called with the token.
+    unsafe {
+        let watch: &mut Watch<P> = &mut *P::watch();
+        if !watch.races((*P::scheduler()).live()) {
+            return;
+        }
+        let Access { address, bytes, code, site, .. } = access;
+        let thread = P::who(me).id;
+        let deed = Deed { thread, code, address, bytes, reads, writes, atomic, compiled: site.is_none() };
+        if let Some((race, last)) = watch.compare(deed, &*P::region()) {
+            verdict::end(watch, race, last, access.saved);
+        }
+    }
+}
+
+/// Whether a plain access is at a place that is worth a step.
+unsafe fn is_candidate<P: Process>(me: P::Thread, access: Access) -> bool {
+    // SAFETY: called with the token.
+    unsafe {
+        if let Some(site) = access.site {
+            (*P::watch()).looked_at(site, access.code);
+        }
+        let live = (*P::scheduler()).live();
+        let learns = (*P::watch()).learns(live);
+        if learns || (*P::watch()).races(live) {
+            (*P::watch()).count_access(access.trapped, &*P::region());
+        }
+        if learns {
+            learn::<P>(me, access, false);
+        }
+        // Alone, there is nothing to choose. What is learned now counts from the next run on: this one has to be repeatable
+        // from its settings.
+        live > 1 && (*P::watch()).is_chosen(access.code, access.address, P::who(me).id)
+    }
+}
+
+/// Whether one more access at a place that is worth a step is one.
+unsafe fn is_step<P: Process>(access: Access, waits: bool) -> bool {
+    // SAFETY: called with the token. A thread that waits is preempted however often it looks.
+    unsafe { waits || (*P::watch()).has_steps_left(access.code, access.site, &*P::region()) }
+}
+
+unsafe fn learn<P: Process>(me: P::Thread, access: Access, atomic: bool) {
+    // SAFETY: called with the token.
+    unsafe {
+        let watch: &mut Watch<P> = &mut *P::watch();
+        watch.learn(P::who(me).actor, &access, atomic, &*P::region());
+    }
+}
+
+unsafe fn announce<P: Process>(me: P::Thread, access: Access, waits: bool) {
+    // SAFETY: called with the token.
+    unsafe {
+        if waits {
+            P::step(me, Event::local(EventKind::Yield));
+        }
+        if !matches!(access.kind, EventKind::PlainRead | EventKind::AtomicLoad | EventKind::Fence) {
+            let value = || read_word(access.address, access.bytes);
+            if (*P::watch()).found.is_news(access.code, access.address, value) {
+                P::progressed();
+            }
+        }
+        let extent = access.bytes.min(u32::MAX as usize) as u32;
+        P::step(me, Event::access(access.kind, access.address as u64, extent));
+    }
+}
+
+/// Whether the running thread waits for another to change what it looks at.
+unsafe fn waits<P: Process>(access: Access) -> bool {
+    // SAFETY: called with the token; the memory is read only if the same place accessed it before.
+    unsafe {
+        let switches = (*P::scheduler()).switches;
+        let value = || read_word(access.address, access.bytes);
+        (*P::watch()).looks.visit(switches, access.code, access.address, value)
+    }
+}
+
+/// What lies at an address, as far as a word tells.
+unsafe fn read_word(address: usize, bytes: usize) -> u64 {
+    let mut word = [0u8; 8];
+    for (place, byte) in word.iter_mut().enumerate().take(bytes) {
+        // SAFETY: the program accessed these bytes a moment ago.
+        *byte = unsafe { ((address + place) as *const u8).read_volatile() };
+    }
+    u64::from_le_bytes(word)
+}

@@ -1,0 +1,32 @@
+//! What a run's accesses to memory mean: which are worth a step, what comes before what, and which race.
+//!
+//! Shared by the control libraries of all systems, which say what happens; what they have to offer for that is
+//! [`Process`]. Nothing here decides who runs.
+//!
+//! - [`access`]: an access becomes a step, or does not
+//! - `watch`: which do, and what a run teaches about others
+//! - `modules`: code addresses that mean the same in every process
+//! - `objects`: what kind of memory an access is to; pure
+//! - `sharing`, `suspects`: which accesses are worth a step, learned from runs; pure
+//! - `order`: what comes before what in a run; pure
+//! - `races`: accesses that nothing orders; pure. `verdict`: one of them ends the run
+//! - `progress`: accesses that change nothing; pure. A loop that waits for another thread is recognised by
+//!   `waylay_scheduler::Looks`
+
+pub mod access;
+mod modules;
+mod objects;
+mod order;
+mod process;
+mod progress;
+mod races;
+mod sharing;
+mod suspects;
+mod verdict;
+mod watch;
+
+pub use access::Access;
+pub use modules::Module;
+pub use order::{Order, Way};
+pub use process::{Attention, Process, Who};
+pub use watch::{Watch, follows_objects, follows_order};

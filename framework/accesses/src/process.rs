@@ -1,0 +1,138 @@
+//! What is asked of the process whose accesses are looked at: its threads, its modules, and the code that was replaced.
+
+use waylay_control_protocol::{RegionMap, Report};
+use waylay_schedule::{Event, ThreadId};
+use waylay_scheduler::Scheduler;
+
+use crate::modules::Module;
+use crate::watch::Watch;
+
+/// Which plain accesses are to be looked at.
+#[derive(Clone, Copy, Debug)]
+pub enum Attention<'a> {
+    /// All.
+    All,
+    /// Those at these addresses, in order.
+    These(&'a [usize]),
+}
+
+impl Attention<'_> {
+    /// Whether code between two addresses has one of them.
+    pub fn wants(self, (start, end): (usize, usize)) -> bool {
+        match self {
+            Attention::All => true,
+            Attention::These(codes) => {
+                let first = codes.partition_point(|&code| code < start);
+                codes.get(first).is_some_and(|&code| code < end)
+            }
+        }
+    }
+}
+
+/// A thread, by its two names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// In this run.
+    pub id: ThreadId,
+    /// For whoever looks ahead to other schedules: what interrupts a thread could come at any of its steps, so it has a
+    /// number of its own there.
+    pub actor: ThreadId,
+}
+
+impl Who {
+    /// A thread that nothing interrupts right now.
+    pub fn itself(id: ThreadId) -> Who {
+        Who { id, actor: ThreadId(id.0 * 2) }
+    }
+
+    /// What interrupts it.
+    pub fn interrupted(id: ThreadId) -> Who {
+        Who { id, actor: ThreadId(id.0 * 2 + 1) }
+    }
+
+    /// The thread that an actor is, or is on.
+    pub fn thread_of(actor: ThreadId) -> u32 {
+        actor.0 / 2
+    }
+}
+
+/// A control library.
+pub trait Process: Default + Sized + 'static {
+    /// A thread of the run.
+    type Thread: Copy;
+
+    /// Whether the heap gives one thread at once what another has freed. Then memory that is allocated again has no past for
+    /// whoever learns which accesses meet; otherwise that costs some steps and hides nothing.
+    const ONE_HEAP: bool;
+
+    /// What is known about the run's accesses.
+    ///
+    /// # Safety
+    /// The caller holds the token, and no borrow of the result lives across a handover.
+    unsafe fn watch() -> *mut Watch<Self>;
+
+    /// Who decides.
+    ///
+    /// # Safety
+    /// As for [`Process::watch`], and a run goes on.
+    unsafe fn scheduler() -> *mut Scheduler;
+
+    /// The region of the run.
+    ///
+    /// # Safety
+    /// As for [`Process::scheduler`].
+    unsafe fn region() -> *const RegionMap;
+
+    /// The names of a thread.
+    ///
+    /// # Safety
+    /// The thread takes part in the run.
+    unsafe fn who(thread: Self::Thread) -> Who;
+
+    /// One step of the running thread: others may run.
+    ///
+    /// # Safety
+    /// The thread executes the call and holds the token.
+    unsafe fn step(thread: Self::Thread, event: Event);
+
+    /// An access that is a step found news: the run goes on.
+    ///
+    /// # Safety
+    /// As for [`Process::scheduler`].
+    unsafe fn progressed();
+
+    /// The registers by which a stack is walked, as they were at a patched site: RSP, RBP, RBX, R12 to R15. None where a stack
+    /// can be walked without.
+    ///
+    /// # Safety
+    /// `saved` is what an access came with that has not been made.
+    unsafe fn registers(saved: usize) -> Option<[usize; 7]>;
+
+    /// Ends the run at a race, in words and with the two places in the code; or at the access at which it was to end.
+    ///
+    /// # Safety
+    /// The caller holds the token and is inside the library.
+    unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> !;
+
+    /// The modules of the process.
+    fn modules() -> Vec<Module>;
+
+    /// Looks at these plain accesses of patched code and at no others. `more`: no thread can be in code that would be
+    /// replaced; otherwise accesses are only dismissed. `stay_open`: some will be dismissed one by one.
+    fn turn(attention: Attention<'_>, more: bool, stay_open: bool);
+
+    /// The same for modules that were just loaded, from this number on.
+    fn turn_new(first: usize, attention: Attention<'_>, stay_open: bool);
+
+    /// No site has been looked at so far.
+    fn forget_hits();
+
+    /// Counts a look at a site, and after `most` of them dismisses it.
+    fn look(site: u32, most: u32);
+
+    /// Does not look at a site again in this run.
+    fn dismiss(site: u32);
+
+    /// Says what was patched.
+    fn report(report: &Report);
+}

@@ -1,0 +1,370 @@
+//! What is known about a run's accesses: which are steps, and what it teaches about others.
+//!
+//! A run either follows a choice of code sites that was made before, or is looked at as well: every access of the program
+//! is seen while more than one thread lives, within a budget of accesses, so that learning costs about the same whatever
+//! the program does. The budget is counted and not timed: equal runs learn the same.
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
+use waylay_control_protocol::{Level, Pair, RegionMap, Site};
+use waylay_schedule::{EventKind, ThreadId};
+use waylay_scheduler::{ByAddress, Looks};
+
+use crate::access::Access;
+use crate::modules::Modules;
+use crate::objects::Objects;
+use crate::order::{Locks, Order, Way};
+use crate::process::{Attention, Process, Who};
+use crate::progress::Found;
+use crate::races::{Block, Deed, Race, Races, Seen};
+use crate::sharing::Sharing;
+use crate::suspects::{Suspects, Touch};
+
+/// Times that one patched site is looked at in a run: a loop that computes shows soon what it touches.
+const MOST_LOOKS: u32 = 4096;
+
+/// Accesses that take as long as one at a breakpoint.
+const PRICE_OF_TRAP: u64 = 16;
+
+/// What is known about the run's accesses; the holder of the token owns it.
+#[derive(Default)]
+pub struct Watch<P> {
+    pub(crate) looks: Looks,
+    pub(crate) found: Found,
+    sharing: Sharing,
+    suspects: Suspects,
+    order: Order,
+    pub(crate) races: Races,
+    modules: Modules,
+    objects: Objects,
+    /// Places in code and kinds of accesses that were told of, by number.
+    told: ByAddress<usize, ()>,
+    level: Level,
+    /// Plain accesses are looked at to learn which are worth a step.
+    learning: bool,
+    /// Accesses that nothing orders end the run, and so does the one with this number.
+    racing: bool,
+    stop_at: u64,
+    /// All of them are patched for that, as soon as there are threads.
+    looking: bool,
+    accesses: u64,
+    /// Plain accesses from elsewhere are no steps; with the steps that each made so far.
+    chosen: Option<ByAddress<usize, u32>>,
+    /// Of those, accesses of other kinds are none either; empty: all are.
+    kinds: ByAddress<usize, ()>,
+    /// What `chosen` was made from, and the same in order.
+    sites: Option<Vec<Site>>,
+    codes: Vec<usize>,
+    /// The code of the process is as `chosen` wants it.
+    in_place: bool,
+    process: PhantomData<P>,
+}
+
+/// Whether the order of what threads do is followed.
+static FOLLOWED: AtomicBool = AtomicBool::new(false);
+
+/// Whether it matters who allocated what.
+static OBJECTS: AtomicBool = AtomicBool::new(false);
+
+/// Whether what orders threads is worth telling: [`Watch::spawned`] and its like.
+#[inline(always)]
+pub fn follows_order() -> bool {
+    FOLLOWED.load(Ordering::Relaxed)
+}
+
+/// Whether [`Watch::allocated`] and [`Watch::resized`] are worth calling.
+#[inline(always)]
+pub fn follows_objects() -> bool {
+    OBJECTS.load(Ordering::Relaxed)
+}
+
+impl<P: Process> Watch<P> {
+    /// Prepares for a run. The caller is the only thread that takes part so far.
+    pub fn begin_run(&mut self, region: &RegionMap) {
+        self.level = region.level();
+        self.choose(region);
+        self.chosen.iter_mut().flat_map(ByAddress::values_mut).for_each(|steps| *steps = 0);
+        self.looks = Looks::default();
+        self.found = Found::default();
+        self.sharing.clear();
+        self.suspects.clear();
+        self.objects.clear();
+        self.told.clear();
+        self.learning = self.level.sees_accesses() && region.settings().profile != 0;
+        (self.looking, self.accesses) = (false, 0);
+        self.order = Order::new(Locks::Protect);
+        self.racing = self.level.sees_accesses() && region.settings().races != 0;
+        self.stop_at = region.settings().stop_at;
+        self.races = Races::default();
+        self.find_deliberate(region);
+        FOLLOWED.store(self.learning && self.level == Level::Auto || self.racing, Ordering::Relaxed);
+        OBJECTS.store(self.learning || self.racing || !self.kinds.is_empty(), Ordering::Relaxed);
+        P::report(region.report());
+    }
+
+    /// A thread is about to be created, while so many live: from now on accesses can meet. While one thread lives it is in
+    /// the library, and not in code that is replaced.
+    pub fn before_spawn(&mut self, live: u32, region: &RegionMap) {
+        if (self.learning || self.racing) && !self.looking && live < 2 {
+            (self.looking, self.in_place) = (true, false);
+            P::forget_hits();
+            P::turn(Attention::All, true, true);
+            P::report(region.report());
+        }
+    }
+
+    /// Takes over which accesses are steps, ahead of a run.
+    pub fn choose(&mut self, region: &RegionMap) {
+        if !region.level().sees_accesses() {
+            return;
+        }
+        match region.chosen() {
+            None => {
+                if !self.in_place || self.sites.is_some() {
+                    (self.chosen, self.sites) = (None, None);
+                    self.kinds.clear();
+                    P::turn(Attention::All, true, false);
+                }
+            }
+            Some(sites) => {
+                if !self.in_place || self.sites.as_deref() != Some(sites) {
+                    self.sites = Some(sites.to_vec());
+                    self.chosen = Some(ByAddress::default());
+                    self.kinds = sites
+                        .iter()
+                        .filter(|site| site.is_kind())
+                        .map(|site| (site.0 as usize, ()))
+                        .collect();
+                    self.find_sites();
+                    P::turn(Attention::These(&self.codes), true, false);
+                }
+            }
+        }
+        self.in_place = true;
+    }
+
+    /// Looks for the code of sites, which may be in modules that are not loaded yet.
+    fn find_sites(&mut self) {
+        let Watch { sites: Some(sites), chosen: Some(chosen), modules, codes, .. } = self else { return };
+        let places = sites.iter().filter(|site| !site.is_kind());
+        for code in places.filter_map(|&site| modules.code(site, P::modules)) {
+            chosen.entry(code).or_insert(0);
+        }
+        codes.clear();
+        codes.extend(chosen.keys());
+        codes.sort_unstable();
+    }
+
+    /// Looks for the code of sites whose plain accesses are atomic.
+    fn find_deliberate(&mut self, region: &RegionMap) {
+        if self.racing {
+            let codes = region.forgiven().1.iter().filter_map(|&site| self.modules.code(site, P::modules));
+            self.races.deliberate.extend(codes.map(|code| (code, ())));
+        }
+    }
+
+    /// Modules were loaded during the run, from this number on: no thread is in them yet.
+    pub fn attend_to_new(&mut self, region: &RegionMap, first_new: usize) {
+        self.find_sites();
+        self.find_deliberate(region);
+        let all = self.looking && (self.learning || self.racing) || self.chosen.is_none();
+        let attention = if all { Attention::All } else { Attention::These(&self.codes) };
+        P::turn_new(first_new, attention, self.looking);
+        P::report(region.report());
+    }
+
+    /// Whether accesses are looked at, while so many threads live. Others that have ended without being joined may still
+    /// be at work in another schedule.
+    pub(crate) fn learns(&self, live: u32) -> bool {
+        self.learning && (live > 1 || self.order.has_unjoined())
+    }
+
+    /// Whether accesses are compared with those of others in this schedule.
+    pub(crate) fn races(&self, live: u32) -> bool {
+        self.racing && (live > 1 || self.races.order.has_unjoined())
+    }
+
+    /// Takes in an access that is made right now; says why the run ends, if it does.
+    pub(crate) fn compare(&mut self, deed: Deed, region: &RegionMap) -> Option<(Option<Race>, Seen)> {
+        let Watch { races, modules, .. } = self;
+        let race = races.note(deed, |one, other| {
+            let mut site = |code| modules.site(code, P::modules).unwrap_or(Site(0));
+            region.forgiven().0.contains(&Pair::new(site(one), site(other)))
+        });
+        if self.races.is_over() {
+            region.report().races_over.store(1, Ordering::Relaxed);
+        }
+        if race.is_none() && (self.stop_at == 0 || self.races.serial() != self.stop_at) {
+            return None;
+        }
+        Some((race, self.races.seen(&deed)))
+    }
+
+    /// The place of code as others know it.
+    pub(crate) fn site(&mut self, code: usize) -> Site {
+        self.modules.site(code, P::modules).unwrap_or(Site(0))
+    }
+
+    /// Counts an access that is looked at; after too many it is over for this run.
+    pub(crate) fn count_access(&mut self, trapped: bool, region: &RegionMap) {
+        self.accesses += if trapped { PRICE_OF_TRAP } else { 1 };
+        region.report().accesses.store(self.accesses, Ordering::Relaxed);
+        if self.accesses >= MOST_ACCESSES {
+            (self.learning, self.racing) = (false, false);
+            FOLLOWED.store(false, Ordering::Relaxed);
+            if self.looking && self.chosen.is_some() {
+                P::turn(Attention::These(&self.codes), false, false);
+            }
+        }
+    }
+
+    /// A patched site was come by.
+    pub(crate) fn looked_at(&mut self, site: u32, code: usize) {
+        // For an order that is missed a race would be seen where there is none.
+        if self.looking
+            && !self.racing
+            && self.chosen.as_ref().is_some_and(|chosen| !chosen.contains_key(&code))
+        {
+            P::look(site, MOST_LOOKS);
+        }
+    }
+
+    /// Whether a plain access of a thread is worth a step: at this place, and to this kind of memory.
+    pub(crate) fn is_chosen(&mut self, code: usize, address: usize, thread: ThreadId) -> bool {
+        let Some(chosen) = &self.chosen else { return true };
+        if !chosen.contains_key(&code) {
+            return false;
+        }
+        let Watch { kinds, modules, objects, .. } = self;
+        let Some(site) = modules.site(code, P::modules).filter(|_| !kinds.is_empty()) else { return true };
+        let kind = objects.kind(site, address, thread.0, || modules.known(address));
+        kinds.contains_key(&(kind.0 as usize))
+    }
+
+    /// Counts a step of a place that is worth steps; false when it had its share.
+    pub(crate) fn has_steps_left(&mut self, code: usize, site: Option<u32>, region: &RegionMap) -> bool {
+        let Some(steps) = self.chosen.as_mut().and_then(|chosen| chosen.get_mut(&code)) else { return true };
+        *steps += 1;
+        if *steps == MOST_STEPS {
+            region.report().limited.fetch_add(1, Ordering::Relaxed);
+            self.in_place = false;
+            site.into_iter().for_each(P::dismiss);
+        }
+        *steps < MOST_STEPS
+    }
+
+    /// Learns from an access of a thread or of what interrupts it: see [`Who::actor`].
+    pub(crate) fn learn(&mut self, thread: ThreadId, access: &Access, atomic: bool, region: &RegionMap) {
+        let (reads, writes) = match access.kind {
+            EventKind::PlainRead | EventKind::AtomicLoad => (true, false),
+            EventKind::PlainWrite | EventKind::AtomicStore => (false, true),
+            _ => (true, true),
+        };
+        let Watch { sharing, suspects, modules, order, objects, told, .. } = self;
+        let learned = |code, actor: ThreadId, address| {
+            let Some(site) = modules.site(code, P::modules) else { return };
+            let kind = objects.kind(site, address, Who::thread_of(actor), || modules.known(address));
+            for site in [site, kind] {
+                if told.insert(site.0 as usize, ()).is_none() {
+                    region.add_conflicting(site);
+                }
+            }
+        };
+        if self.level == Level::Auto {
+            let Access { address, bytes, code, .. } = *access;
+            suspects.note(order, Touch { thread, code, address, bytes, reads, writes, atomic }, learned);
+        } else {
+            sharing.note(thread, access.code, (access.address, access.bytes), writes, learned);
+        }
+    }
+
+    /// What comes before what, for whoever looks ahead to other schedules.
+    pub fn order_ahead(&mut self) -> &mut Order {
+        &mut self.order
+    }
+
+    /// What comes before what in this schedule.
+    pub fn order_now(&mut self) -> &mut Order {
+        &mut self.races.order
+    }
+
+    /// Whether accesses that are steps changed some memory since this was last asked.
+    pub fn has_changed_memory(&mut self) -> bool {
+        self.found.has_changed()
+    }
+
+    /// Tells both orders of what a thread does, by its name in each.
+    fn follow(&mut self, mut what: impl FnMut(&mut Order, fn(Who) -> ThreadId)) {
+        what(&mut self.order, |who| who.actor);
+        what(&mut self.races.order, |who| who.id);
+    }
+
+    /// A thread created another.
+    pub fn spawned(&mut self, me: Who, child: Who) {
+        self.follow(|order, name| order.spawned(name(me), name(child)));
+    }
+
+    /// A thread saw another end.
+    pub fn joined(&mut self, me: Who, ended: Who) {
+        self.follow(|order, name| order.joined(name(me), name(ended)));
+        self.order.include(me.actor, Who::interrupted(ended.id).actor);
+    }
+
+    /// A thread saw that another has ended, which somebody had seen before.
+    pub fn includes(&mut self, me: Who, ended: Who) {
+        self.follow(|order, name| order.include(name(me), name(ended)));
+    }
+
+    /// A thread has ended and nobody will join it, or somebody did.
+    pub fn ended(&mut self, thread: Who) {
+        self.follow(|order, name| order.ended(name(thread)));
+    }
+
+    /// A thread holds a lock.
+    pub fn locked(&mut self, me: Who, lock: usize, way: Way) {
+        self.follow(|order, name| order.locked(name(me), lock, way));
+    }
+
+    /// A thread gave a lock back.
+    pub fn unlocked(&mut self, me: Who, lock: usize) {
+        self.follow(|order, name| order.unlocked(name(me), lock));
+    }
+
+    /// What a thread did so far is for those who take over from the object.
+    pub fn hands_over(&mut self, me: Who, object: usize) {
+        self.follow(|order, name| order.hand_over(name(me), object));
+    }
+
+    /// A thread goes on after those who handed over to the object.
+    pub fn takes_over(&mut self, me: Who, object: usize) {
+        self.follow(|order, name| order.take_over(name(me), object));
+    }
+
+    /// Threads that are not seen took part: what they order is not known.
+    pub fn lose_order(&mut self) {
+        self.racing = false;
+    }
+
+    /// Code at `caller` was given memory, on behalf of a thread.
+    pub fn allocated(&mut self, start: usize, bytes: usize, caller: usize, thread: ThreadId) {
+        let site = if caller == 0 { None } else { self.modules.site(caller, P::modules) };
+        self.objects.allocated(start, bytes, site, thread.0);
+        if P::ONE_HEAP && self.learning {
+            self.suspects.forget(start, bytes);
+            self.sharing.forget(start, bytes);
+        }
+        if self.racing {
+            self.races.allocated(Block { start, bytes, thread: thread.0, code: caller });
+        }
+    }
+
+    /// A block has another length now.
+    pub fn resized(&mut self, start: usize, bytes: usize) {
+        self.objects.resized(start, bytes);
+        if self.racing {
+            self.races.resized(start, bytes);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What is known about the run's accesses, in this process: where it is kept, and what it is told.
+
+use core::cell::UnsafeCell;
+
+use waylay_accesses::{Attention, Module, Process, Watch, Who, follows_objects, follows_order};
+use waylay_control_protocol::{RegionMap, Report};
+use waylay_schedule::{Event, ThreadId};
+use waylay_scheduler::{Key, Scheduler};
+
+use crate::runtime::{Logical, end_at_race, runtime, step};
+use crate::{interpose, patch};
+
+/// This process, for whoever looks at its accesses.
+#[derive(Default)]
+pub(crate) struct Windows;
+
+impl Process for Windows {
+    type Thread = *mut Logical;
+    const ONE_HEAP: bool = true;
+
+    unsafe fn watch() -> *mut Watch<Windows> {
+        // SAFETY: by the caller's promise.
+        unsafe { watch() }
+    }
+
+    #[inline]
+    unsafe fn scheduler() -> *mut Scheduler {
+        // SAFETY: by the caller's promise.
+        unsafe { &raw mut (*runtime()).sched }
+    }
+
+    #[inline]
+    unsafe fn region() -> *const RegionMap {
+        // SAFETY: by the caller's promise.
+        unsafe { &raw const (*runtime()).region }
+    }
+
+    #[inline]
+    unsafe fn who(thread: *mut Logical) -> Who {
+        // SAFETY: by the caller's promise. Nothing interrupts a thread here to run code of the program's.
+        Who::itself(unsafe { (*thread).id })
+    }
+
+    #[inline]
+    unsafe fn step(thread: *mut Logical, event: Event) {
+        // SAFETY: by the caller's promise.
+        unsafe { step(thread, event) };
+    }
+
+    unsafe fn progressed() {}
+
+    unsafe fn registers(saved: usize) -> Option<[usize; 7]> {
+        // SAFETY: by the caller's promise.
+        Some(unsafe { patch::program_registers(saved) })
+    }
+
+    unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> ! {
+        // SAFETY: by the caller's promise.
+        unsafe { end_at_race(race) }
+    }
+
+    fn modules() -> Vec<Module> {
+        interpose::changed_modules().iter().filter_map(|&base| patch::extent_of(base)).collect()
+    }
+
+    fn turn(attention: Attention<'_>, more: bool, _: bool) {
+        patch::turn(attention, more, 0);
+    }
+
+    fn turn_new(first: usize, attention: Attention<'_>, _: bool) {
+        patch::turn(attention, true, first);
+    }
+
+    fn forget_hits() {
+        patch::forget_hits();
+    }
+
+    fn look(site: u32, most: u32) {
+        patch::look(site, most);
+    }
+
+    fn dismiss(site: u32) {
+        patch::dismiss(site);
+    }
+
+    fn report(_: &Report) {
+        patch::report();
+    }
+}
+
+struct Slot(UnsafeCell<Option<Watch<Windows>>>);
+
+// SAFETY: only the holder of the token looks inside; in front of the first run that is the only thread.
+unsafe impl Sync for Slot {}
+
+static WATCH: Slot = Slot(UnsafeCell::new(None));
+
+/// # Safety
+/// The caller holds the token, and no borrow of the result lives across a handover.
+unsafe fn watch() -> *mut Watch<Windows> {
+    // SAFETY: by the caller's promise.
+    unsafe { (*WATCH.0.get()).get_or_insert_default() }
+}
+
+/// Prepares for a run.
+///
+/// # Safety
+/// The runtime is installed, and the caller is the only thread that takes part so far.
+pub(crate) unsafe fn begin_run() {
+    // SAFETY: by the caller's promise.
+    unsafe { (*watch()).begin_run(&(*runtime()).region) };
+}
+
+/// A thread is about to be created: from now on accesses can meet.
+///
+/// # Safety
+/// The caller holds the token and is inside the library.
+pub(crate) unsafe fn before_spawn() {
+    // SAFETY: by the caller's promise.
+    unsafe { (*watch()).before_spawn((*runtime()).sched.live(), &(*runtime()).region) };
+}
+
+/// Libraries were loaded in the middle of a run: the patched modules from this number on.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn modules_loaded(first: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*watch()).attend_to_new(&(*runtime()).region, first) };
+}
+
+/// What orders the threads of a run, told by those who do it. Costs a look at one word while nobody wants to know.
+///
+/// All of them are called by the running thread, which is inside the library.
+pub(crate) mod edge {
+    use waylay_accesses::Way;
+
+    use super::*;
+
+    #[inline]
+    fn with(what: impl FnOnce(&mut Watch<Windows>)) {
+        if follows_order() {
+            // SAFETY: the running thread has the token.
+            what(unsafe { &mut *watch() });
+        }
+    }
+
+    #[inline]
+    unsafe fn who(thread: *mut Logical) -> Who {
+        // SAFETY: it lives as long as the run.
+        unsafe { Windows::who(thread) }
+    }
+
+    /// `me` created a thread.
+    #[inline]
+    pub(crate) unsafe fn spawned(me: *mut Logical, child: *mut Logical) {
+        // SAFETY: both live as long as the run.
+        with(|watch| unsafe { watch.spawned(who(me), who(child)) });
+    }
+
+    /// `me` saw that a thread has ended. `again`: somebody had seen it before.
+    #[inline]
+    pub(crate) unsafe fn joined(me: *mut Logical, ended: *mut Logical, again: bool) {
+        // SAFETY: both live as long as the run.
+        with(|watch| unsafe {
+            match again {
+                false => watch.joined(who(me), who(ended)),
+                true => watch.includes(who(me), who(ended)),
+            }
+        });
+    }
+
+    /// A thread has ended: its stack may become that of another, whether or not somebody saw it end.
+    #[inline]
+    pub(crate) unsafe fn ended(thread: *mut Logical) {
+        // SAFETY: it lives as long as the run.
+        with(|watch| unsafe { watch.ended(who(thread)) });
+    }
+
+    /// A thread that is not under control took part.
+    pub(crate) fn outsider() {
+        with(|watch| watch.lose_order());
+    }
+
+    /// `me` holds a lock.
+    #[inline]
+    pub(crate) unsafe fn locked(me: *mut Logical, lock: Key, way: Way) {
+        // SAFETY: it lives as long as the run.
+        with(|watch| unsafe { watch.locked(who(me), lock.0, way) });
+    }
+
+    /// `me` gave a lock back.
+    #[inline]
+    pub(crate) unsafe fn unlocked(me: *mut Logical, lock: Key) {
+        // SAFETY: it lives as long as the run.
+        with(|watch| unsafe { watch.unlocked(who(me), lock.0) });
+    }
+
+    /// What `me` did so far is for those who take over from the object.
+    #[inline]
+    pub(crate) unsafe fn hands_over(me: *mut Logical, object: Key) {
+        // SAFETY: it lives as long as the run.
+        with(|watch| unsafe { watch.hands_over(who(me), object.0) });
+    }
+
+    /// `me` goes on after those who handed over to the object.
+    #[inline]
+    pub(crate) unsafe fn takes_over(me: *mut Logical, object: Key) {
+        // SAFETY: it lives as long as the run.
+        with(|watch| unsafe { watch.takes_over(who(me), object.0) });
+    }
+
+    /// Whether [`allocated`] and [`resized`] are worth calling.
+    #[inline(always)]
+    pub(crate) fn follows() -> bool {
+        follows_objects()
+    }
+
+    /// Code at `caller` was given memory, on behalf of a thread.
+    ///
+    /// # Safety
+    /// The thread executes the call, inside the library, and holds the token.
+    #[cold]
+    pub(crate) unsafe fn allocated(thread: ThreadId, start: usize, bytes: usize, caller: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { (*watch()).allocated(start, bytes, caller, thread) };
+    }
+
+    /// A block has another length now.
+    ///
+    /// # Safety
+    /// As for [`allocated`].
+    #[cold]
+    pub(crate) unsafe fn resized(start: usize, bytes: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { (*watch()).resized(start, bytes) };
+    }
+}
