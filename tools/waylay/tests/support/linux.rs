@@ -65,6 +65,9 @@ pub(crate) const REPLAY_SCRIPT: &str = "replay.sh";
 /// The debugger that people are told to attach.
 pub(crate) const DEBUGGER: &str = "gdb";
 
+/// How much `waylay doctor` looks at.
+pub(crate) const DOCTOR_CHECKS: usize = 6;
+
 /// What `waylay doctor` speaks of.
 pub(crate) const DOCTOR_WORDS: [&str; 4] = ["ptrace", "control library", "processors", "core pattern"];
 

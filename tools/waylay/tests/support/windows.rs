@@ -40,8 +40,11 @@ pub(crate) const REPLAY_SCRIPT: &str = "replay.cmd";
 /// The debugger that people are told to attach.
 pub(crate) const DEBUGGER: &str = "windbg";
 
+/// How much `waylay doctor` looks at.
+pub(crate) const DOCTOR_CHECKS: usize = 3;
+
 /// What `waylay doctor` speaks of.
-pub(crate) const DOCTOR_WORDS: [&str; 3] = ["other processes", "control library", "processors"];
+pub(crate) const DOCTOR_WORDS: [&str; 3] = ["processors", "other processes", "C compiler"];
 
 /// The file of a plugin.
 pub(crate) fn file_of(plugin: &str) -> String {
