@@ -1,10 +1,21 @@
-"""Checks what the default mix printed: the seeded bugs, each found, and silence from the healthy libraries."""
+"""Checks what the default mix printed: the seeded bugs, each found, and silence from the healthy libraries.
+
+    python3 .ci/check_demo.py SUMMARY.json EXIT_CODE [FOLDER]
+
+FOLDER is where the folders of the failures are, if this system does not know the paths in the summary: those of Windows."""
 
 import json
+import pathlib
+import re
 import sys
 
 SEEDED = {"deadlock": "deadlock", "assert": "assert", "panic": "assert", "crash": "crash", "exception": "assert",
           "lease": "assert", "read": "assert", "late-deadlock": "deadlock", "stock": "assert", "ticket": "assert"}
+
+# LMDB and libzmq are not built for Windows.
+POTS = {"linux": 14, "windows": 12}
+FILES = ["failure.json", "stacks.txt", "log.txt"]
+SCRIPT = {"linux": "replay.sh", "windows": "replay.cmd"}
 
 summary = json.load(open(sys.argv[1], encoding="utf-8"))
 code = int(sys.argv[2])
@@ -15,6 +26,7 @@ iterations = {
     if scenario["name"] in ("libraries", "melting-pot")
     for test in scenario["tests"]
 }
+system = summary["campaign"]["environment"]["system"].split()[0].split("-")[0]
 problems = []
 if code != 1:
     problems.append(f"exit code {code}, not 1")
@@ -24,7 +36,7 @@ if summary["campaign"]["problems"]:
     problems.append(f"did not run: {summary['campaign']['problems']}")
 problems += [f"{name} ran no iteration" for name, count in iterations.items() if count == 0]
 pots = [test for scenario in summary["campaign"]["scenarios"] for test in scenario["tests"] if test.get("pot")]
-if len({test["name"] for test in pots}) < 14:
+if len({test["name"] for test in pots}) < POTS[system]:
     problems.append(f"only {len(pots)} tests ran in pots")
 for scenario in summary["campaign"]["scenarios"]:
     if scenario["mode"] == "randomized":
@@ -45,5 +57,15 @@ for test in strict:
 for failure in summary["failures"]:
     if not failure["replay"].startswith("waylay replay "):
         problems.append(f"no replay line for {failure['test']}")
+    name = re.split(r"[/\\]", failure["folder"])[-1]
+    folder = pathlib.Path(sys.argv[3]) / name if len(sys.argv) > 3 else pathlib.Path(failure["folder"])
+    record = json.loads((folder / "failure.json").read_text(encoding="utf-8"))
+    missing = [file for file in [*FILES, SCRIPT[system]] if not (folder / file).is_file()]
+    if missing:
+        problems.append(f"{name} has no {', '.join(missing)}")
+    if record["gaps"]:
+        problems.append(f"{name} has gaps: {record['gaps']}")
+    if not any(frame.get("function") and frame.get("file") for stack in record["stacks"] for frame in stack["frames"]):
+        problems.append(f"{name} has no stack with names and places")
 print(f"demo: {len(found)} seeded bugs found, healthy tests ran {sum(iterations.values()):,} iterations")
 sys.exit("\n".join(problems) if problems else 0)

@@ -33,7 +33,11 @@ pub struct NotFound {
 }
 
 fn folders_text(folders: &[PathBuf]) -> String {
-    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+    let text = |folder: &PathBuf| match folder.as_os_str().is_empty() {
+        true => "the working folder".to_owned(),
+        false => folder.display().to_string(),
+    };
+    folders.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 fn did_you_mean(similar: &Option<String>) -> String {

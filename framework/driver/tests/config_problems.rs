@@ -460,12 +460,33 @@ fn later_checks_use_the_same_shape() {
 }
 
 #[test]
+fn paths_of_windows_between_the_wrong_marks() {
+    let text = FINE.replace("\"waylay_libraries\"", r#""C:\mine\x.dll""#);
+    let found = problems(&text);
+    assert!(found.to_string().contains("write paths with /, or between '"), "{found}");
+    assert!(
+        parse(
+            Source::new("a.toml", text.replace(r#""C:\mine\x.dll""#, r"'C:\mine\x.dll'")),
+            &Overrides::default()
+        )
+        .is_ok()
+    );
+}
+
+#[test]
 fn files_that_cannot_be_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("missing.toml");
     assert!(matches!(load(&path, &Overrides::default()), Err(LoadError::Read { .. })));
     std::fs::write(&path, b"out = '\xff'").expect("written");
     assert!(matches!(load(&path, &Overrides::default()), Err(LoadError::NotText { valid: 7, .. })));
+    let wide: Vec<u8> = "\u{feff}out = 'x'".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(&path, wide).expect("written");
+    let error = load(&path, &Overrides::default()).expect_err("two bytes a letter");
+    assert!(
+        error.to_string().contains("UTF-16") && error.to_string().contains("save it as UTF-8"),
+        "{error}"
+    );
     std::fs::write(&path, FINE.to_owned() + "plugin-path = 1").expect("written");
     let Err(error @ LoadError::Invalid(_)) = load(&path, &Overrides::default()) else { panic!("accepted") };
     assert!(error.to_string().contains("missing.toml:6:1"), "{error}");
@@ -497,6 +518,10 @@ fn the_randomizer_of_all_and_of_one_scenario() {
         ),
         ("enabled = 1", "8: `enabled` must be true or false, not a whole number"),
     ] {
+        // Windows keeps names as they are.
+        if cfg!(windows) && expected.contains("can match no thread") {
+            continue;
+        }
         let found = top(keys);
         assert_eq!(found.len(), 1, "{keys}: {found:?}");
         assert!(found[0].starts_with(expected), "{keys}: {found:?}");

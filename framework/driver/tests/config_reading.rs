@@ -18,6 +18,16 @@ fn read(text: &str) -> Loaded {
         .unwrap_or_else(|problems| panic!("{problems}"))
 }
 
+/// As editors on Windows save it.
+#[test]
+fn a_mark_at_the_beginning_and_long_line_ends_are_no_part_of_the_text() {
+    let text = "\u{feff}out = \"elsewhere\"\r\n[[scenario]]\r\nname = \"s\"\r\n\
+                [[scenario.test]]\r\nplugin = \"a/b/c.dll\"\r\n";
+    let loaded = read(text);
+    assert_eq!(loaded.config.out, std::path::Path::new("elsewhere"));
+    assert_eq!(loaded.config.scenarios.len(), 1);
+}
+
 #[test]
 fn every_key_is_read() {
     let config = read(

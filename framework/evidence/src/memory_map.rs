@@ -37,13 +37,6 @@ pub struct MemoryImage {
     pub(crate) digest: u64,
 }
 
-#[cfg(target_os = "linux")]
-impl MemoryImage {
-    pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        MemoryImage { digest: crate::signature::digest(&bytes), bytes: bytes.into() }
-    }
-}
-
 /// One mapped range of addresses.
 #[derive(Debug, Clone)]
 pub struct Mapping {

@@ -26,16 +26,21 @@ pub struct Pruned {
 }
 
 impl History {
-    /// Removes evidence until the limits hold.
+    /// Removes evidence until the limits hold. What cannot be removed now is tried again the next time, and no reason to
+    /// keep the rest.
     pub fn prune(&mut self, limits: &Limits) -> Result<Pruned, HistoryError> {
         let kept = self.kept()?;
         let mut pruned = Pruned::default();
+        let mut refused = None;
         for removal in decide(&kept, limits) {
             self.note_removal(&removal)?;
             let folder = self.out().join(&removal.campaign);
             let before = size(&folder);
-            remove(&folder, &removal.except)
-                .map_err(|source| HistoryError::File { path: folder.clone(), source })?;
+            if let Err(source) = remove(&folder, &removal.except) {
+                self.note_left(&removal.campaign)?;
+                refused.get_or_insert(HistoryError::File { path: folder, source });
+                continue;
+            }
             pruned.bytes += before.saturating_sub(size(&folder));
             if removal.except.is_empty() {
                 pruned.campaigns += 1;
@@ -43,7 +48,7 @@ impl History {
                 pruned.trimmed += 1;
             }
         }
-        Ok(pruned)
+        refused.map_or(Ok(pruned), Err)
     }
 
     /// Every campaign of which something is on the disk.
@@ -112,6 +117,14 @@ impl History {
                 .prepare_cached("UPDATE campaign SET bytes = ?2 WHERE name = ?1")?
                 .execute(params![campaign, bytes as i64])
                 .map(drop)
+        })
+    }
+
+    /// On Windows a file that somebody has open, a dump in a debugger, cannot be removed.
+    fn note_left(&mut self, campaign: &str) -> Result<(), HistoryError> {
+        self.transaction(|connection| {
+            let left = "UPDATE campaign SET evidence = 1, bytes = NULL WHERE name = ?1";
+            connection.execute(left, [campaign]).map(drop)
         })
     }
 

@@ -124,3 +124,25 @@ fn the_only_copy_of_an_open_failure_stays_when_everything_else_goes() {
     assert_eq!((known.campaign, known.failure.count_ever), (None, 2));
     assert_eq!(known.failure.gaps, ["its evidence is no longer kept"]);
 }
+
+/// As a debugger has a dump open.
+#[cfg(windows)]
+#[test]
+fn a_file_that_somebody_has_open_goes_the_next_time_and_the_rest_at_once() {
+    use std::os::windows::fs::OpenOptionsExt;
+
+    let out = tempfile::tempdir().unwrap();
+    let first = folder(out.path(), CampaignState::Finished, &[]);
+    let second = folder(out.path(), CampaignState::Finished, &[]);
+    let mut history = History::open(out.path()).unwrap();
+    history.import(&utc()).unwrap();
+    let held = out.path().join(&first).join("campaign.json");
+    let held = fs::OpenOptions::new().read(true).share_mode(0).open(held).unwrap();
+    let all = Limits { campaigns: Some(0), ..Limits::default() };
+    let error = history.prune(&all).unwrap_err().to_string();
+    assert!(error.contains(&first), "{error}");
+    assert!(out.path().join(&first).exists() && !out.path().join(&second).exists());
+    drop(held);
+    assert_eq!(history.prune(&all).unwrap().campaigns, 1);
+    assert!(!out.path().join(&first).exists());
+}

@@ -70,12 +70,15 @@ unsafe extern "C" fn fail(context: *mut Context, failure: *const Failure) {
     if context.test.manner == Manner::Counted {
         return context.hand_over(sort, message, &[]);
     }
-    let mut buffer = [0usize; MAX_FRAMES];
-    let frames: &[usize] = if failure.frames.is_null() || failure.frame_count == 0 {
-        crate::sys::backtrace(&mut buffer)
-    } else {
+    let (mut buffer, mut thrown) = ([0usize; MAX_FRAMES], [0usize; MAX_FRAMES]);
+    let thrown = if matches!(sort, Sort::Exception) { crate::sys::thrown(&mut thrown) } else { None };
+    let frames: &[usize] = if !failure.frames.is_null() && failure.frame_count > 0 {
         // SAFETY: the contract says that non-null `frames` has `frame_count` entries.
         unsafe { std::slice::from_raw_parts(failure.frames, failure.frame_count) }
+    } else if let Some(frames) = thrown {
+        frames
+    } else {
+        crate::sys::backtrace(&mut buffer)
     };
     context.hand_over(sort, message, frames);
 }

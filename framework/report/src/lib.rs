@@ -16,5 +16,6 @@ pub mod numbers;
 pub mod page;
 pub mod sarif;
 pub mod shell;
+mod sys;
 pub mod text;
 pub mod timeline;

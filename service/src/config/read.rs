@@ -13,6 +13,7 @@ use waylay_history::suppression::{Suppression, Suppressions};
 use super::values::{Read, every_day};
 use super::{Config, Dashboard, Mix, Retention, Webhook, default};
 use crate::stop::Conditions;
+use crate::sys;
 use crate::window::{Window, Windows};
 
 pub(super) const KINDS: [&str; 8] =
@@ -153,7 +154,7 @@ fn dashboard(mut table: TableReader<'_, '_>, folder: &Path) -> Option<Dashboard>
     if token_file.is_none() && !listen.ip().is_loopback() {
         findings.add(
             Diagnostic::error(place, "a dashboard that others can reach needs a `token-file`")
-                .help("make one with `head -c 32 /dev/urandom | base64 > token`"),
+                .help(format!("make one with `{}`", sys::MAKE_TOKEN)),
         );
     }
     enabled.then_some(Dashboard { listen, token_file, hosts })

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ManagerError, Plan, at, check_name};
+use super::{ManagerError, Plan, Work, at, check_name};
 use crate::board::Board;
 
 /// systemd starts the service again when it says nothing for so long. Evidence of a large process on a loaded machine
@@ -180,6 +180,11 @@ pub fn uninstall(name: &str, user: bool) -> Result<String, ManagerError> {
         Ok(_) => format!("{} is ended and removed", path.display()),
         Err(error) => format!("{} is removed; {error}", path.display()),
     })
+}
+
+/// systemd starts the command as anybody does.
+pub fn run(_name: &str, _work: Work) -> Result<(), ManagerError> {
+    Err(ManagerError::Refused("--service is for the Windows service manager".to_owned()))
 }
 
 /// How it is, in words; and whether it runs.

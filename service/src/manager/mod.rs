@@ -4,7 +4,7 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{Watchdog, install, status, uninstall};
+pub use linux::{Watchdog, install, run, status, uninstall};
 
 #[cfg(windows)]
 mod windows;
@@ -12,6 +12,9 @@ mod windows;
 pub use windows::{Watchdog, install, run, status, uninstall};
 
 use std::path::{Path, PathBuf};
+
+/// What a service does under its manager; its result is the service's exit code.
+pub type Work = Box<dyn FnOnce() -> u32 + Send>;
 
 /// Why the manager did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use windows_service::service_control_handler::{self, ServiceControlHandlerResult
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 use windows_service::{define_windows_service, service_dispatcher};
 
-use super::{ManagerError, Plan, check_name};
+use super::{ManagerError, Plan, Work, check_name};
 use crate::board::Board;
 
 /// The service manager has no watchdog; it starts the service again when it dies.
@@ -122,7 +122,6 @@ pub fn status(name: &str, _user: bool) -> Result<(String, bool), ManagerError> {
     Ok((format!("service {name}: {:?}", status.current_state), running))
 }
 
-type Work = Box<dyn FnOnce() -> u32 + Send>;
 static WORK: OnceLock<Mutex<Option<(String, Work)>>> = OnceLock::new();
 
 define_windows_service!(ffi_main, service_main);

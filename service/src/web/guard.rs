@@ -54,8 +54,8 @@ pub enum TokenError {
     },
     /// It can be guessed.
     #[error(
-        "the token in {} has fewer than {SHORTEST_TOKEN} characters: make one with `head -c 32 /dev/urandom | base64`",
-        .path.display()
+        "the token in {} has fewer than {SHORTEST_TOKEN} characters: make one with `{}`",
+        .path.display(), crate::sys::MAKE_TOKEN
     )]
     Short {
         /// The file.

@@ -1,7 +1,5 @@
 //! `waylay bound`: the numbers of each strategy, for people and for programs.
 
-#![cfg(target_os = "linux")]
-
 mod support;
 
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! What a campaign left behind, made into reports by the real command.
 
-#![cfg(target_os = "linux")]
-
 mod support;
 
 use std::time::{Duration, Instant};

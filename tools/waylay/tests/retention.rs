@@ -1,12 +1,8 @@
 //! Ten thousand failures, alike or each another: memory and disk stay bounded and every one is counted.
 
-#![cfg(target_os = "linux")]
-
 mod support;
 
-use std::fs;
-
-use support::{Workplace, number, size_of_folder, text};
+use support::{Workplace, number, size_of_folder};
 
 const MIB: u64 = 1 << 20;
 
@@ -29,6 +25,8 @@ fn ten_thousand_alike_are_one_entry_with_a_count() {
     assert!(size < 8 * MIB, "{size} bytes");
 }
 
+// Reads how much memory there was from `/proc`.
+#[cfg(target_os = "linux")]
 #[test]
 fn thousands_of_different_ones_keep_memory_and_disk_bounded() {
     let place =
@@ -40,7 +38,7 @@ fn thousands_of_different_ones_keep_memory_and_disk_bounded() {
         let memory = peak_memory(running.pid());
         most = memory.unwrap_or(most);
         let folders = place.campaigns("waylay-out").first().map_or(0, |campaign| {
-            fs::read_dir(campaign.join("failures")).map_or(0, |entries| entries.count())
+            std::fs::read_dir(campaign.join("failures")).map_or(0, |entries| entries.count())
         });
         if folders >= 40 && at_limit.is_none() {
             at_limit = memory;
@@ -60,12 +58,13 @@ fn thousands_of_different_ones_keep_memory_and_disk_bounded() {
     // The names of the test's functions stay in memory; the failures after the limit take none.
     let at_limit = at_limit.expect("the limit was reached while it ran");
     assert!(most < 400 * MIB && most < at_limit + 60 * MIB, "{at_limit} bytes, then {most}");
-    assert!(text(&json["failures"][0]["replay"]).starts_with("waylay replay"));
+    assert!(support::text(&json["failures"][0]["replay"]).starts_with("waylay replay"));
 }
 
+#[cfg(target_os = "linux")]
 /// Most memory that the process had so far; none when it is over.
 fn peak_memory(pid: i32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }

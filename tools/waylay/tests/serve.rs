@@ -1,7 +1,5 @@
 //! `waylay serve` as a whole: real campaigns, a real history, real connections, real deaths.
 
-#![cfg(target_os = "linux")]
-
 mod support;
 
 use std::collections::BTreeMap;
@@ -95,7 +93,7 @@ fn counters_failures_and_turns_survive_being_killed_again_and_again() {
             served.running.child.kill().unwrap();
             served.running.finish();
         } else {
-            served.running.signal(libc::SIGTERM);
+            served.running.ask_to_end();
             let ran = served.running.finish();
             assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
             assert!(ran.stderr.contains("ends in order"), "{}", ran.stderr);
@@ -130,7 +128,7 @@ fn outside_of_its_windows_it_waits_and_ends_at_once_when_asked() {
     served.running.until("the page says that it waits", |_| {
         served.get("/").is_some_and(|page| page.contains("the next window opens"))
     });
-    served.running.signal(libc::SIGTERM);
+    served.running.ask_to_end();
     let ran = served.running.finish();
     assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
     assert_eq!(place.campaigns("out").len(), 0);
@@ -180,7 +178,7 @@ fn somebody_is_told_of_each_new_failure_once() {
     assert_eq!(message["failures"].as_array().unwrap().len(), 1);
     // The same failure in the campaigns after this one is no news.
     served.running.until("two campaigns more", |_| place.campaigns("out").len() >= 3);
-    served.running.signal(libc::SIGTERM);
+    served.running.ask_to_end();
     served.running.finish();
     assert!(messages.try_recv().is_err(), "it was told twice");
 }
@@ -211,6 +209,8 @@ fn what_cannot_be_served_is_said_before_anything_runs() {
 
 /// Asking what is running is answered in the log, for a test whose threads take turns, too; and it is harmless while the
 /// service waits for its window.
+// Asks by a signal, which only Linux has.
+#[cfg(target_os = "linux")]
 #[test]
 fn the_log_says_what_is_running_when_asked() {
     let place = Workplace::new();
@@ -238,7 +238,7 @@ fn the_log_says_what_is_running_when_asked() {
         }
     };
     let end = |served: Served| {
-        served.running.signal(libc::SIGTERM);
+        served.running.ask_to_end();
         let ran = served.running.finish();
         assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
     };

@@ -348,7 +348,7 @@ impl Supervisor<'_> {
             self.end_randomizer(session, progress);
             let pid = session.host.keep();
             self.kept_hosts.push(pid);
-            self.live.note(&format!("process {pid} is kept: attach with `gdb -p {pid}`"));
+            self.live.note(&format!("process {pid} is kept: attach with `{}`", sys::attach_command(pid)));
         } else {
             self.kill(session, progress);
         }

@@ -123,6 +123,12 @@ pub enum LoadError {
         /// How many bytes are.
         valid: usize,
     },
+    /// The file is text of two bytes a letter.
+    #[error("the config {} is UTF-16 text, as PowerShell writes it with `>`: save it as UTF-8", path.display())]
+    Utf16 {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file has problems.
     #[error(transparent)]
     Invalid(#[from] Diagnostics),
@@ -144,6 +150,9 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, LoadError> {
 /// When it cannot be read or is not text.
 pub fn source_of(path: &Path) -> Result<Source, LoadError> {
     let bytes = std::fs::read(path).map_err(|error| LoadError::Read { path: path.to_owned(), error })?;
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(LoadError::Utf16 { path: path.to_owned() });
+    }
     let text = String::from_utf8(bytes).map_err(|error| LoadError::NotText {
         path: path.to_owned(),
         valid: error.utf8_error().valid_up_to(),
@@ -195,5 +204,11 @@ fn hides(source: &Source, syntax: &Diagnostic, problem: &Diagnostic) -> bool {
 fn syntax_error(source: &Source, error: &toml::de::Error) -> Diagnostic {
     let end = source.text().len();
     let span = error.span().map_or(Span { start: end, end }, Span::from);
-    Diagnostic::error(span, error.message())
+    let diagnostic = Diagnostic::error(span, error.message());
+    // The complaint is about what follows the backslash, or follows `\x`.
+    let before = source.text().get(..span.start).unwrap_or_default();
+    match before.chars().rev().take(2).any(|letter| letter == '\\') {
+        true => diagnostic.help("between \" a backslash means something: write paths with /, or between '"),
+        false => diagnostic,
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::sys;
+
 /// Who decides which thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -32,10 +34,7 @@ impl Mode {
     pub fn available(self) -> Result<(), &'static str> {
         match self {
             Self::Free | Self::Randomized => Ok(()),
-            Self::Strict if cfg!(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")) => {
-                Ok(())
-            }
-            Self::Strict if cfg!(all(windows, target_arch = "x86_64")) => Ok(()),
+            Self::Strict if sys::KNOWS_STRICT => Ok(()),
             Self::Strict => Err("strict mode knows Linux with glibc, and Windows, on x86-64 only"),
         }
     }

@@ -154,8 +154,9 @@ impl HostCommand {
                 let quoted = if last.is_empty() { String::new() } else { format!(" (it printed: {last})") };
                 Err(format!(
                     "{}: the process that loaded it {end}: a constructor of the library crashed or ended the \
-                     process, or the file is damaged{quoted}; load it under a debugger: gdb --args {} doctor {}",
+                     process, or the file is damaged{quoted}; load it under a debugger: {} {} doctor {}",
                     plugin.display(),
+                    sys::DEBUGGER,
                     self.executable.display(),
                     plugin.display()
                 ))
@@ -325,6 +326,7 @@ impl HostProcess {
     /// Leaves the process alone for a debugger.
     pub(crate) fn keep(&mut self) -> u32 {
         self.layout().header.kept.store(1, Ordering::Release);
+        sys::let_outlive_us();
         self.kept = true;
         self.pid()
     }
@@ -348,7 +350,8 @@ mod tests {
     fn a_host_that_dies_before_it_reads_its_plan_has_vanished_and_is_no_error_of_ours() {
         let folder = tempfile::tempdir().unwrap();
         let log = HostLog::create(&folder.path().join("host.log"), 10_000).unwrap();
-        let command = HostCommand { executable: "/bin/true".into(), control: None };
+        let at_once = if cfg!(windows) { "hostname.exe" } else { "/bin/true" };
+        let command = HostCommand { executable: at_once.into(), control: None };
         let test = |number: usize| TestPlan {
             plugin: 0,
             name: format!("test {number} {}", "x".repeat(1000)),

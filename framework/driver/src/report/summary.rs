@@ -12,6 +12,7 @@ use super::pot::share_line;
 use super::suspensions::{bound_line, suspension_lines};
 use crate::failure::FailureEntry;
 use crate::store::{CampaignRecord, StrictNumbers};
+use crate::sys;
 
 /// A campaign that is over; printed for people by [`summary_text`] and as it is with `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -125,8 +126,12 @@ pub fn summary_text(summary: &Summary) -> String {
         );
     }
     for pid in &summary.kept_hosts {
-        let _ =
-            writeln!(text, "process {pid} was kept: attach with `gdb -p {pid}`, end it with `kill -9 {pid}`");
+        let _ = writeln!(
+            text,
+            "process {pid} was kept: attach with `{}`, end it with `{}`",
+            sys::attach_command(*pid),
+            sys::end_command(*pid)
+        );
     }
     let _ = writeln!(text, "\n{}", verdict(summary));
     text

@@ -12,6 +12,7 @@ use super::atomic::{self, At, WriteError};
 use super::retention::{Keep, Kept, Retention};
 use crate::environment::Environment;
 use crate::failure::{FORMAT, FailureEntry, Finding, Kind, Occurrence};
+use crate::sys;
 
 /// Occurrences listed in an entry; the rest are in its count.
 const LISTED_OCCURRENCES: usize = 20;
@@ -183,8 +184,9 @@ impl FailureStore {
             }
             None => {
                 let entry = self.entry_of(finding, &folder, dump_threads);
-                atomic::write(&folder.join("replay.sh"), replay_script(&entry.replay).as_bytes(), false)?;
-                crate::sys::make_executable(&folder.join("replay.sh"));
+                let script = folder.join(sys::REPLAY_SCRIPT);
+                atomic::write(&script, sys::replay_script(&entry.replay).as_bytes(), false)?;
+                sys::make_executable(&script);
                 atomic::write(&folder.join("failure.json"), &to_json(&entry), true)?;
                 self.entries.insert(id, Entry { entry, dirty: false });
             }
@@ -297,12 +299,4 @@ fn to_json(entry: &FailureEntry) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(entry).expect("an entry is plain data");
     text.push(b'\n');
     text
-}
-
-fn replay_script(command: &str) -> String {
-    // Found beside the script, because folders are moved and sent to others.
-    format!(
-        "#!/bin/sh\n# Runs this failure again; where it was found that was\n#   {command}\n\
-         exec waylay replay \"$(dirname -- \"$0\")\" \"$@\"\n"
-    )
 }

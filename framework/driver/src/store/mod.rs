@@ -11,7 +11,7 @@
 //!     host.log              what the hosts printed (limited)
 //!     randomizer.log        what the last randomizer did (limited)
 //!     failures/<signature>/ failure.json, occurrences.jsonl, stacks.txt, log.txt, dump.dmp, randomizer.log,
-//!                           timeline.svg, replay.sh
+//!                           timeline.svg, replay.sh (Windows: replay.cmd)
 //!     failures/undecided-…/ the same, while it may still turn out to be something else
 //! ```
 

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The library of strict mode.
 pub(crate) const CONTROL_LIBRARY: &str = "waylay_control";
+/// Whether there is a library of strict mode for this system.
+pub(crate) const KNOWS_STRICT: bool = cfg!(all(target_env = "gnu", target_arch = "x86_64"));
 /// Whether hosts account for memory only with a library that is loaded before them.
 pub(crate) const HEAP_NEEDS_LIBRARY: bool = true;
 
@@ -36,6 +38,9 @@ pub(crate) fn prepare(command: &mut Command, inherited: Vec<RawFd>) {
         });
     }
 }
+
+/// Lets processes that we started outlive us, for a debugger: hosts that may are told so when they start.
+pub(crate) fn let_outlive_us() {}
 
 /// A pipe; both ends are closed in children unless passed on by [`prepare`].
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -260,6 +265,30 @@ pub(crate) fn machine() -> (String, String, u64) {
         memory.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0);
     let system = format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease").trim());
     (system, field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()), kilobytes)
+}
+
+/// A command that attaches a debugger to a process.
+pub(crate) fn attach_command(pid: u32) -> String {
+    format!("gdb -p {pid}")
+}
+
+/// A command that ends a process.
+pub(crate) fn end_command(pid: u32) -> String {
+    format!("kill -9 {pid}")
+}
+
+/// What runs a command under a debugger, written before it.
+pub(crate) const DEBUGGER: &str = "gdb --args";
+
+/// The file in a failure's folder that runs it again.
+pub(crate) const REPLAY_SCRIPT: &str = "replay.sh";
+
+/// What is in it. The failure is found beside the script, because folders are moved and sent to others.
+pub(crate) fn replay_script(command: &str) -> String {
+    format!(
+        "#!/bin/sh\n# Runs this failure again; where it was found that was\n#   {command}\n\
+         exec waylay replay \"$(dirname -- \"$0\")\" \"$@\"\n"
+    )
 }
 
 /// Lets a script be run by its name.

@@ -19,7 +19,7 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
 };
 use windows_sys::Win32::System::JobObjects::{
-    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation, SetInformationJobObject,
 };
 use windows_sys::Win32::System::Pipes::PeekNamedPipe;
@@ -46,6 +46,8 @@ const LOOK_INTO_PIPE: Duration = Duration::from_millis(5);
 
 /// The library of strict mode.
 pub(crate) const CONTROL_LIBRARY: &str = "waylay_control_windows";
+/// Whether there is a library of strict mode for this system.
+pub(crate) const KNOWS_STRICT: bool = cfg!(target_arch = "x86_64");
 /// Whether hosts account for memory only with a library that is loaded before them.
 pub(crate) const HEAP_NEEDS_LIBRARY: bool = false;
 
@@ -60,27 +62,40 @@ pub(crate) fn prepare(command: &mut Command, inherited: Vec<i32>) {
     }
 }
 
+/// The job of this process and of all that it starts.
+static JOB: OnceLock<Option<OwnedHandle>> = OnceLock::new();
+
 /// Puts this process into a job that ends all its processes when its last handle, ours, is closed. What we start is in
 /// the job from its first instruction on.
 fn join_job() {
-    static JOB: OnceLock<Option<OwnedHandle>> = OnceLock::new();
     JOB.get_or_init(|| {
-        let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
-        limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
-        let size = size_of::<JOBOBJECT_EXTENDED_LIMIT_INFORMATION>() as u32;
-        // SAFETY: the limits live across the call and are as large as said; the job is ours.
-        unsafe {
-            let job = own(CreateJobObjectW(std::ptr::null(), std::ptr::null())).ok()?;
-            let raw = job.as_raw_handle();
-            let limited = SetInformationJobObject(
-                raw,
-                JobObjectExtendedLimitInformation,
-                (&raw const limits).cast(),
-                size,
-            );
-            (limited != 0 && AssignProcessToJobObject(raw, GetCurrentProcess()) != 0).then_some(job)
+        // SAFETY: returns a new handle or null.
+        let job = own(unsafe { CreateJobObjectW(std::ptr::null(), std::ptr::null()) }).ok()?;
+        if !limit(&job, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE) {
+            return None;
         }
+        // SAFETY: both handles are open.
+        (unsafe { AssignProcessToJobObject(job.as_raw_handle(), GetCurrentProcess()) } != 0).then_some(job)
     });
+}
+
+fn limit(job: &OwnedHandle, flags: JOB_OBJECT_LIMIT) -> bool {
+    let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
+    limits.BasicLimitInformation.LimitFlags = flags;
+    let size = size_of::<JOBOBJECT_EXTENDED_LIMIT_INFORMATION>() as u32;
+    let place = (&raw const limits).cast();
+    // SAFETY: the limits live across the call and are as large as said; the job is ours.
+    unsafe {
+        SetInformationJobObject(job.as_raw_handle(), JobObjectExtendedLimitInformation, place, size) != 0
+    }
+}
+
+/// Lets processes that we started outlive us, for a debugger. A process cannot leave its job, so the job stops ending its
+/// processes with us; those that we do not keep are ended one by one.
+pub(crate) fn let_outlive_us() {
+    if let Some(job) = JOB.get().and_then(Option::as_ref) {
+        limit(job, 0);
+    }
 }
 
 fn own(handle: HANDLE) -> io::Result<OwnedHandle> {
@@ -133,6 +148,10 @@ pub(crate) fn raw(handle: &impl AsRawHandle) -> i32 {
 
 /// Kills a child and everything that it started. The child still has to be waited for.
 pub(crate) fn kill_group(child: &Child) {
+    // Wine gives programs of Linux no number, and nobody is the parent of all that nobody started.
+    if child.id() == 0 {
+        return;
+    }
     // What it started may start more meanwhile; a dead parent starts nothing.
     terminate(child.id());
     while let descendants = descendants_of(child)
@@ -343,6 +362,31 @@ pub(crate) fn machine() -> (String, String, u64) {
     unsafe { GlobalMemoryStatusEx(&mut memory) };
     let processor = std::env::var("PROCESSOR_IDENTIFIER").unwrap_or_else(|_| "unknown".to_owned());
     (std::env::consts::OS.to_owned(), processor, memory.ullTotalPhys / 1024)
+}
+
+/// A command that attaches a debugger to a process.
+pub(crate) fn attach_command(pid: u32) -> String {
+    format!("windbg -p {pid}")
+}
+
+/// A command that ends a process.
+pub(crate) fn end_command(pid: u32) -> String {
+    format!("taskkill /F /PID {pid}")
+}
+
+/// What runs a command under a debugger, written before it.
+pub(crate) const DEBUGGER: &str = "windbg";
+
+/// The file in a failure's folder that runs it again.
+pub(crate) const REPLAY_SCRIPT: &str = "replay.cmd";
+
+/// What is in it. The failure is found beside the script, because folders are moved and sent to others. The dot is for the
+/// backslash before it, which would quote the mark behind.
+pub(crate) fn replay_script(command: &str) -> String {
+    format!(
+        "@echo off\r\nrem Runs this failure again; where it was found that was\r\nrem   {command}\r\n\
+         waylay replay \"%~dp0.\" %*\r\n"
+    )
 }
 
 /// Scripts are run by their interpreter, whatever their permissions.

@@ -3,8 +3,6 @@
 //! Addresses come in two kinds. A *process address* is where code ran; a *module address* is where the file
 //! itself says that the code is. Both are tied by the file offset, so no load base need be known.
 
-#[cfg(target_os = "linux")]
-pub(crate) mod image;
 pub(crate) mod loaded;
 pub(crate) mod pe;
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::memory_map::MemoryMap;
 use crate::module::loaded::{LoadedModules, Located, ModuleCache, ModuleId};
+use crate::origin::base_name;
 use crate::snapshot::{ProcessSnapshot, ThreadSnapshot};
 use crate::stack::{Frame, Omitted, ThreadStack, Trust};
 use crate::unwind::{self, RawStack, RuleCache};
@@ -130,6 +131,7 @@ impl Symbolizer {
             push_frames(*address, Trust::Given, &mut modules, &mut self.names, &self.limits, &mut frames);
         }
         self.forget_evicted();
+        end_at_thread_start(&mut frames);
         frames
     }
 
@@ -147,6 +149,18 @@ impl Symbolizer {
     fn forget_evicted(&mut self) {
         let modules = &self.modules;
         self.names.retain(|id, _| modules.contains(*id));
+    }
+}
+
+/// What is above the function with which Windows begins a thread is no caller: the system's own walk of a stack may go on
+/// through whatever lies there.
+fn end_at_thread_start(frames: &mut Vec<Frame>) {
+    let begins = |frame: &Frame| {
+        let module = frame.module.as_deref().map(base_name).unwrap_or_default();
+        frame.function.as_deref() == Some("RtlUserThreadStart") && module.eq_ignore_ascii_case("ntdll.dll")
+    };
+    if let Some(first) = frames.iter().position(begins) {
+        frames.truncate(first + 1);
     }
 }
 
@@ -252,6 +266,26 @@ mod tests {
     fn a_symbolizer_can_move_to_the_thread_that_takes_evidence() {
         fn movable<T: Send>(_: &T) {}
         movable(&Symbolizer::default());
+    }
+
+    #[test]
+    fn above_the_beginning_of_a_thread_there_is_nobody() {
+        let frame = |function: Option<&str>, module: &str| Frame {
+            function: function.map(str::to_owned),
+            function_offset: None,
+            module: Some(module.to_owned()),
+            offset: 0,
+            address: 0,
+            file: None,
+            line: None,
+            inlined: false,
+            trust: Trust::Given,
+        };
+        let begin = frame(Some("RtlUserThreadStart"), r"C:\Windows\System32\ntdll.dll");
+        let own = frame(Some("RtlUserThreadStart"), r"C:\mine\orders.dll");
+        let mut frames = vec![own.clone(), begin.clone(), frame(None, "x"), begin.clone()];
+        end_at_thread_start(&mut frames);
+        assert_eq!(frames, [own, begin]);
     }
 
     #[test]

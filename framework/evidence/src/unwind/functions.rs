@@ -61,10 +61,16 @@ pub(super) fn step(
     }
     frame.registers.set(Registers::STACK_POINTER, frame.stack);
     match frame.registers.instruction() {
-        Some(0) | None => Outcome::Root,
+        Some(back) if !can_be_code(back, memory) => Outcome::Root,
+        None => Outcome::Root,
         Some(_) if frame.stack <= stack && !interrupted => Outcome::NoTables,
         Some(_) => Outcome::Caller { registers: frame.registers, signal: interrupted },
     }
+}
+
+/// Above a thread's first function there is nothing, or whatever was on the stack before; and a stack holds no code.
+fn can_be_code(address: u64, memory: &StackMemory) -> bool {
+    address != 0 && !memory.contains(address)
 }
 
 fn entry_at(entries: &[u8], index: usize) -> Option<Entry> {
@@ -233,6 +239,14 @@ mod tests {
         assert_eq!(begin(0x101f), Some(0x1010));
         assert_eq!(begin(0x1020), None);
         assert_eq!(begin(0x104f), Some(0x1040));
+    }
+
+    #[test]
+    fn a_stack_ends_where_no_code_can_be() {
+        let mut memory = StackMemory::default();
+        memory.add(0x35_e000, vec![0; 0x2000]);
+        assert!(!can_be_code(0, &memory) && !can_be_code(0x35_ea10, &memory));
+        assert!(can_be_code(0x36_0000, &memory) && can_be_code(0x1_4000_1000, &memory));
     }
 
     #[test]

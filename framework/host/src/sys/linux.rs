@@ -245,6 +245,11 @@ extern "C" fn note_frame(context: *mut UnwindContext, argument: *mut c_void) -> 
 }
 
 /// Return addresses of the calling thread, innermost first.
+/// Where the last exception of this thread was thrown: plugins note it themselves.
+pub(crate) fn thrown(_buffer: &mut [usize]) -> Option<&[usize]> {
+    None
+}
+
 pub(crate) fn backtrace(buffer: &mut [usize]) -> &[usize] {
     let mut frames = Frames { buffer, count: 0 };
     // SAFETY: the callback matches the type and the argument lives across the call.

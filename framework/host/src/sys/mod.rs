@@ -22,8 +22,12 @@ mod windows_imports;
 #[cfg(windows)]
 mod windows_strict;
 #[cfg(windows)]
+mod windows_throws;
+#[cfg(windows)]
 pub(crate) use windows::*;
 #[cfg(windows)]
 pub(crate) use windows_image::why_not_loadable;
 #[cfg(windows)]
 pub(crate) use windows_strict::*;
+#[cfg(windows)]
+pub(crate) use windows_throws::thrown;

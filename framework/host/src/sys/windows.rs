@@ -25,6 +25,7 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::core::BOOL;
 
+use super::windows_throws;
 use crate::fatal::{FatalSignal, on_fatal_signal};
 
 /// Stack that is kept for the handler of a stack overflow: it lays out the state of the machine and waits.
@@ -176,7 +177,7 @@ pub(crate) fn install_fatal_handlers() {
     // SAFETY: both handlers are static functions.
     unsafe {
         SetUnhandledExceptionFilter(Some(on_exception));
-        AddVectoredExceptionHandler(1, Some(on_overflow));
+        AddVectoredExceptionHandler(1, Some(on_any_exception));
     }
     watch_for_abort();
     watch_runtimes();
@@ -259,13 +260,15 @@ unsafe extern "system" fn on_exception(pointers: *const EXCEPTION_POINTERS) -> i
 }
 
 /// Every exception comes by here first; of a stack overflow there may not be stack enough to get any further.
-unsafe extern "system" fn on_overflow(pointers: *mut EXCEPTION_POINTERS) -> i32 {
+unsafe extern "system" fn on_any_exception(pointers: *mut EXCEPTION_POINTERS) -> i32 {
     const SEARCH_ON: i32 = 0;
     // SAFETY: the system hands us a valid record and context.
     let (record, context) = unsafe { (&*(*pointers).ExceptionRecord, &*(*pointers).ContextRecord) };
     if record.ExceptionCode as u32 == STACK_OVERFLOW {
         hand_over(STACK_OVERFLOW, context.Rsp, &[], context);
     }
+    // SAFETY: as above.
+    windows_throws::note(unsafe { &*pointers });
     SEARCH_ON
 }
 

@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::os::windows::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::place::{Place, config};
@@ -38,6 +40,24 @@ fn a_failure_is_reported_listed_shown_packed_and_run_again() {
     let said = String::from_utf8_lossy(&back.stderr);
     assert_eq!(back.status.code(), Some(1), "{said}\n{}", String::from_utf8_lossy(&back.stdout));
     let folder = failures[0].folder.display().to_string();
+    // By the script beside it, and by the line that people copy into a command prompt.
+    let beside = Path::new(env!("CARGO_BIN_EXE_waylay")).parent().expect("a folder");
+    let search = format!("{};{}", beside.display(), std::env::var("PATH").unwrap_or_default());
+    let mut script = Command::new(failures[0].folder.join("replay.cmd"));
+    script.args(["--duration", "60s"]);
+    let mut typed = Command::new("cmd");
+    typed.raw_arg(format!("/d /s /c \"{} --duration 60s\"", failures[0].text("replay")));
+    for mut command in [script, typed] {
+        let ran = command
+            .env("PATH", &search)
+            .current_dir(&place.path)
+            .stdin(Stdio::null())
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{command:?}: {said}");
+        assert!(said.contains("reproduced "), "{command:?}: {said}");
+    }
     let again = place.waylay(&["replay", &folder, "--json"]);
     let said = String::from_utf8_lossy(&again.stderr);
     assert_eq!(again.status.code(), Some(1), "{said}\n{}", String::from_utf8_lossy(&again.stdout));
@@ -75,7 +95,8 @@ fn the_melting_pot_finds_the_bug_that_needs_two_tests() {
 #[test]
 fn the_service_runs_campaigns_and_shows_them() {
     let place = Place::with(&config("waylay_faults", "panic", "").replace("60s", "2s"));
-    let service = "out = \"out\"\n[[mix]]\nname = \"night\"\nconfig = \"waylay.toml\"\nduration = \"2s\"\n";
+    let service = "out = \"out\"\n[retention]\ncampaigns = 1\n\
+                   [[mix]]\nname = \"night\"\nconfig = \"waylay.toml\"\nduration = \"2s\"\n";
     fs::write(place.path.join("night.toml"), service).expect("writable");
     let log = fs::File::create(place.path.join("stderr.txt")).expect("a file");
     let mut child = place
@@ -119,6 +140,9 @@ fn the_service_runs_campaigns_and_shows_them() {
         failures.count() > 0
     });
     assert!(get("/failures").is_some_and(|page| page.contains("panic")), "{}", said());
+    // One campaign is kept, and of those before only what the open failure needs.
+    until("old evidence goes", &mut || said().contains("bytes of old evidence were removed"));
+    assert!(get("/").is_some_and(|page| page.contains("night")), "{}", said());
     child.kill().expect("killed");
     child.wait().expect("waited");
 }

@@ -1,7 +1,6 @@
 //! Whatever ends a campaign, it ends in order, and no process of it stays.
 
 use std::collections::BTreeSet;
-use std::ffi::c_void;
 use std::fs;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::process::{Child, ExitStatus, Stdio};
@@ -13,16 +12,13 @@ use windows_sys::Win32::System::Console::{
     CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_CLOSE_EVENT, CTRL_SHUTDOWN_EVENT,
 };
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
-    CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
-    TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
+    CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
 };
-use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleA, GetProcAddress};
-use windows_sys::Win32::System::Threading::{
-    CreateRemoteThread, OpenProcess, OpenThread, PROCESS_ALL_ACCESS, SuspendThread, THREAD_SUSPEND_RESUME,
-};
+use windows_sys::Win32::System::Threading::{OpenThread, SuspendThread, THREAD_SUSPEND_RESUME};
 
 use crate::in_turn;
 use crate::place::Place;
+use crate::system::{console_event, processes};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -49,25 +45,6 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// All processes, with their parents.
-fn processes() -> Vec<(u32, u32)> {
-    // SAFETY: returns a new handle or an invalid one.
-    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) };
-    assert_ne!(snapshot, INVALID_HANDLE_VALUE);
-    // SAFETY: just made, owned by nobody else.
-    let snapshot = unsafe { OwnedHandle::from_raw_handle(snapshot) };
-    let mut entry = PROCESSENTRY32W { dwSize: size_of::<PROCESSENTRY32W>() as u32, ..Default::default() };
-    let mut all = Vec::new();
-    // SAFETY: the entry says its own size and lives across the calls.
-    let mut more = unsafe { Process32FirstW(snapshot.as_raw_handle(), &mut entry) } != 0;
-    while more {
-        all.push((entry.th32ProcessID, entry.th32ParentProcessID));
-        // SAFETY: as above.
-        more = unsafe { Process32NextW(snapshot.as_raw_handle(), &mut entry) } != 0;
-    }
-    all
-}
-
 /// Processes that descend from one, as far as their parents were seen alive; `known` grows.
 fn descendants(known: &mut BTreeSet<u32>, root: u32) -> Vec<u32> {
     let all = processes();
@@ -78,28 +55,6 @@ fn descendants(known: &mut BTreeSet<u32>, root: u32) -> Vec<u32> {
         known.extend(children.collect::<Vec<_>>());
     }
     all.into_iter().map(|(pid, _)| pid).filter(|pid| *pid != root && known.contains(pid)).collect()
-}
-
-/// What the system does on Ctrl-C and when a console closes: it has the process call its handlers on a new thread.
-fn console_event(pid: u32, event: u32) {
-    type Routine = unsafe extern "system" fn(*mut c_void) -> u32;
-    // SAFETY: the handles are checked before they are used. The module is loaded in every process at the same address, and
-    // the function takes the number of the event.
-    unsafe {
-        let process = OpenProcess(PROCESS_ALL_ACCESS, 0, pid);
-        assert!(!process.is_null(), "{}", std::io::Error::last_os_error());
-        let process = OwnedHandle::from_raw_handle(process);
-        let module = GetModuleHandleA(c"kernelbase.dll".as_ptr().cast());
-        let routine =
-            GetProcAddress(module, c"CtrlRoutine".as_ptr().cast()).expect("the system's own function");
-        let routine = std::mem::transmute::<unsafe extern "system" fn() -> isize, Routine>(routine);
-        let (nobody, nowhere) = (std::ptr::null(), std::ptr::null_mut());
-        let argument = event as usize as *const c_void;
-        let thread =
-            CreateRemoteThread(process.as_raw_handle(), nobody, 0, Some(routine), argument, 0, nowhere);
-        assert!(!thread.is_null(), "{}", std::io::Error::last_os_error());
-        drop(OwnedHandle::from_raw_handle(thread));
-    }
 }
 
 fn wait(child: &mut Child) -> ExitStatus {

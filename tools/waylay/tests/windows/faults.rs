@@ -61,8 +61,7 @@ fn a_crash_an_abort_and_an_exit_in_c() {
 
 #[test]
 fn an_exception_in_cpp() {
-    // The stack is that of the catch: on Windows nothing notes where an exception was thrown.
-    expect("waylay_faults_cpp", "exception", "assert", "", "exception#");
+    expect("waylay_faults_cpp", "exception", "assert", "Unbalanced: the balance is 7", "Withdraw");
 }
 
 #[test]

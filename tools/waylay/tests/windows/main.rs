@@ -11,6 +11,8 @@ mod leaks;
 mod place;
 mod refusals;
 mod strict;
+#[path = "../support/windows.rs"]
+mod system;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

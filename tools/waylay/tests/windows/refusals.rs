@@ -34,6 +34,44 @@ fn an_output_folder_that_cannot_be_made_is_named() {
     assert!(said.contains("file"), "{said}");
 }
 
+/// Names that are devices in every folder.
+#[test]
+fn an_output_folder_that_is_a_device_is_named() {
+    let place = Place::with(&config("waylay_faults", "panic", ""));
+    for device in ["NUL", "CON", "nul/below"] {
+        let output = place.waylay(&["run", "waylay.toml", "--out", device]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(&format!("cannot write {device}")) && !said.contains("panicked"), "{said}");
+    }
+}
+
+/// Everything at once that is unusual about a path and usual in a file of Windows: the prefix that turns off all rules, more
+/// than 260 letters, slashes in the configuration, long line ends and a mark at its beginning.
+#[test]
+fn long_paths_prefixes_and_files_of_windows_are_understood() {
+    let place = Place::with("");
+    let beside = Path::new(env!("CARGO_BIN_EXE_waylay")).parent().expect("a folder").join("deps");
+    let text = "\u{feff}[defaults]\r\nmax-failures = 1\r\n[[scenario]]\r\nname = \"s\"\r\nduration = \"60s\"\r\n\
+                [[scenario.test]]\r\nplugin = \"sub/deeper/mine.dll\"\r\nname = \"failed\"\r\n";
+    fs::create_dir_all(place.path.join("sub/deeper")).expect("a folder");
+    fs::copy(beside.join("waylay_faults_c.dll"), place.path.join("sub/deeper/mine.dll")).expect("a copy");
+    fs::write(place.path.join("windows.toml"), text).expect("writable");
+    let long = (0..4).fold(place.path.clone(), |path, _| path.join("a-name-of-a-folder-".repeat(4)));
+    assert!(long.as_os_str().len() > 260);
+    for (toml, out) in [
+        ("windows.toml".to_owned(), long.display().to_string()),
+        (format!(r"\\?\{}\windows.toml", place.path.display()), format!(r"\\?\{}\out", place.path.display())),
+    ] {
+        let output = place.waylay(&["run", &toml, "--out", &out, "--quiet", "--json"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an object");
+        let folder = summary["failures"][0]["folder"].as_str().expect("a folder");
+        assert!(Path::new(folder).join("dump.dmp").is_file(), "{summary:#}\n{said}");
+    }
+}
+
 /// A real plugin that needs another library in place of mingw's threads.
 fn plugin_that_needs(place: &Place, library: &str) -> PathBuf {
     let beside = Path::new(env!("CARGO_BIN_EXE_waylay")).parent().expect("a folder").join("deps");

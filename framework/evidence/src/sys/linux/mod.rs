@@ -2,6 +2,7 @@
 
 mod capture;
 mod dump;
+mod image;
 mod memory;
 mod procfs;
 mod source;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use crate::identity::ProcessId;
 use crate::memory_map::{Mapping, MappingSource, MemoryImage};
-use crate::module::image;
 
+use super::image;
 use super::memory::{read_available, read_memory};
 use super::procfs;
 
@@ -51,9 +51,7 @@ fn source_of(pid: Option<ProcessId>, mapping: &Mapping, parts: &[&Mapping]) -> M
         return match pid {
             Some(pid) if &*mapping.path == "[vdso]" => {
                 let length = (mapping.end - mapping.start) as usize;
-                read_memory(pid, mapping.start, length).map_or(MappingSource::Lost, |bytes| {
-                    MappingSource::Image(Arc::new(MemoryImage::new(bytes)))
-                })
+                read_memory(pid, mapping.start, length).map_or(MappingSource::Lost, image_of)
             }
             _ => MappingSource::None,
         };
@@ -65,8 +63,7 @@ fn source_of(pid: Option<ProcessId>, mapping: &Mapping, parts: &[&Mapping]) -> M
     if let Some(file) = open_by_process(pid, mapping) {
         return MappingSource::Handle(Arc::new(file));
     }
-    copy_image(pid, parts)
-        .map_or(MappingSource::Lost, |bytes| MappingSource::Image(Arc::new(MemoryImage::new(bytes))))
+    copy_image(pid, parts).map_or(MappingSource::Lost, image_of)
 }
 
 /// Whether the path still names the mapped file. Some file systems show another inode in the map than
@@ -96,6 +93,11 @@ fn open_by_process(pid: ProcessId, mapping: &Mapping) -> Option<File> {
         let file = File::open(path).ok()?;
         (file.metadata().ok()?.ino() == mapping.inode).then_some(file)
     })
+}
+
+fn image_of(bytes: Vec<u8>) -> MappingSource {
+    let digest = crate::signature::digest(&bytes);
+    MappingSource::Image(Arc::new(MemoryImage { digest, bytes: bytes.into() }))
 }
 
 fn copy_image(pid: ProcessId, parts: &[&Mapping]) -> Option<Vec<u8>> {
