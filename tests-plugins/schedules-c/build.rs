@@ -3,6 +3,7 @@
 //! compiled under other names, and `src/lib.rs` exports functions of the right names that call them.
 
 #[path = "../mingw.rs"]
+#[allow(dead_code, reason = "shared with other plugins")]
 mod mingw;
 
 fn main() {

@@ -6,6 +6,7 @@
 //! The calls find the control library in the host; on Windows by way of a file that is linked in.
 
 #[path = "../mingw.rs"]
+#[allow(dead_code, reason = "shared with other plugins")]
 mod mingw;
 
 fn main() {

@@ -188,7 +188,7 @@ impl Plan {
     }
 }
 
-const MAGIC: [u8; 8] = *b"waylayP7";
+const MAGIC: [u8; 8] = *b"waylayP8";
 /// Bytes of a window.
 const ENTRY: usize = 10;
 
