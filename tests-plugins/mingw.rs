@@ -42,20 +42,3 @@ pub(crate) fn name_what_is_taken(targets: &[&str]) {
         }
     }
 }
-
-/// Links C++'s own library in.
-pub(crate) fn link_cpp_in() {
-    println!("cargo::rustc-link-lib=static:-bundle=stdc++");
-    if let Some(folder) = library_folder("libstdc++.a") {
-        println!("cargo::rustc-link-search=native={folder}");
-    }
-}
-
-/// Where the compiler has a library.
-fn library_folder(name: &str) -> Option<String> {
-    let compiler = cc::Build::new().cpp(true).get_compiler();
-    let said = compiler.to_command().arg(format!("-print-file-name={name}")).output().ok()?;
-    let path = String::from_utf8(said.stdout).ok()?;
-    let folder = std::path::Path::new(path.trim()).parent()?;
-    folder.is_absolute().then(|| folder.display().to_string())
-}

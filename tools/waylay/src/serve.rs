@@ -103,15 +103,6 @@ fn read(options: &ServeOptions) -> Result<Config, Failed> {
     Ok(config)
 }
 
-#[cfg(not(windows))]
-pub(crate) fn serve(options: &ServeOptions, json: bool) -> Result<u8, Failed> {
-    if options.service.is_some() {
-        return Err(Failed::Usage("--service is for the Windows service manager".to_owned()));
-    }
-    serve_here(options, json)
-}
-
-#[cfg(windows)]
 pub(crate) fn serve(options: &ServeOptions, json: bool) -> Result<u8, Failed> {
     let Some(name) = options.service.clone() else { return serve_here(options, json) };
     let options = options.clone();

@@ -68,7 +68,7 @@ fn long_paths_prefixes_and_files_of_windows_are_understood() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an object");
         let folder = summary["failures"][0]["folder"].as_str().expect("a folder");
-        assert!(Path::new(folder).join("dump.dmp").is_file(), "{summary:#}\n{said}");
+        assert!(Path::new(folder).join("failure.json").is_file(), "{summary:#}\n{said}");
     }
 }
 
