@@ -44,6 +44,12 @@ impl Objects {
         }
     }
 
+    /// By how many bytes a block grows that is to have this length; none if it does not, or is not known.
+    pub(crate) fn growth(&self, start: usize, bytes: usize) -> Option<usize> {
+        let end = self.blocks.get(&start)?.end;
+        start.saturating_add(bytes).checked_sub(end).filter(|&more| more > 0)
+    }
+
     /// A block has another length now.
     pub(crate) fn resized(&mut self, start: usize, bytes: usize) {
         if let Some(block) = self.blocks.get_mut(&start) {
@@ -106,6 +112,7 @@ mod tests {
         let before = kind(&objects, 0x10_000, 0);
         objects.allocated(0x0f_ff0, 32, Some(Site(10)), 0);
         assert_ne!(kind(&objects, 0x10_000, 0), before, "the memory has another block now");
+        assert_eq!((objects.growth(0x0f_ff0, 8), objects.growth(0x0f_ff0, 40)), (None, Some(8)));
         objects.resized(0x0f_ff0, 8);
         assert_eq!(kind(&objects, 0x10_000, 0), kind(&objects, 0x50_000, 0), "which has become shorter");
         assert_ne!(kind(&objects, 0x100, 0), kind(&objects, 0x108, 0));

@@ -316,15 +316,20 @@ impl Races {
 
     /// Memory is given to the program: what was there before has nothing to do with it.
     pub(crate) fn allocated(&mut self, block: Block) {
-        self.forget(block.start, block.bytes);
-        self.order.forget(block.start, block.bytes);
-        let end = block.start.saturating_add(block.bytes.max(1));
-        let inside: Vec<usize> = self.blocks.range(block.start..end).map(|(&start, _)| start).collect();
-        for start in inside {
-            self.blocks.remove(&start);
-        }
+        self.given(block.start, block.bytes);
         if self.blocks.len() < MOST_BLOCKS {
             self.blocks.insert(block.start, block);
+        }
+    }
+
+    /// Memory has no past and belongs to no block.
+    pub(crate) fn given(&mut self, start: usize, bytes: usize) {
+        self.forget(start, bytes);
+        self.order.forget(start, bytes);
+        let end = start.saturating_add(bytes.max(1));
+        let inside: Vec<usize> = self.blocks.range(start..end).map(|(&start, _)| start).collect();
+        for start in inside {
+            self.blocks.remove(&start);
         }
     }
 

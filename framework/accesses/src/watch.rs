@@ -362,6 +362,13 @@ impl<P: Process> Watch<P> {
 
     /// A block has another length now.
     pub fn resized(&mut self, start: usize, bytes: usize) {
+        if P::ONE_HEAP
+            && let Some(more) = self.objects.growth(start, bytes)
+        {
+            self.suspects.forget(start + bytes - more, more);
+            self.sharing.forget(start + bytes - more, more);
+            self.races.given(start + bytes - more, more);
+        }
         self.objects.resized(start, bytes);
         if self.racing {
             self.races.resized(start, bytes);

@@ -63,6 +63,12 @@ static void *uses_memory_again(void *nothing) {
         free(copy);
         free(mine);
     }
+    int *grows = NULL;
+    for (int length = 1; length < 20; length++) {
+        grows = realloc(grows, length * 16 * sizeof *grows);
+        grows[length * 16 - 1] = length;
+    }
+    free(grows);
     return nothing;
 }
 
