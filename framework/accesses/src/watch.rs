@@ -360,6 +360,17 @@ impl<P: Process> Watch<P> {
         }
     }
 
+    /// Memory is given to a thread as its stack: what others did there has nothing to do with it.
+    pub fn given_stack(&mut self, start: usize, bytes: usize) {
+        if self.learning {
+            self.suspects.forget(start, bytes);
+            self.sharing.forget(start, bytes);
+        }
+        if self.racing {
+            self.races.given(start, bytes);
+        }
+    }
+
     /// A block has another length now.
     pub fn resized(&mut self, start: usize, bytes: usize) {
         if P::ONE_HEAP

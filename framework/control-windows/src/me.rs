@@ -90,6 +90,20 @@ pub(crate) fn set_me(value: *mut Logical) {
     }
 }
 
+/// The stack of the calling thread: begin and end, of all that is reserved for it.
+pub(crate) fn stack() -> (usize, usize) {
+    /// `DeallocationStack` and `StackBase` in the block.
+    const BEGIN: usize = 0x1478;
+    const END: usize = 0x8;
+    let (begin, end): (usize, usize);
+    // SAFETY: reads two fields of the calling thread's block.
+    unsafe {
+        asm!("mov {0}, gs:[{1}]", out(reg) begin, const BEGIN, options(nostack, preserves_flags, readonly));
+        asm!("mov {0}, gs:[{1}]", out(reg) end, const END, options(nostack, preserves_flags, readonly));
+    }
+    (begin, end)
+}
+
 /// What `GetLastError` would say.
 #[inline]
 fn last_error() -> u32 {

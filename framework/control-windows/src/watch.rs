@@ -226,6 +226,14 @@ pub(crate) mod edge {
         unsafe { (*watch()).allocated(start, bytes, caller, thread) };
     }
 
+    /// A thread that begins has this stack: begin and end.
+    pub(crate) fn given_stack((start, end): (usize, usize)) {
+        if follows_objects() {
+            // SAFETY: the running thread has the token.
+            unsafe { (*watch()).given_stack(start, end - start) };
+        }
+    }
+
     /// A block has another length now.
     ///
     /// # Safety

@@ -5,6 +5,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use std::time::{Duration, Instant};
 
 use support::terminal::OnTerminal;
@@ -90,6 +92,8 @@ fn signals_that_end_it_at_once_give_the_terminal_back() {
     shown.until("the screen", |text| text.contains("scenario mixed"));
     shown.signal(libc::SIGTERM);
     shown.until("the first is noted", |text| text.contains("ending"));
+    // In no time two are one.
+    std::thread::sleep(Duration::from_millis(700));
     shown.signal(libc::SIGTERM);
     assert_eq!(shown.finish().code(), Some(130));
 }

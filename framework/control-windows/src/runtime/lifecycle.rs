@@ -15,7 +15,7 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetCurrentThreadI
 
 use super::logical::{Logical, Routine};
 use super::{Runtime, handover, in_process, outside, point, pool, runtime};
-use crate::me::{set_me, watch_end};
+use crate::me::{set_me, stack, watch_end};
 use crate::watch::{self, edge};
 
 /// How long a new thread may take to its first instruction. It cannot begin while its creator holds the loader's lock.
@@ -90,6 +90,7 @@ unsafe fn take_part(me: *mut Logical, thread: *mut Logical) {
     // SAFETY: called with the token, for a thread that waits to be chosen.
     unsafe {
         register(thread);
+        edge::given_stack((*thread).stack);
         edge::spawned(me, thread);
         point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
     }
@@ -130,6 +131,7 @@ unsafe extern "system" fn enter(thread: *mut c_void) -> u32 {
     // SAFETY: the creator keeps the thread alive, and waits until it is in place.
     unsafe {
         (*thread).number = GetCurrentThreadId();
+        (*thread).stack = stack();
         (*thread).started.raise();
         (*thread).baton().wait();
         handover::resumed(thread);

@@ -32,6 +32,8 @@ pub(crate) struct Logical {
     pub(crate) handle: HANDLE,
     pub(crate) routine: Option<Routine>,
     pub(crate) argument: *mut c_void,
+    /// Its stack: begin and end, of all that is reserved for it.
+    pub(crate) stack: (usize, usize),
     /// Somebody has seen it end.
     pub(crate) joined: bool,
     /// More than 0 while it holds something that nobody must run into, the loader's lock: no step of its own lets others
@@ -63,6 +65,7 @@ impl Logical {
             handle: core::ptr::null_mut(),
             routine,
             argument,
+            stack: (0, 0),
             joined: false,
             unpreemptible: 0,
             error: 0,

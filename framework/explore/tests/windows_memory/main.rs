@@ -193,12 +193,15 @@ mod cases {
         assert!((summary.failures, summary.sites) == (0, 1), "there they are steps all the same");
     }
 
-    /// Two threads make 400 accesses each to memory of their own, which they get from one heap.
+    /// Two threads make 400 accesses and more each to memory of their own, which they get from one heap, or to their stacks, of
+    /// which one may become that of the other.
     fn not_shared() {
         let out = tempfile::tempdir().expect("a folder");
-        let summary = run(steps(Level::Auto, false), out.path(), "local", 6, false);
-        assert_eq!((summary.runs, summary.failures, summary.sites), (6, 0, 0));
-        assert!(summary.accesses > 800 && summary.steps < 20, "{}", summary.steps);
+        for body in ["local", "stack"] {
+            let summary = run(steps(Level::Auto, false), out.path(), body, 6, false);
+            assert_eq!((summary.runs, summary.failures, summary.sites), (6, 0, 0), "{body}");
+            assert!(summary.accesses >= 800 && summary.steps < 20, "{body}: {}", summary.steps);
+        }
     }
 
     /// Where the moved instruction faults, its own place is told.
@@ -230,7 +233,7 @@ mod cases {
     /// again.
     fn no_race() {
         let out = tempfile::tempdir().expect("a folder");
-        for body in ORDERED.iter().chain(&["reused", "local"]) {
+        for body in ORDERED.iter().chain(&["reused", "local", "stack"]) {
             let summary = run(steps(Level::Auto, true), out.path(), body, 4, false);
             assert_eq!((summary.runs, summary.failures, summary.partly_controlled), (4, 0, 0), "{body}");
             assert_eq!((summary.doubtful_races, summary.races_over), (0, 0), "{body}");

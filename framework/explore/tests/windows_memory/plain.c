@@ -82,6 +82,19 @@ static void *computes(void *nothing) {
     return nothing;
 }
 
+__attribute__((noinline)) static void fill(int *mine) {
+    for (int turn = 0; turn < 200; turn++) {
+        mine[turn] = turn;
+        mine[turn] += mine[turn / 2];
+    }
+}
+
+static void *works_on_its_stack(void *nothing) {
+    int mine[200];
+    fill(mine);
+    return nothing;
+}
+
 static void *nowhere(void *nothing) {
     *(volatile int *)(size_t)(sum * 8) = sum;
     return nothing;
@@ -341,6 +354,7 @@ static const struct way ways[] = {
     {"spin", with_spin, with_spin, 2},
     {"reused", uses_memory_again, uses_memory_again, 0},
     {"local", computes, computes, 0},
+    {"stack", works_on_its_stack, works_on_its_stack, 0},
     {"fault", nowhere, sets, 2},
 #ifdef _WIN32
     {"section", with_section, with_section, 2},
