@@ -5,8 +5,6 @@
 
 mod support;
 
-use std::time::Duration;
-
 use std::time::{Duration, Instant};
 
 use support::terminal::OnTerminal;
