@@ -135,10 +135,11 @@ impl Handles {
 
     /// Whether a thread with this number was created and has not begun yet.
     pub(crate) fn knows_thread(&self, number: u32) -> bool {
-        // SAFETY: logical threads live as long as their run, and the table is forgotten with it.
-        self.table
-            .values()
-            .any(|entry| matches!(entry.kind, Kind::Thread(thread) if unsafe { (*thread).number } == number))
+        self.table.values().any(|entry| match entry.kind {
+            // SAFETY: logical threads live as long as their run, and the table is forgotten with it.
+            Kind::Thread(thread) => unsafe { (*thread).number == number },
+            _ => false,
+        })
     }
 
     /// The object behind a handle changed: those who wait for it may have to look.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier, Condvar, Mutex, Once, OnceLock, RwLock, mpsc};
 use std::thread;
 
 struct Shared(UnsafeCell<u64>);
-// The point of this program.
+// SAFETY: none where the program is the broken one: that is its point.
 unsafe impl Sync for Shared {}
 
 static SHARED: Shared = Shared(UnsafeCell::new(0));
@@ -125,7 +125,7 @@ fn main() {
             let (one, other) = (cells.next().unwrap(), cells.next().unwrap());
             let last = move |cell: Arc<UnsafeBox>| {
                 if broken {
-                    unsafe { cell.0.get().write(black_box(2)) };
+                    unsafe { cell.0.get().write(black_box(2)) }; // SAFETY: none, as above.
                 }
                 // Whoever is last may write: the count orders it after the other.
                 if let Some(mut owned) = Arc::into_inner(cell) {
@@ -155,13 +155,13 @@ fn main() {
                     let fresh = Box::into_raw(Box::new(black_box(5)));
                     place.store(fresh, Ordering::Release);
                     if broken {
-                        unsafe { fresh.write(black_box(6)) };
+                        unsafe { fresh.write(black_box(6)) }; // SAFETY: it lives; the race is to be found.
                     }
                 },
                 || {
                     let seen = place.load(Ordering::Acquire);
                     if !seen.is_null() {
-                        black_box(unsafe { seen.read() });
+                        black_box(unsafe { seen.read() }); // SAFETY: it is never freed.
                     }
                 },
             );
@@ -188,5 +188,5 @@ fn main() {
 }
 
 struct UnsafeBox(UnsafeCell<u64>);
-unsafe impl Sync for UnsafeBox {}
-unsafe impl Send for UnsafeBox {}
+unsafe impl Sync for UnsafeBox {} // SAFETY: none where the program is the broken one.
+unsafe impl Send for UnsafeBox {} // SAFETY: a number.
