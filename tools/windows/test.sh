@@ -4,7 +4,10 @@
 # Arguments, if any, go to `cargo test` in place of the whole list: tools/windows/test.sh -p waylay-page --lib
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# Browsers, debuggers and compilers of this machine are none that a Windows program could start.
+unset WAYLAY_REQUIRE_REAL_PROGRAMS
 source tools/windows/toolchain.sh
+source tools/windows/test_runner.sh
 
 # Every crate, but for the library of strict mode on Linux (waylay-control), what makes broken ELF files
 # (waylay-broken-plugins) and the plugins, which are built with the command.
@@ -25,10 +28,12 @@ echo "--- packages"
 install_windows_packages
 echo "--- Wine prefix"
 make_wine_prefix
+trap 'wineserver -k >/dev/null 2>&1 || true' EXIT
 make_narrow_library
 make_microsoft_program
 make_reporting_program
-trap 'wineserver -k >/dev/null 2>&1 || true' EXIT
+echo "--- the runner of the tests"
+test_runner
 
 if [ $# -eq 0 ]; then
   set -- --lib
