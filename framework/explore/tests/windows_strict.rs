@@ -7,6 +7,9 @@
 #[allow(dead_code, reason = "the control library's tests use more of it")]
 #[path = "../../control-windows/tests/in_process/bodies.rs"]
 mod bodies;
+#[cfg(windows)]
+#[path = "../../control-windows/tests/in_process/listed.rs"]
+mod listed;
 
 #[cfg(not(windows))]
 fn main() {}
@@ -24,21 +27,7 @@ fn main() -> std::process::ExitCode {
         let good = bodies::find(&body)();
         std::process::exit(if good { 0 } else { 3 });
     }
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    let cases: Vec<_> = cases::ALL.iter().filter(|(name, _)| name.contains(&filter)).collect();
-    println!("\nrunning {} tests", cases.len());
-    let mut failed = 0;
-    for (name, check) in &cases {
-        let good = std::panic::catch_unwind(check).is_ok();
-        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-        failed += usize::from(!good);
-    }
-    let passed = cases.len() - failed;
-    println!(
-        "\ntest result: {}. {passed} passed; {failed} failed; 0 ignored;\n",
-        if failed == 0 { "ok" } else { "FAILED" }
-    );
-    std::process::exit(i32::from(failed > 0));
+    listed::run(cases::ALL)
 }
 
 #[cfg(windows)]
@@ -63,9 +52,7 @@ mod cases {
     use waylay_explore::summary::{Found, Summary};
     use waylay_schedule::Spec;
 
-    type Case = (&'static str, fn());
-
-    pub(crate) const ALL: &[Case] = &[
+    pub(crate) const ALL: &[crate::listed::Case] = &[
         ("a_lost_update_is_found_confirmed_and_replayed", lost_update),
         ("a_deadlock_has_every_stack", deadlock),
         ("a_crash_is_held_where_it_happened", crash),

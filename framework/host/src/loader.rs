@@ -76,6 +76,12 @@ pub enum LoadError {
     },
 }
 
+/// Why the system could not load a file or start a program, where it lacks libraries and the system does not name them:
+/// `needs some.dll, which …`.
+pub fn missing_libraries(path: &Path) -> Option<String> {
+    crate::sys::missing_libraries(path)
+}
+
 impl Plugin {
     /// Loads a plugin and checks its handshake. Runs the plugin's constructors.
     pub fn open(path: &Path) -> Result<Plugin, LoadError> {
@@ -86,8 +92,11 @@ impl Plugin {
             return Err(LoadError::WrongFile { path: path.to_owned(), what });
         }
         // SAFETY: running the constructors of a plugin is what the user asked for, in a process made for that.
-        let library = unsafe { crate::sys::open_library(path) }
-            .map_err(|error| LoadError::Refused { path: path.to_owned(), reason: explain_refusal(&error) })?;
+        let library =
+            unsafe { crate::sys::open_library(path) }.map_err(|error| match missing_libraries(path) {
+                Some(what) => LoadError::WrongFile { path: path.to_owned(), what },
+                None => LoadError::Refused { path: path.to_owned(), reason: explain_refusal(&error) },
+            })?;
         // SAFETY: for all three, the contract gives the type that belongs to each name.
         let entry = unsafe { symbol::<PluginEntry>(&library, path, PLUGIN_SYMBOL)? };
         // SAFETY: as above.

@@ -7,6 +7,8 @@
 mod atomics;
 #[cfg(windows)]
 mod bodies;
+#[cfg(windows)]
+mod listed;
 #[cfg(mingw)]
 mod posix;
 #[cfg(all(windows, not(mingw)))]
@@ -21,34 +23,17 @@ fn main() {}
 
 #[cfg(windows)]
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     if let Some(case) = std::env::var_os("WAYLAY_CASE") {
         return session::play(&case.to_string_lossy());
     }
-    let filter = arguments.next().unwrap_or_default();
-    let cases: Vec<_> = cases::ALL.iter().filter(|(name, _)| name.contains(&filter)).collect();
-    println!("\nrunning {} tests", cases.len());
-    let mut failed = 0;
-    for (name, check) in &cases {
-        let good = std::panic::catch_unwind(check).is_ok();
-        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-        failed += usize::from(!good);
-    }
-    let passed = cases.len() - failed;
-    println!(
-        "\ntest result: {}. {passed} passed; {failed} failed; 0 ignored;\n",
-        if failed == 0 { "ok" } else { "FAILED" }
-    );
-    std::process::exit(i32::from(failed > 0));
+    listed::run(cases::ALL)
 }
 
 #[cfg(windows)]
 mod cases {
     use crate::session::{Wanted, run};
 
-    type Case = (&'static str, fn());
-
-    pub(crate) const ALL: &[Case] = &[
+    pub(crate) const ALL: &[crate::listed::Case] = &[
         ("lost_updates_are_found_as_often_as_they_should", lost_updates),
         ("correct_programs_stay_silent", correct),
         ("accesses_that_a_compiler_reports_are_steps", accesses),

@@ -2,26 +2,16 @@
 //!
 //! Under Wine there is no compiler: what is explored is `plain.c`, which the build script compiles.
 
+#[cfg(windows)]
+#[path = "../../../control-windows/tests/in_process/listed.rs"]
+mod listed;
+
 #[cfg(not(windows))]
 fn main() {}
 
 #[cfg(windows)]
 fn main() {
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    let cases: Vec<_> = cases::ALL.iter().filter(|(name, _)| name.contains(&filter)).collect();
-    println!("\nrunning {} tests", cases.len());
-    let mut failed = 0;
-    for (name, check) in &cases {
-        let good = std::panic::catch_unwind(check).is_ok();
-        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-        failed += usize::from(!good);
-    }
-    let passed = cases.len() - failed;
-    println!(
-        "\ntest result: {}. {passed} passed; {failed} failed; 0 ignored;\n",
-        if failed == 0 { "ok" } else { "FAILED" }
-    );
-    std::process::exit(i32::from(failed > 0));
+    listed::run(cases::ALL)
 }
 
 #[cfg(windows)]
@@ -42,9 +32,7 @@ mod cases {
     use waylay_explore::summary::{Found, Summary};
     use waylay_schedule::Spec;
 
-    type Case = (&'static str, fn());
-
-    pub(crate) const ALL: &[Case] = &[
+    pub(crate) const ALL: &[crate::listed::Case] = &[
         ("a_lost_update_is_no_step_away_where_accesses_are_none", not_seen),
         ("a_lost_update_is_found_at_auto_and_replayed", auto),
         ("a_lost_update_is_found_at_memory_and_replayed", memory),

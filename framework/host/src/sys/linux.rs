@@ -125,6 +125,11 @@ pub(crate) fn why_not_loadable(path: &Path) -> Option<String> {
     }
 }
 
+/// None: the dynamic linker itself says which libraries a file lacks.
+pub(crate) fn missing_libraries(_: &Path) -> Option<String> {
+    None
+}
+
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: takes nothing, cannot fail.
     unsafe { libc::gettid() as u32 }

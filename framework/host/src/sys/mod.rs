@@ -26,7 +26,7 @@ mod windows_throws;
 #[cfg(windows)]
 pub(crate) use windows::*;
 #[cfg(windows)]
-pub(crate) use windows_image::why_not_loadable;
+pub(crate) use windows_image::{missing_libraries, why_not_loadable};
 #[cfg(windows)]
 pub(crate) use windows_strict::*;
 #[cfg(windows)]

@@ -1,9 +1,10 @@
 //! Windows: why the loader cannot load a file, in words for people. The loader itself only says that something is
 //! missing, and not what.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::windows::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use windows_sys::Win32::Foundation::FreeLibrary;
 use windows_sys::Win32::System::LibraryLoader::{LOAD_LIBRARY_AS_DATAFILE, LoadLibraryExW};
@@ -39,25 +40,57 @@ pub(crate) fn why_not_loadable(path: &Path) -> Option<String> {
     if image.flags & IS_LIBRARY == 0 {
         return Some("is a program, not a dynamic library; link it with -shared or /DLL".to_owned());
     }
-    let imports: Vec<_> = image.imports().collect();
-    if let Some(what) = mixed_runtimes(&imports) {
-        return Some(what);
+    mixed_runtimes(&image.imports().collect::<Vec<_>>())
+}
+
+/// The libraries without which the loader cannot load a file, as what the file needs; none when all are there. The
+/// loader looks in more places than this does, so ask only when it has failed.
+pub(crate) fn missing_libraries(path: &Path) -> Option<String> {
+    let mut missing: Vec<Missing> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut open = vec![path.to_owned()];
+    while let Some(file) = open.pop() {
+        let bytes = fs::read(&file).unwrap_or_default();
+        let imports = Image::parse(&bytes).into_iter().flat_map(|image| image.imports().collect::<Vec<_>>());
+        for name in imports.filter(|name| seen.insert(name.to_ascii_lowercase())) {
+            match find(path, &name) {
+                Found::At(library) => open.push(library),
+                Found::InWindows => {}
+                Found::Nowhere => missing.push(Missing { name, needed_by: file.clone() }),
+            }
+        }
     }
-    let missing: Vec<_> = imports.into_iter().filter(|name| !can_be_found(path, name)).collect();
     if missing.is_empty() {
         return None;
     }
-    let names = missing.join(" and ");
-    Some(match missing.iter().any(|name| is_debug_runtime(name)) {
+    let folder = path.parent().unwrap_or(Path::new(".")).display();
+    let names = missing.iter().map(|one| one.told(path)).collect::<Vec<_>>().join(" and ");
+    Some(match missing.iter().any(|one| is_debug_runtime(&one.name)) {
         true => format!(
             "needs {names}: it was built with the debug C runtime, which comes with Visual Studio only; build it with \
              the release runtime (/MD, not /MDd)"
         ),
         false => format!(
-            "needs {names}, which is neither beside it nor on the search path; put it into {} or into a folder of PATH",
-            path.parent().unwrap_or(Path::new(".")).display()
+            "needs {names}, which is neither beside it nor on the search path; put it into {folder} or into a folder \
+             of PATH"
         ),
     })
+}
+
+/// A library that was not found.
+struct Missing {
+    name: String,
+    needed_by: PathBuf,
+}
+
+impl Missing {
+    /// Its name, and who needs it if that is not the file itself.
+    fn told(&self, file: &Path) -> String {
+        match self.needed_by.file_name() {
+            Some(name) if self.needed_by != file => format!("{} (for {})", self.name, name.display()),
+            _ => self.name.clone(),
+        }
+    }
 }
 
 /// The parts of the C and C++ runtime of Visual Studio 2015 and later, without the `d` of their debug builds.
@@ -87,23 +120,37 @@ fn mixed_runtimes(imports: &[String]) -> Option<String> {
     ))
 }
 
-/// Whether the loader would find a library: beside the plugin, or where it looks for all.
-fn can_be_found(plugin: &Path, name: &str) -> bool {
+/// Where the loader finds a library.
+enum Found {
+    /// A file that needs others in turn.
+    At(PathBuf),
+    /// A part of Windows, which is complete.
+    InWindows,
+    Nowhere,
+}
+
+/// Looks for a library as the loader does for a file: beside it, or where it looks for all.
+fn find(file: &Path, name: &str) -> Found {
     // Sets of functions that the system itself maps to libraries.
     if name.starts_with("api-ms-") || name.starts_with("ext-ms-") {
-        return true;
+        return Found::InWindows;
     }
-    if plugin.parent().is_some_and(|folder| folder.join(name).is_file()) {
-        return true;
+    if let Some(beside) = file.parent().map(|folder| folder.join(name)).filter(|path| path.is_file()) {
+        return Found::At(beside);
     }
     let wide: Vec<u16> = std::ffi::OsStr::new(name).encode_wide().chain([0]).collect();
-    // SAFETY: a name that ends with zero; as data nothing of the file runs.
-    let module = unsafe { LoadLibraryExW(wide.as_ptr(), std::ptr::null_mut(), LOAD_LIBRARY_AS_DATAFILE) };
-    if !module.is_null() {
-        // SAFETY: just loaded.
-        unsafe { FreeLibrary(module) };
+    // SAFETY: a name that ends with zero; as data nothing of the file runs, and the handle is closed once.
+    let is_loadable = unsafe {
+        let module = LoadLibraryExW(wide.as_ptr(), std::ptr::null_mut(), LOAD_LIBRARY_AS_DATAFILE);
+        !module.is_null() && FreeLibrary(module) != 0
+    };
+    if !is_loadable {
+        return Found::Nowhere;
     }
-    !module.is_null()
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let windows = std::env::var_os("SystemRoot").map(PathBuf::from).unwrap_or_default();
+    let found = std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file());
+    found.filter(|path| !path.starts_with(&windows)).map_or(Found::InWindows, Found::At)
 }
 
 /// The headers of a PE file.
@@ -179,7 +226,7 @@ mod tests {
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join("plugin.dll");
         fs::write(&path, bytes).expect("writable");
-        let answer = why_not_loadable(&path);
+        let answer = why_not_loadable(&path).or_else(|| missing_libraries(&path));
         let _ = fs::remove_dir_all(folder);
         answer
     }

@@ -72,32 +72,38 @@ fn long_paths_prefixes_and_files_of_windows_are_understood() {
     }
 }
 
-/// A real plugin that needs another library in place of mingw's threads.
-fn plugin_that_needs(place: &Place, library: &str) -> PathBuf {
-    let beside = Path::new(env!("CARGO_BIN_EXE_waylay")).parent().expect("a folder").join("deps");
-    let mut bytes = fs::read(beside.join("waylay_faults_c.dll")).expect("the plugin is built");
-    let before = b"libwinpthread-1.dll\0";
+/// A file that needs another library in place of one.
+fn needy(bytes: Vec<u8>, place: &Place, file: &str, before: &str, library: &str) -> PathBuf {
+    let before = format!("{before}\0").into_bytes();
+    let mut bytes = bytes;
     let mut name = library.as_bytes().to_vec();
     name.resize(before.len(), 0);
     let places: Vec<_> = bytes
         .windows(before.len())
         .enumerate()
-        .filter(|(_, part)| part == before)
+        .filter(|(_, part)| *part == before)
         .map(|(at, _)| at)
         .collect();
-    assert!(!places.is_empty(), "the plugin needs mingw's threads");
+    assert!(!places.is_empty(), "{file} needs it");
     for at in places {
         bytes[at..at + name.len()].copy_from_slice(&name);
     }
-    let path = place.path.join("needy.dll");
+    let path = place.path.join(file);
     fs::write(&path, bytes).expect("writable");
     path
+}
+
+/// A real plugin that needs another library in place of mingw's threads.
+fn plugin_that_needs(place: &Place, file: &str, library: &str) -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_waylay")).parent().expect("a folder").join("deps");
+    let bytes = fs::read(beside.join("waylay_faults_c.dll")).expect("the plugin is built");
+    needy(bytes, place, file, "libwinpthread-1.dll", library)
 }
 
 #[test]
 fn a_missing_library_is_named() {
     let place = Place::with("");
-    plugin_that_needs(&place, "absent-one.dll");
+    plugin_that_needs(&place, "needy.dll", "absent-one.dll");
     let output = place.waylay(&["list", "needy.dll"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -117,10 +123,32 @@ fn a_missing_library_is_named() {
 }
 
 #[test]
+fn a_library_that_another_library_lacks_is_named_with_it() {
+    let place = Place::with("");
+    plugin_that_needs(&place, "inner.dll", "absent-one.dll");
+    plugin_that_needs(&place, "outer.dll", "inner.dll");
+    let output = place.waylay(&["list", "outer.dll"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("outer.dll needs absent-one.dll (for inner.dll)"), "{said}");
+}
+
+#[test]
+fn a_library_that_an_explored_program_lacks_is_named() {
+    let place = Place::with("");
+    let program = fs::read(env!("CARGO_BIN_EXE_waylay")).expect("readable");
+    needy(program, &place, "needy.exe", "msvcrt.dll", "absent.dll");
+    let output = place.waylay(&["explore", "--", "./needy.exe"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("did not reach main: it needs absent.dll"), "{said}");
+}
+
+#[test]
 fn the_debug_runtime_is_called_by_its_name() {
     for runtime in ["ucrtbased.dll", "MSVCP140D.dll", "VCRUNTIME140D.dll"] {
         let place = Place::with("");
-        plugin_that_needs(&place, runtime);
+        plugin_that_needs(&place, "needy.dll", runtime);
         let output = place.waylay(&["list", "needy.dll"]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");

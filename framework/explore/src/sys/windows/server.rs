@@ -7,6 +7,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use waylay_control_protocol::{Ending, REGION_VARIABLE, RegionMap, Settings};
+use waylay_host::loader::missing_libraries;
 use windows_sys::Win32::Foundation::{FILETIME, WAIT_OBJECT_0};
 use windows_sys::Win32::System::Threading::{GetProcessTimes, WaitForSingleObject};
 
@@ -87,9 +88,10 @@ impl Server {
             return Err(RunError::Refused(observed.text));
         }
         if !entered && settings.in_process == 0 && hung.is_none() {
+            let lacks = missing_libraries(&self.program.file).map(|what| format!("it {what}"));
             return Err(RunError::NoMain {
                 program: self.program.file.clone(),
-                why: observed.status.to_string(),
+                why: lacks.unwrap_or_else(|| observed.status.to_string()),
                 stderr: observed.stderr_text(),
             });
         }
