@@ -3,10 +3,9 @@
 use rusqlite::OptionalExtension;
 use waylay_driver::archive::{self, FailureFolder};
 use waylay_driver::failure::FailureEntry;
-use waylay_driver::store::CampaignRecord;
+use waylay_driver::store::{CampaignRecord, is_at_work};
 use waylay_report::model::{Campaign, CampaignState, Failure};
 
-use crate::import::is_at_work;
 use crate::query::{FailureRow, SightingRow};
 use crate::{History, HistoryError};
 

@@ -2,11 +2,11 @@
 //! whose process was killed, and those that were copied here.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use waylay_driver::archive::read_series;
-use waylay_driver::store::{CampaignRecord, CampaignState, load_failure};
+use waylay_driver::store::{CampaignRecord, CampaignState, is_at_work, load_failure};
 
 use crate::sighting::Sighting;
 use crate::write::{Context, put_campaign, put_series, put_sightings};
@@ -72,12 +72,6 @@ impl History {
         let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect()
     }
-}
-
-/// Whether a driver is at work on that campaign: it holds a lock then.
-pub fn is_at_work(out: &Path, campaign: &str) -> bool {
-    let marker = out.join(".running").join(campaign);
-    File::open(marker).is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
 fn sightings_in(campaign: &Path, unreadable: &mut Vec<String>) -> Vec<Sighting> {

@@ -9,8 +9,8 @@ use std::io;
 use std::path::Path;
 
 use rusqlite::params;
+use waylay_driver::store::is_at_work;
 
-use crate::import::is_at_work;
 use crate::retention::{Kept, KeptFailure, Limits, Removal, decide};
 use crate::{History, HistoryError};
 

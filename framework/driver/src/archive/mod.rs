@@ -8,13 +8,14 @@ mod evidence;
 mod night;
 pub mod record;
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use waylay_report::model::{Campaign, CampaignState, Failure, Sample};
 
-use crate::store::{CampaignRecord, SERIES_FILE, load_failure};
+use crate::store::{CampaignRecord, SERIES_FILE, is_at_work, load_failure};
 pub use bundle::{BundleError, bundle};
 pub use evidence::{TIMELINE_DATA, TIMELINE_FILE, add_reproduction, attach, rate_in, timeline};
 pub(crate) use evidence::{draw, keep_growth};
@@ -199,10 +200,10 @@ pub fn read_campaign(folder: &Path) -> Result<Campaign, ArchiveError> {
     Ok(campaign)
 }
 
-/// Whether the driver of that campaign still holds its lock.
+/// Whether the driver of that campaign lives.
 fn is_alive(folder: &Path) -> bool {
-    let (Some(out), Some(name)) = (folder.parent(), folder.file_name()) else { return false };
-    File::open(out.join(".running").join(name)).is_ok_and(|marker| marker.try_lock_shared().is_err())
+    let name = folder.file_name().and_then(OsStr::to_str);
+    folder.parent().zip(name).is_some_and(|(out, name)| is_at_work(out, name))
 }
 
 /// The failures of a campaign with what their folders tell, and what could not be read.

@@ -1,6 +1,6 @@
 //! One campaign's folder: made, kept up to date, closed, or found interrupted.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -9,6 +9,7 @@ use waylay_dist::Seed;
 use waylay_schedule::promise::Promise;
 
 use super::atomic::{self, At, WriteError};
+use super::marker::{self, Marker};
 use super::randomizer::{BoundRecord, RandomizerRecord};
 use super::series::Series;
 use crate::environment::Environment;
@@ -176,8 +177,7 @@ pub struct InterruptedCampaign {
 #[derive(Debug)]
 pub struct Campaign {
     folder: PathBuf,
-    marker: PathBuf,
-    _lock: File,
+    marker: Marker,
     series: Series,
     /// What is written to `campaign.json`.
     pub record: CampaignRecord,
@@ -192,12 +192,9 @@ impl Campaign {
         config: &str,
     ) -> Result<Campaign, WriteError> {
         let started = Timestamp::now();
-        let running = out.join(".running");
-        fs::create_dir_all(&running).at(&running)?;
+        marker::make_folder(out)?;
         let (name, folder) = new_folder(out, started)?;
-        let marker = running.join(&name);
-        let lock = File::create(&marker).at(&marker)?;
-        lock.lock().at(&marker)?;
+        let marker = Marker::take(out, &name)?;
         let config_path = folder.join("config.toml");
         atomic::write(&config_path, config.as_bytes(), false)?;
         let record = CampaignRecord {
@@ -215,7 +212,7 @@ impl Campaign {
             failures: 0,
             scenarios: Vec::new(),
         };
-        let mut campaign = Campaign { folder, marker, _lock: lock, series: Series::default(), record };
+        let mut campaign = Campaign { folder, marker, series: Series::default(), record };
         campaign.write(true)?;
         Ok(campaign)
     }
@@ -242,20 +239,18 @@ impl Campaign {
     pub fn close(mut self, state: CampaignState) -> Result<CampaignRecord, WriteError> {
         self.record.state = state;
         self.write(true)?;
-        fs::remove_file(&self.marker).at(&self.marker)?;
+        self.marker.remove()?;
         Ok(self.record)
     }
 
     /// Finds the campaigns below `out` whose driver died, and marks them. Each is reported once.
     pub fn find_interrupted(out: &Path) -> Vec<InterruptedCampaign> {
-        let Ok(markers) = fs::read_dir(out.join(".running")) else { return Vec::new() };
         let mut found = Vec::new();
-        for marker in markers.flatten() {
-            let dead = File::open(marker.path()).is_ok_and(|file| file.try_lock().is_ok());
-            if !dead {
+        for marker in marker::all(out) {
+            let Some(name) = marker.file_name().filter(|_| marker::is_held(&marker) == Some(false)) else {
                 continue;
-            }
-            let folder = out.join(marker.file_name());
+            };
+            let folder = out.join(name);
             let path = folder.join("campaign.json");
             let mut record: Option<CampaignRecord> =
                 fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -268,7 +263,7 @@ impl Campaign {
                     continue;
                 }
             }
-            let _ = fs::remove_file(marker.path());
+            let _ = fs::remove_file(&marker);
             found.push(InterruptedCampaign { folder, record });
         }
         found.sort_by(|a, b| a.folder.cmp(&b.folder));

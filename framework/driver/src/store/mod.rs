@@ -19,6 +19,7 @@ pub(crate) mod atomic;
 mod averages;
 mod campaign;
 mod failures;
+mod marker;
 mod randomizer;
 mod retention;
 mod series;
@@ -31,6 +32,7 @@ pub use campaign::{
 };
 pub(crate) use failures::FURTHER_OCCURRENCES;
 pub use failures::{FailureStore, Recorded, Shelved, load_failure};
+pub use marker::is_at_work;
 pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};
 pub use retention::{Keep, Retention};
 pub(crate) use series::FILE as SERIES_FILE;

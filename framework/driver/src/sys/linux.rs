@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 pub(crate) use std::os::fd::AsFd as AsPipe;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -37,6 +37,29 @@ pub(crate) fn prepare(command: &mut Command, inherited: Vec<RawFd>) {
             Ok(())
         });
     }
+}
+
+/// Whether the process that locked a file is gone, and only a child of it still holds the lock: one that was forked and has
+/// not become its program yet, which closes the file. That takes long on a busy machine.
+pub(crate) fn locker_is_dead(file: &fs::File) -> bool {
+    let (Ok(locks), Ok(metadata)) = (fs::read_to_string("/proc/locks"), file.metadata()) else {
+        return false;
+    };
+    let device = metadata.dev();
+    let name = format!("{:02x}:{:02x}:{}", libc::major(device), libc::minor(device), metadata.ino());
+    let owners = owners_of(&locks, &name);
+    !owners.is_empty() && owners.iter().all(|owner| !Path::new("/proc").join(owner).exists())
+}
+
+/// Who locked the file of that name, as the kernel lists all locks.
+fn owners_of<'a>(locks: &'a str, name: &str) -> Vec<&'a str> {
+    let fields = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // Number, kind, whether it is advisory, for what, process, file. Those that wait have an arrow behind the number.
+    let owner = |fields: Vec<&'a str>| match fields[..] {
+        [_, "FLOCK", _, _, owner, file, ..] if file == name => Some(owner),
+        _ => None,
+    };
+    fields.filter_map(owner).collect()
 }
 
 /// Lets processes that we started outlive us, for a debugger: hosts that may are told so when they start.
@@ -295,4 +318,47 @@ pub(crate) fn replay_script(command: &str) -> String {
 pub(crate) fn make_executable(path: &Path) {
     // A convenience: a file system without permissions does without.
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o755));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// The program `flock` takes the lock for the shell that started it, and ends.
+    #[test]
+    fn a_lock_that_only_heirs_hold_is_of_the_dead() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("marker");
+        let mut heir = Command::new("sh")
+            .args(["-c", "exec 9>\"$0\"; flock 9; echo locked; exec sleep 60"])
+            .arg(&path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut said = [0; 7];
+        heir.stdout.take().expect("piped").read_exact(&mut said).expect("the lock is taken");
+        let file = File::open(&path).expect("it is there");
+        let is_held = file.try_lock_shared().is_err();
+        let is_dead = locker_is_dead(&file);
+        heir.kill().expect("it is there");
+        heir.wait().expect("it ends");
+        assert!(is_held && is_dead, "held: {is_held}, its owner is dead: {is_dead}");
+
+        let ours = File::create(folder.path().join("ours")).expect("writable");
+        ours.lock().expect("nobody else has it");
+        assert!(!locker_is_dead(&ours), "we live");
+        ours.unlock().expect("it was ours");
+        assert!(!locker_is_dead(&ours), "nobody holds it");
+    }
+
+    #[test]
+    fn who_waits_for_a_lock_does_not_own_it() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 71 fe:00:12 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 72 fe:00:12 0 EOF\n\
+                     2: POSIX  ADVISORY  READ 73 fe:00:12 0 EOF\n3: FLOCK  ADVISORY  READ 74 fe:00:120 0 EOF\n4: FLOCK";
+        assert_eq!(owners_of(locks, "fe:00:12"), ["71"]);
+    }
 }
