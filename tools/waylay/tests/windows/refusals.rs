@@ -130,7 +130,7 @@ fn a_library_that_another_library_lacks_is_named_with_it() {
     let output = place.waylay(&["list", "outer.dll"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("outer.dll needs absent-one.dll (for inner.dll)"), "{said}");
+    assert!(said.contains("outer.dll: needs absent-one.dll (for inner.dll)"), "{said}");
 }
 
 #[test]
