@@ -67,8 +67,12 @@ fn long_paths_prefixes_and_files_of_windows_are_understood() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
         let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an object");
-        let folder = summary["failures"][0]["folder"].as_str().expect("a folder");
-        assert!(Path::new(folder).join("failure.json").is_file(), "{summary:#}\n{said}");
+        let folder = Path::new(summary["failures"][0]["folder"].as_str().expect("a folder"));
+        let entry = fs::read(folder.join("failure.json")).expect("the failure is kept");
+        let entry: serde_json::Value = serde_json::from_slice(&entry).expect("an object");
+        // On a busy machine a host may be gone before it is dumped.
+        let is_told = entry["gaps"].as_array().is_some_and(|gaps| !gaps.is_empty());
+        assert!(folder.join("dump.dmp").is_file() || is_told, "{entry:#}\n{said}");
     }
 }
 
