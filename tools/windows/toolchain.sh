@@ -73,11 +73,13 @@ make_reporting_program() {
 cargo_windows() {
   local command=$1
   shift
-  # The standard library is part of the build; without any optimisation the statistical tests take minutes.
-  env CARGO_PROFILE_DEV_OPT_LEVEL=1 RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$windows_dir" \
+  # The standard library is part of the build; without any optimisation the statistical tests take minutes. Optimising
+  # across the parts of a crate, describing libraries for debuggers and preparing the next build cost a quarter of the time.
+  env CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_LTO=off CARGO_INCREMENTAL=0 RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$windows_dir" \
     CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc-posix \
     CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="$PWD/tools/windows/runner.sh" \
     CC_x86_64_pc_windows_gnu=x86_64-w64-mingw32-gcc-posix CXX_x86_64_pc_windows_gnu=x86_64-w64-mingw32-g++-posix \
     AR_x86_64_pc_windows_gnu=x86_64-w64-mingw32-ar \
-    /usr/bin/cargo "$command" -Zbuild-std=std,panic_unwind --target "$windows_target" "$@"
+    /usr/bin/cargo "$command" -Zbuild-std=std,panic_unwind --target "$windows_target" \
+    --config 'profile.dev.package."*".debug=false' "$@"
 }

@@ -78,8 +78,11 @@ pub(crate) fn file_of(plugin: &str) -> String {
 
 /// Processes whose parent is `driver` and that are hosts.
 pub(crate) fn hosts_of(driver: i32) -> Vec<i32> {
-    let children = fs::read_to_string(format!("/proc/{driver}/task/{driver}/children")).unwrap_or_default();
-    children.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(|pid| is_host(*pid)).collect()
+    let threads = fs::read_dir(format!("/proc/{driver}/task")).into_iter().flatten().flatten();
+    let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let pids = children
+        .flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>());
+    pids.filter(|pid| is_host(*pid)).collect()
 }
 
 fn is_host(pid: i32) -> bool {
