@@ -75,7 +75,8 @@ cargo_windows() {
   shift
   # The standard library is part of the build; without any optimisation the statistical tests take minutes. Optimising
   # across the parts of a crate, describing libraries for debuggers and preparing the next build cost a quarter of the time.
-  env CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_LTO=off CARGO_INCREMENTAL=0 RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$windows_dir" \
+  env CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_LTO=off CARGO_INCREMENTAL=0 \
+    RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$windows_dir" \
     CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc-posix \
     CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="$PWD/tools/windows/runner.sh" \
     CC_x86_64_pc_windows_gnu=x86_64-w64-mingw32-gcc-posix CXX_x86_64_pc_windows_gnu=x86_64-w64-mingw32-g++-posix \
