@@ -20,7 +20,7 @@ tests=(
   golden problems ranges boundary shapes replay systematic starvation handover pe # pure code, shared memory
   config_problems config_reading renderers folders nights survival http           # configurations, reports, history, pages
   in_process windows_strict windows_memory portable                               # strict mode
-  bound command bad_input history kinds melting_pot reports serve                 # the command, as on Linux
+  bound command bad_input history kinds melting_pot reports                       # the command, as on Linux
   windows windows_service                                                         # what only Windows has
 )
 

@@ -30,11 +30,14 @@ fn endless(mode: &str) -> Place {
     ))
 }
 
-fn start(place: &Place) -> Child {
+fn start(place: &Place) -> (Child, Family) {
+    let before = processes().into_iter().map(|(pid, _)| pid).collect();
     let log = fs::File::create(place.path.join("stderr.txt")).expect("a file");
     let mut command = place.command(&["run", "waylay.toml", "--json"]);
     command.stdout(Stdio::null()).stderr(log);
-    command.spawn().expect("the command starts")
+    let child = command.spawn().expect("the command starts");
+    let family = Family { root: child.id(), before, known: BTreeSet::new() };
+    (child, family)
 }
 
 fn until(what: &str, mut so: impl FnMut() -> bool) {
@@ -45,18 +48,33 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Processes that descend from one, as far as their parents were seen alive. Those that live are in `known`: the number of one
-/// that has ended may be given to a process or thread of another test. That of the first is kept by who holds it.
-fn descendants(known: &mut BTreeSet<u32>, root: u32) -> Vec<u32> {
-    let all = processes();
-    known.retain(|pid| all.iter().any(|(alive, _)| alive == pid));
-    known.insert(root);
-    // Parents are listed in any order.
-    for _ in 0..4 {
-        let children = all.iter().filter(|(_, parent)| known.contains(parent)).map(|(pid, _)| *pid);
-        known.extend(children.collect::<Vec<_>>());
+/// The processes that descend from one.
+struct Family {
+    root: u32,
+    /// Those that were there before: the number of a parent that has ended may since be that of one of ours.
+    before: BTreeSet<u32>,
+    /// Those that live, and the root, whose number is kept by who holds it.
+    known: BTreeSet<u32>,
+}
+
+impl Family {
+    /// As far as their parents were seen alive.
+    fn descendants(&mut self) -> Vec<u32> {
+        let all: Vec<_> = processes().into_iter().filter(|(pid, _)| !self.before.contains(pid)).collect();
+        self.known.retain(|pid| all.iter().any(|(alive, _)| alive == pid));
+        self.known.insert(self.root);
+        // Parents are listed in any order.
+        for _ in 0..4 {
+            let children = all.iter().filter(|(_, parent)| self.known.contains(parent)).map(|(pid, _)| *pid);
+            let children: Vec<_> = children.collect();
+            self.known.extend(children);
+        }
+        self.known.iter().copied().filter(|pid| *pid != self.root).collect()
     }
-    all.into_iter().map(|(pid, _)| pid).filter(|pid| *pid != root && known.contains(pid)).collect()
+
+    fn nobody_stays(&mut self) {
+        until("no process stays", || self.descendants().is_empty());
+    }
 }
 
 fn wait(child: &mut Child) -> ExitStatus {
@@ -75,15 +93,11 @@ fn record(place: &Place) -> Option<Value> {
 }
 
 /// Until so many processes are at work: a host, with a randomizer and its watchdog three.
-fn until_at_work(place: &Place, child: &Child, known: &mut BTreeSet<u32>, count: usize) {
-    until("its processes are at work", || descendants(known, child.id()).len() >= count);
+fn until_at_work(place: &Place, family: &mut Family, count: usize) {
+    until("its processes are at work", || family.descendants().len() >= count);
     until("there is a campaign", || record(place).is_some());
     // A campaign that is ended before its first iteration says that nothing ran; a host needs most of a second to come to it.
     std::thread::sleep(Duration::from_secs(3));
-}
-
-fn nobody_stays(known: &mut BTreeSet<u32>, root: u32) {
-    until("no process stays", || descendants(known, root).is_empty());
 }
 
 #[test]
@@ -91,16 +105,15 @@ fn ctrl_c_ctrl_break_and_the_end_of_the_console_end_a_campaign_in_order() {
     for event in [CTRL_C_EVENT, CTRL_BREAK_EVENT, CTRL_CLOSE_EVENT, CTRL_SHUTDOWN_EVENT] {
         let _turn = in_turn();
         let place = endless("free");
-        let mut child = start(&place);
-        let mut known = BTreeSet::new();
-        until_at_work(&place, &child, &mut known, 1);
+        let (mut child, mut family) = start(&place);
+        until_at_work(&place, &mut family, 1);
         console_event(child.id(), event);
         let status = wait(&mut child);
         let said = fs::read_to_string(place.path.join("stderr.txt")).unwrap_or_default();
         let record = record(&place).expect("a record");
         assert_eq!(record["state"], "stopped", "event {event}: {said}\n{record:#}");
         assert_eq!(status.code(), Some(0), "event {event}: {said}");
-        nobody_stays(&mut known, child.id());
+        family.nobody_stays();
     }
 }
 
@@ -111,11 +124,10 @@ fn a_host_leaves_console_events_to_its_driver() {
     let place = Place::with(
         "[[scenario]]\nname = \"s\"\nduration = \"4s\"\n[[scenario.test]]\nplugin = \"waylay_libraries\"\nname = \"map\"\n",
     );
-    let mut child = start(&place);
-    let mut known = BTreeSet::new();
+    let (mut child, mut family) = start(&place);
     let mut hosts = Vec::new();
     until("a host is at work", || {
-        hosts = descendants(&mut known, child.id());
+        hosts = family.descendants();
         !hosts.is_empty() && place.host_log().contains("host")
     });
     for event in [CTRL_BREAK_EVENT, CTRL_CLOSE_EVENT] {
@@ -124,7 +136,7 @@ fn a_host_leaves_console_events_to_its_driver() {
     let status = wait(&mut child);
     let said = fs::read_to_string(place.path.join("stderr.txt")).unwrap_or_default();
     assert_eq!(status.code(), Some(0), "{said}\n{}", place.host_log());
-    nobody_stays(&mut known, child.id());
+    family.nobody_stays();
 }
 
 /// It is stopped with threads in its hands, as a debugger would do it: the driver kills it, the watchdog lets go of the
@@ -137,15 +149,14 @@ fn a_randomizer_that_stands_still_is_replaced_and_lets_go() {
          [scenario.randomizer]\nperiod = \"1ms\"\nsuspend = \"50ms\"\ncount = 8\n\
          [[scenario.test]]\nplugin = \"waylay_libraries\"\nname = \"map\"\nhang-timeout = \"30s\"\n",
     );
-    let mut child = start(&place);
-    let mut known = BTreeSet::new();
-    until_at_work(&place, &child, &mut known, 3);
+    let (mut child, mut family) = start(&place);
+    until_at_work(&place, &mut family, 3);
     // The one that has a child of its own: its watchdog.
     let all = processes();
     let parents: BTreeSet<u32> =
-        all.iter().filter(|(pid, _)| known.contains(pid)).map(|(_, parent)| *parent).collect();
+        all.iter().filter(|(pid, _)| family.known.contains(pid)).map(|(_, parent)| *parent).collect();
     let randomizer =
-        *known.iter().find(|pid| **pid != child.id() && parents.contains(pid)).expect("a randomizer");
+        *family.known.iter().find(|pid| **pid != child.id() && parents.contains(pid)).expect("a randomizer");
     stop(randomizer);
     let status = wait(&mut child);
     let said = fs::read_to_string(place.path.join("stderr.txt")).unwrap_or_default();
@@ -153,7 +164,7 @@ fn a_randomizer_that_stands_still_is_replaced_and_lets_go() {
     assert_eq!(status.code(), Some(0), "{said}\n{}", place.host_log());
     let tally = &record["scenarios"][0]["randomizer"];
     assert!(tally["restarted"].as_u64().is_some_and(|count| count > 0), "{tally:#}\n{said}");
-    nobody_stays(&mut known, child.id());
+    family.nobody_stays();
 }
 
 /// Suspends all threads of a process.
@@ -190,19 +201,18 @@ fn a_driver_that_is_killed_at_any_moment_leaves_no_process() {
     let mut seen = 0;
     for turn in 0..8u64 {
         let place = endless("randomized");
-        let mut child = start(&place);
-        let mut known = BTreeSet::new();
+        let (mut child, mut family) = start(&place);
         if turn % 4 == 3 {
-            until_at_work(&place, &child, &mut known, 3);
+            until_at_work(&place, &mut family, 3);
         }
         let end = Instant::now() + Duration::from_millis(turn * 137 % 900);
         while Instant::now() < end {
-            descendants(&mut known, child.id());
+            family.descendants();
         }
-        seen += descendants(&mut known, child.id()).len();
+        seen += family.descendants().len();
         child.kill().expect("killed");
         child.wait().expect("waited");
-        nobody_stays(&mut known, child.id());
+        family.nobody_stays();
     }
     assert!(seen >= 6, "only {seen} processes were there to stay");
 }
