@@ -162,7 +162,20 @@ pub mod stride {
         Chance::from_ln(ln_equation_five(ratio))
     }
 
+    #[cfg(test)]
+    thread_local! {
+        static EVALUATIONS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+
+    /// How often this thread computed the probability for a ratio so far.
+    #[cfg(test)]
+    pub(crate) fn evaluations() -> u64 {
+        EVALUATIONS.get()
+    }
+
     fn ln_equation_five(ratio: f64) -> f64 {
+        #[cfg(test)]
+        EVALUATIONS.set(EVALUATIONS.get() + 1);
         if ratio < CROSSING {
             alternating_sum(ratio).ln()
         } else {
@@ -251,6 +264,10 @@ pub mod stride {
         }
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
+            // Neighbours: nothing lies between them, and the lower one stays what it is.
+            if middle <= low || middle >= high {
+                break;
+            }
             if ln_chance(middle) > wanted { low = middle } else { high = middle }
         }
         low

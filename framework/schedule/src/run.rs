@@ -63,6 +63,10 @@ pub struct RunParameters {
     /// The events a selective strategy singles out; none means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub focus: Option<Focus>,
+    /// The bits of the ratio of a thread's length to its greatest stride: text keeps whole numbers exactly. None means that
+    /// the strategy computes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_bits: Option<u64>,
     /// This run only measures, with a random walk.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub profiling: bool,

@@ -81,6 +81,7 @@ impl fmt::Display for StrideLimit {
 pub struct Stride<S = ChaCha> {
     source: S,
     limit: StrideLimit,
+    /// l/s_max once it was needed: for a confidence it takes hundreds of evaluations, far more than a short run does.
     ratio: Option<f64>,
     ready: ReadySet,
     /// s_max by thread, and for threads beyond the table.
@@ -109,7 +110,7 @@ impl<S: Source> Stride<S> {
         Stride {
             source,
             limit,
-            ratio: limit.ratio(),
+            ratio: None,
             ready: ReadySet::default(),
             greatest: Vec::new(),
             otherwise: 1,
@@ -120,6 +121,18 @@ impl<S: Source> Stride<S> {
             profiled: 0,
             profiling: false,
         }
+    }
+
+    /// Whether strides are measured by the lengths of threads.
+    fn is_relative(&self) -> bool {
+        !matches!(self.limit, StrideLimit::Max(_))
+    }
+
+    fn ratio(&mut self) -> Option<f64> {
+        if self.ratio.is_none() {
+            self.ratio = self.limit.ratio();
+        }
+        self.ratio
     }
 
     fn choose(&mut self) -> Option<ThreadId> {
@@ -150,12 +163,15 @@ impl<S: Source> Stride<S> {
 
 impl<S: Source> Strategy for Stride<S> {
     fn plan(&mut self, _run: Run) -> Option<RunParameters> {
-        let profiling = self.ratio.is_some() && self.profiled < PROFILING_RUNS;
+        let profiling = self.is_relative() && self.profiled < PROFILING_RUNS;
+        // Handed on, because the run may happen in a process that was made for it alone.
+        let ratio_bits = if profiling { None } else { self.ratio().map(f64::to_bits) };
         Some(RunParameters {
             threads: self.learned.len() as u32,
             steps: self.learned.iter().sum(),
             lengths: self.learned.clone(),
             profiling,
+            ratio_bits,
             ..RunParameters::of(self.limit.to_string())
         })
     }
@@ -167,7 +183,13 @@ impl<S: Source> Strategy for Stride<S> {
         self.left = 0;
         self.profiling = parameters.profiling;
         self.greatest.clear();
-        match (self.limit, self.ratio) {
+        let ratio = match parameters.ratio_bits {
+            Some(bits) => Some(f64::from_bits(bits)),
+            None if parameters.profiling => None,
+            // Stored before runs were told their ratio.
+            None => self.ratio(),
+        };
+        match (self.limit, ratio) {
             _ if parameters.profiling => self.otherwise = 1,
             (StrideLimit::Max(max), _) => self.otherwise = max,
             (_, Some(ratio)) if ratio > 0.0 => {
@@ -233,5 +255,52 @@ impl<S: Source> Strategy for Stride<S> {
                 *learned = (*learned).max(length);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bound::stride::evaluations;
+
+    /// Planning and beginning runs, as a process does that is made for one run. However many runs are planned, the ratio
+    /// is computed once by the side that plans and never by the side that runs.
+    #[test]
+    fn a_planned_run_needs_no_further_computation() {
+        for planned in [10_000, 200_000, 1 << 40] {
+            let limit = StrideLimit::Confident { confidence: 0.95, runs: planned, orders: 1 };
+            let mut planner = Stride::new(limit);
+            let before = evaluations();
+            let run = |index| Run { index, ..Run::default() };
+            let mut parameters = Vec::new();
+            for index in 0..100 {
+                let given = planner.plan(run(index)).unwrap();
+                planner.begin(run(index), &given);
+                planner.spawned(ThreadId::MAIN, None);
+                planner.end(&RunReport { outcome: Outcome::Passed, steps: 1, lengths: &[1], news: false });
+                parameters.push(given);
+            }
+            let once = evaluations() - before;
+            assert!((1..200).contains(&once), "{once} evaluations for {planned} runs");
+            for (index, given) in parameters.iter().enumerate() {
+                Stride::new(limit).begin(run(index as u64), given);
+            }
+            assert_eq!(evaluations() - before, once, "a run computes nothing");
+        }
+    }
+
+    #[test]
+    fn a_run_stored_without_its_ratio_is_made_as_it_was() {
+        let limit = StrideLimit::default();
+        let ratio = limit.ratio().unwrap();
+        let given = RunParameters { lengths: vec![100, 7], ..RunParameters::of(limit.to_string()) };
+        let told = RunParameters { ratio_bits: Some(ratio.to_bits()), ..given.clone() };
+        let greatest = |parameters: &RunParameters| {
+            let mut stride = Stride::new(limit);
+            stride.begin(Run::default(), parameters);
+            (stride.greatest, stride.otherwise)
+        };
+        assert_eq!(greatest(&given), greatest(&told));
+        assert_eq!(greatest(&given).0, [(100.0 / ratio).ceil() as u64, (7.0 / ratio).ceil() as u64]);
     }
 }
