@@ -33,8 +33,6 @@ make_wine_prefix() {
     rm -rf "$WINEPREFIX"
     mkdir -p "$windows_dir"
     wineboot --init >/dev/null 2>&1
-    x86_64-w64-mingw32-gcc -O2 -shared -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll" \
-      tools/windows/bcryptprimitives.c -ladvapi32
     # C++ and threads of mingw, for plugins that link them.
     local library
     for library in libstdc++-6.dll libgcc_s_seh-1.dll libwinpthread-1.dll; do
@@ -42,6 +40,9 @@ make_wine_prefix() {
     done
     touch "$WINEPREFIX/ready"
   fi
+  # In every run: a prefix may be older than the source.
+  x86_64-w64-mingw32-gcc -O2 -Wall -Wextra -Werror -shared tools/windows/bcryptprimitives.c -ladvapi32 \
+    -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll"
 }
 
 # A library for 32 bits, which plugins must not be.

@@ -125,12 +125,7 @@ mod cases {
             out: out.to_owned(),
             library: library(),
         };
-        let ran = explore(&plan, &mut Quiet).or_else(|error| {
-            // Wine now and then cannot start a program; nothing of it ran.
-            let is_lost = error.to_string().contains("os error 1359");
-            if is_lost { explore(&plan, &mut Quiet) } else { Err(error) }
-        });
-        ran.unwrap_or_else(|error| panic!("{name}: {error}"))
+        explore(&plan, &mut Quiet).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     fn again(folder: &Path, times: u64) -> Replayed {

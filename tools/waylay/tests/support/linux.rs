@@ -1,9 +1,8 @@
 //! What the tests need of Linux: a compiler, signals, `/proc`.
 
 use std::fs;
-use std::io;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Command;
 
 use super::{Running, Workplace};
 
@@ -44,10 +43,6 @@ impl Running {
         // SAFETY: a plain call; the child is not waited for yet, so its number is its own.
         unsafe { libc::kill(self.pid(), signal) };
     }
-}
-
-pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
-    command.spawn()
 }
 
 /// What a service manager does.

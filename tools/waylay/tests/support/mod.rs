@@ -96,8 +96,7 @@ impl Workplace {
         let stdout = self.path().join(format!("stdout-{number}.txt"));
         let stderr = self.path().join(format!("stderr-{number}.txt"));
         let file = |path: &Path| File::create(path).expect("a file in the temporary folder");
-        let child =
-            sys::spawn(command.stdout(file(&stdout)).stderr(file(&stderr))).expect("the command starts");
+        let child = command.stdout(file(&stdout)).stderr(file(&stderr)).spawn().expect("the command starts");
         Running { child, stdout, stderr }
     }
 

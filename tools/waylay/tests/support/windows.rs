@@ -3,9 +3,7 @@
 #![allow(dead_code)] // each test file is a crate of its own and uses its part
 
 use std::ffi::c_void;
-use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
-use std::process::{Child, Command};
 
 use windows_sys::Win32::Foundation::INVALID_HANDLE_VALUE;
 use windows_sys::Win32::System::Console::CTRL_C_EVENT;
@@ -16,15 +14,6 @@ use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleA, GetProcAddress
 use windows_sys::Win32::System::Threading::{
     CreateRemoteThread, OpenProcess, PROCESS_ALL_ACCESS, PROCESS_TERMINATE, TerminateProcess,
 };
-
-/// Wine now and then loses a program that is just starting, and says so with this error. Nothing of it ran.
-pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
-    const INTERNAL_ERROR: i32 = 1359;
-    match command.spawn() {
-        Err(error) if error.raw_os_error() == Some(INTERNAL_ERROR) => command.spawn(),
-        other => other,
-    }
-}
 
 /// What Ctrl-C does.
 pub(crate) fn ask_to_end(pid: i32) {

@@ -36,6 +36,16 @@ fn a_crash_in_rust() {
     expect("waylay_faults", "crash", "crash", "EXCEPTION_ACCESS_VIOLATION", "waylay_faults::sudden");
 }
 
+/// Under Wine programs are lost while they start; tools/windows/bcryptprimitives.c starts them again, and can be told to
+/// have every start fail at first. Without that no host would ever run here.
+#[test]
+fn a_host_that_wine_loses_while_it_starts_is_started_again() {
+    let place = Place::with(&config("waylay_faults", "panic", ""));
+    let mut command = place.command(&["run", "waylay.toml", "--json", "--quiet"]);
+    let output = command.env("WAYLAY_WINE_LOSES", "3").output().expect("the command runs");
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_panic_and_an_assertion_in_rust() {
     expect("waylay_faults", "panic", "assert", "", "waylay_faults::sudden");

@@ -29,14 +29,7 @@ impl Place {
     }
 
     pub(crate) fn waylay(&self, arguments: &[&str]) -> Output {
-        // Wine now and then loses a program that is just starting, and says so with this error. Nothing of it ran.
-        const INTERNAL_ERROR: i32 = 1359;
-        let lost = |error: &std::io::Error| error.raw_os_error() == Some(INTERNAL_ERROR);
-        let output = match self.command(arguments).output() {
-            Err(error) if lost(&error) => self.command(arguments).output(),
-            other => other,
-        };
-        output.expect("the command runs")
+        self.command(arguments).output().expect("the command runs")
     }
 
     /// The command succeeds and prints an object.
