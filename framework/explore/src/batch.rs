@@ -143,9 +143,14 @@ fn work(
                 Wanted { settings, parameters: &planned.parameters }
             })
             .collect();
-        worker.make(&orders, &mut |index, made| {
+        let made = worker.make(&orders, &mut |index, made| {
             done.push(Some(judged(slice[index], made, plan, shared)));
-        })?;
+        });
+        match made {
+            // What was made before counts.
+            Err(RunError::Interrupted) => break,
+            other => other?,
+        }
         if begun.elapsed() < SLICE / 2 {
             size = (size * 4).min(512);
         } else if begun.elapsed() > SLICE {

@@ -17,6 +17,8 @@ use crate::observed::Observed;
 use crate::oracle::Failure;
 use crate::places::places;
 use crate::recording::{self, Conditions, RecordError, StrictRecord};
+use crate::server::RunError;
+use crate::streams::KEPT;
 use crate::summary::Found;
 
 /// Failing runs with one key that are confirmed and looked at; there may be several signatures behind one key.
@@ -100,7 +102,7 @@ impl<'a> Findings<'a> {
             }
             return Ok(Taken::Again);
         }
-        let evidence = confirm(
+        let evidence = match confirm(
             &self.plan.program,
             &self.plan.library,
             conditions,
@@ -109,7 +111,13 @@ impl<'a> Findings<'a> {
             schedule,
             failure,
             &mut self.names,
-        )?;
+        ) {
+            Err(RunError::Interrupted) => {
+                self.not_examined += 1;
+                return Ok(Taken::Again);
+            }
+            evidence => evidence?,
+        };
         *signature = Some(evidence.signature.hash.clone());
         let mut failure = failure.clone();
         if failure.kind == Kind::Race {
@@ -243,8 +251,14 @@ impl<'a> Findings<'a> {
             },
             stacks: evidence.seen.stacks.clone(),
             stacks_text: evidence.seen.text.clone(),
-            log_tail: format!("{}{}", String::from_utf8_lossy(&observed.stdout), observed.stderr_text()),
+            log_tail: format!("{}{}", last_of(&observed.stdout), observed.stderr_text()),
             gaps,
         }
     }
+}
+
+/// The last part of an output, which may be as long as the reference that it is compared with.
+fn last_of(output: &[u8]) -> String {
+    let most = usize::try_from(KEPT).unwrap_or(usize::MAX);
+    String::from_utf8_lossy(&output[output.len().saturating_sub(most)..]).into_owned()
 }

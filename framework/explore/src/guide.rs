@@ -61,6 +61,9 @@ pub enum RunError {
     /// The region could not be used.
     #[error(transparent)]
     Region(#[from] RegionError),
+    /// Everything is to end (Ctrl-C, SIGTERM), so the run was broken off.
+    #[error("interrupted in the middle of a run")]
+    Interrupted,
     /// The library could not do what it was asked.
     #[error("the control library refused the run: {0}")]
     Refused(String),

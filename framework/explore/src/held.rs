@@ -77,8 +77,7 @@ pub fn hold(
     region: &RegionMap,
     limit: Duration,
 ) -> Result<Held, RunError> {
-    let mut streams =
-        doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
+    let mut streams = doing("prepare the program's input and output", Streams::new(program))?;
     let workplace = doing("copy the program's folder", Workplace::new(program))?;
     let child = sys::start(program, workplace.folder(), library, region, &streams);
     let child = doing("start the program to hold it", child)?;
@@ -89,8 +88,10 @@ pub fn hold(
         threads: Vec::new(),
         output: (Vec::new(), Vec::new()),
     };
-    (held.stop, held.threads) =
-        doing("follow the program", sys::follow(&mut held.child, region, Instant::now() + limit))?;
+    (held.stop, held.threads) = match sys::follow(&mut held.child, region, Instant::now() + limit) {
+        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Err(RunError::Interrupted),
+        followed => doing("follow the program", followed)?,
+    };
     held.output = doing("read the program's output", streams.take())?;
     Ok(held)
 }

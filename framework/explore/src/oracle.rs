@@ -204,6 +204,9 @@ fn sanitizer_report(stderr: &str) -> Option<String> {
     Some(line.trim_start_matches(['=', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).trim().to_owned())
 }
 
+/// Characters of a line that are shown.
+const SHOWN: usize = 200;
+
 fn difference(output: &[u8], reference: &[u8]) -> String {
     let (output, reference) = (String::from_utf8_lossy(output), String::from_utf8_lossy(reference));
     let (mut ours, mut theirs) = (output.lines(), reference.lines());
@@ -212,8 +215,11 @@ fn difference(output: &[u8], reference: &[u8]) -> String {
             (None, None) => break,
             (ours, theirs) if ours == theirs => {}
             (ours, theirs) => {
-                let shown =
-                    |line: Option<&str>| line.map_or("the end".to_owned(), |line| format!("{line:?}"));
+                // A line of a file that is no text may be as long as the file.
+                let begin = |line: &str| line.chars().take(SHOWN).collect::<String>();
+                let shown = |line: Option<&str>| {
+                    line.map_or("the end".to_owned(), |line| format!("{:?}", begin(line)))
+                };
                 return format!(
                     "output differs in line {number}: {} instead of {}",
                     shown(ours),

@@ -29,6 +29,7 @@ pub fn program(executable: &Path, plan: &SchedulePlan) -> Program {
         environment: Vec::new(),
         folder: std::env::current_dir().unwrap_or_default(),
         isolated: false,
+        reference: 0,
         stdin: None,
         title: Some(plan.title().0.to_owned()),
     }

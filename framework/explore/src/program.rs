@@ -30,6 +30,9 @@ pub struct Program {
     pub isolated: bool,
     /// File that it reads as its input; nothing when absent.
     pub stdin: Option<PathBuf>,
+    /// Bytes of the reference that its output is compared with: so much of what a run writes is kept, however much it is.
+    #[serde(default)]
+    pub reference: u64,
     /// What failures are named after, if not the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -93,6 +96,7 @@ impl Program {
             folder,
             isolated: false,
             stdin: None,
+            reference: 0,
             title: None,
         })
     }

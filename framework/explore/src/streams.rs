@@ -5,27 +5,31 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::program::Program;
 use crate::sys::empty_file;
 
-/// Bytes kept of an output; the rest is only a sign of how much there was.
-const KEPT: u64 = 1 << 20;
+/// Bytes kept of an output; the rest is only a sign of how much there was. What is compared with a longer reference is
+/// kept as far as that goes and one byte further, which makes it differ.
+pub(crate) const KEPT: u64 = 1 << 20;
 
 /// Input, output and error output of a program's runs.
 #[derive(Debug)]
 pub struct Streams {
     stdin: Option<File>,
+    kept: u64,
     stdout: File,
     stderr: File,
 }
 
 impl Streams {
-    /// Streams that read from `input`, or from nothing.
-    pub fn new(input: Option<&Path>) -> io::Result<Streams> {
-        let stdin = input.map(File::open).transpose()?;
-        Ok(Streams { stdin, stdout: empty_file(c"waylay-stdout")?, stderr: empty_file(c"waylay-stderr")? })
+    /// The streams of a program, which reads its input, or nothing.
+    pub fn new(program: &Program) -> io::Result<Streams> {
+        let stdin = program.stdin.as_deref().map(File::open).transpose()?;
+        let kept = KEPT.max(program.reference.saturating_add(1));
+        let (stdout, stderr) = (empty_file(c"waylay-stdout")?, empty_file(c"waylay-stderr")?);
+        Ok(Streams { stdin, kept, stdout, stderr })
     }
 
     /// Makes a command use them.
@@ -44,17 +48,17 @@ impl Streams {
             // A pipe cannot be rewound and refuses.
             let _ = stdin.rewind();
         }
-        Ok((drain(&mut self.stdout)?, drain(&mut self.stderr)?))
+        Ok((drain(&mut self.stdout, self.kept)?, drain(&mut self.stderr, KEPT)?))
     }
 }
 
-fn drain(file: &mut File) -> io::Result<Vec<u8>> {
+fn drain(file: &mut File, kept: u64) -> io::Result<Vec<u8>> {
     if file.metadata()?.len() == 0 {
         return Ok(Vec::new());
     }
     let mut bytes = Vec::new();
     file.rewind()?;
-    file.take(KEPT).read_to_end(&mut bytes)?;
+    file.take(kept).read_to_end(&mut bytes)?;
     file.set_len(0)?;
     file.rewind()?;
     Ok(bytes)
@@ -83,9 +87,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("input");
         std::fs::write(&input, "words").unwrap();
-        let mut streams = Streams::new(Some(&input)).unwrap();
+        let program = std::env::current_exe().unwrap();
+        let given = Program::new(&[program.to_str().unwrap().to_owned()], None).unwrap();
+        let mut streams = Streams::new(&given.with_input(&input).unwrap()).unwrap();
         for _ in 0..2 {
-            let mut command = Command::new(std::env::current_exe().unwrap());
+            let mut command = Command::new(&program);
             command.args(["--exact", "streams::tests::program", "--nocapture"]).env(ROLE, "1");
             streams.connect(&mut command).unwrap();
             assert!(command.status().unwrap().success());

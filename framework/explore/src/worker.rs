@@ -13,6 +13,7 @@ use crate::recording::Conditions;
 use crate::restart::{Experience, FAILING, Off, Restart, difference};
 use crate::restored::{Answer, Order, Restored};
 use crate::server::{Guide, RunError, Server};
+use crate::streams::KEPT;
 
 /// Other places for the program's memory that are tried: a table that is ordered by addresses may happen to be the same.
 const ELSEWHERE: u32 = 24;
@@ -253,6 +254,9 @@ fn why_not(plan: &Plan) -> Option<&'static str> {
     }
     if plan.program.isolated {
         return Some("with --isolate, every run has a folder of its own");
+    }
+    if plan.program.reference >= KEPT {
+        return Some("the reference output is longer than what is kept of a restored run");
     }
     if plan.conditions.real_time {
         return Some("with --real-time, runs do not repeat");

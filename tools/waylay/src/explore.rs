@@ -109,6 +109,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
         }
         None => None,
     };
+    program.reference = stdout.as_ref().map_or(0, |reference| reference.len() as u64);
     Ok(Plan {
         program,
         strategy,

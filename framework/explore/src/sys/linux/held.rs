@@ -11,6 +11,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::RegionMap;
+use waylay_driver::interrupt;
 use waylay_evidence::{CrashContext, ThreadId};
 
 use super::server::command;
@@ -22,6 +23,9 @@ use crate::streams::Streams;
 const PAUSE: Duration = Duration::from_micros(100);
 /// How long a thread may take to stop before it is left as it is.
 const STOP: Duration = Duration::from_secs(2);
+
+/// How long evidence may still be waited for when everything is to end.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// The kernel's request of that name, which libc lacks.
 const SET_SIGNAL_MASK: libc::c_uint = 0x420b;
@@ -55,7 +59,8 @@ pub(crate) fn follow(
     until: Instant,
 ) -> io::Result<(Stop, Vec<ThreadId>)> {
     let process = child.id() as i32;
-    let mut tracing = Tracing { process, threads: vec![process], known: Vec::new(), region };
+    let mut tracing =
+        Tracing { process, threads: vec![process], known: Vec::new(), expected: Vec::new(), region };
     let stop = tracing.follow(until)?;
     Ok((stop, tracing.threads.iter().map(|&thread| ThreadId(thread as u32)).collect()))
 }
@@ -94,6 +99,8 @@ struct Tracing<'a> {
     threads: Vec<i32>,
     /// Everything that is traced and has reported once, threads of other processes too.
     known: Vec<i32>,
+    /// What is traced from its creation on and has not reported yet.
+    expected: Vec<i32>,
 }
 
 /// One report of the kernel.
@@ -116,11 +123,16 @@ impl Report {
 
 impl Tracing<'_> {
     fn follow(&mut self, until: Instant) -> io::Result<Stop> {
+        let mut asked: Option<Instant> = None;
         loop {
             let Some(report) = next_report(-1)? else {
                 if Instant::now() >= until {
                     self.stop_others(0);
                     return Ok(Stop::Late);
+                }
+                if interrupt::requested() && *asked.get_or_insert_with(Instant::now) + GRACE < Instant::now()
+                {
+                    return Err(io::ErrorKind::Interrupted.into());
                 }
                 std::thread::sleep(PAUSE);
                 continue;
@@ -144,14 +156,12 @@ impl Tracing<'_> {
         let first = !self.known.contains(&thread);
         if first {
             self.known.push(thread);
+            self.expected.retain(|&expected| expected != thread);
         }
         match report.event() {
-            libc::PTRACE_EVENT_CLONE => {
-                let mut created: libc::c_ulong = 0;
-                request(libc::PTRACE_GETEVENTMSG, thread, 0, &raw mut created as usize)?;
-                if self.owns(thread) {
-                    self.threads.push(created as i32);
-                }
+            libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
+                let created = self.created_by(report).filter(|created| !self.known.contains(created));
+                self.expected.extend(created);
             }
             libc::PTRACE_EVENT_SECCOMP if self.owns(thread) => {
                 let mut registers = registers_of(thread)?;
@@ -194,6 +204,21 @@ impl Tracing<'_> {
         Ok(None)
     }
 
+    /// The thread or process that this stop announces.
+    fn created_by(&mut self, report: &Report) -> Option<i32> {
+        let event = report.event();
+        if ![libc::PTRACE_EVENT_CLONE, libc::PTRACE_EVENT_FORK, libc::PTRACE_EVENT_VFORK].contains(&event) {
+            return None;
+        }
+        let mut created: libc::c_ulong = 0;
+        // One that was killed in its stop cannot be asked, and has made nothing that outlives it.
+        request(libc::PTRACE_GETEVENTMSG, report.thread, 0, &raw mut created as usize).ok()?;
+        if event == libc::PTRACE_EVENT_CLONE && self.owns(report.thread) {
+            self.threads.push(created as i32);
+        }
+        Some(created as i32)
+    }
+
     /// Whether the thread is one of the process, and not of one that it started.
     fn owns(&self, thread: i32) -> bool {
         thread == self.process
@@ -203,8 +228,9 @@ impl Tracing<'_> {
 
     /// Stops and lets go of every thread but one, which the caller deals with.
     fn stop_others(&mut self, but: i32) {
-        let others: Vec<i32> = self.known.iter().copied().filter(|&thread| thread != but).collect();
-        for thread in others {
+        let traced = self.known.iter().chain(&self.expected).copied();
+        let mut others: Vec<i32> = traced.filter(|&thread| thread != but).collect();
+        while let Some(thread) = others.pop() {
             let process = if self.owns(thread) { self.process } else { thread };
             // SAFETY: plain call.
             unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGSTOP) };
@@ -212,6 +238,8 @@ impl Tracing<'_> {
             while Instant::now() < until {
                 match next_report(thread) {
                     Ok(Some(report)) if report.is_stop() => {
+                        // What it has just made is traced, too, and would be for ever.
+                        others.extend(self.created_by(&report));
                         let stopped = report.event() == 0 && report.signal() == libc::SIGSTOP;
                         let signal = if stopped { libc::SIGSTOP } else { 0 };
                         let _ = request(libc::PTRACE_DETACH, thread, 0, signal as usize);

@@ -5,9 +5,12 @@
 //! started anew as well.
 
 use std::path::Path;
+use std::time::Instant;
 
 use waylay_control_protocol::{Fate, Reply, Settings};
+use waylay_driver::interrupt;
 
+use super::server::{GLANCE, wait_for_death};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::restored::{Answer, NoSnapshot, Order};
@@ -123,21 +126,22 @@ impl Restored {
         if link.start_batch().is_err() {
             return Ok(Ended::Died("its process is gone".to_owned()));
         }
-        let mut seen = 0;
+        let (mut seen, mut since) = (0, Instant::now());
         loop {
-            match link.wait_batch(*patience) {
+            match link.wait_batch((*patience).min(GLANCE)) {
                 Ok(Some(Reply::Unable)) => return Err(NoSnapshot(region.text())),
                 Ok(Some(_)) => return Ok(Ended::Orderly),
                 Ok(None) => {
                     let (_, done) = region.batch().progress();
-                    if done == seen {
+                    if done != seen {
+                        (seen, since) = (done, Instant::now());
+                    } else if since.elapsed() >= *patience || interrupt::requested() {
                         return Ok(Ended::Late);
                     }
-                    seen = done;
                 }
                 Err(_) => {
-                    let status =
-                        child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+                    let status = wait_for_death(child);
+                    let status = status.map_or_else(|| "it hangs".to_owned(), |status| status.to_string());
                     return Ok(Ended::Died(format!("kills its process ({status})")));
                 }
             }

@@ -7,15 +7,17 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use waylay_control_protocol::{
     REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings,
     cache_folder,
 };
+
+use waylay_driver::interrupt;
 
 use super::stand_in;
 use crate::guide::{Guide, RunError, doing};
@@ -29,6 +31,10 @@ use crate::streams::Streams;
 const START: Duration = Duration::from_secs(20);
 /// How long the kernel may take to end a killed process.
 const DEATH: Duration = Duration::from_secs(20);
+/// Pause between two looks whether a killed process is gone.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Pause between two looks whether everything is to end, while a run is waited for.
+pub(super) const GLANCE: Duration = Duration::from_millis(200);
 
 /// Makes Rust programs print the stack of a panic.
 const BACKTRACE_VARIABLE: &str = "RUST_BACKTRACE";
@@ -166,8 +172,7 @@ impl Server {
         conditions: &Conditions,
         elsewhere: Option<u32>,
     ) -> Result<Server, RunError> {
-        let streams =
-            doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?;
+        let streams = doing("prepare the program's input and output", Streams::new(program))?;
         let workplace = doing("copy the program's folder", Workplace::new(program))?;
         let mut server = Server {
             program: program.clone(),
@@ -245,7 +250,15 @@ impl Server {
         };
         let process = link.start(START)?;
         let mut hung = None;
-        let status = match link.wait_end(self.patience)? {
+        let ended = match wait_end(link, self.patience) {
+            // The run goes on and would answer out of turn.
+            Err(RunError::Interrupted) => {
+                self.end();
+                return Err(RunError::Interrupted);
+            }
+            other => other?,
+        };
+        let status = match ended {
             Some(status) => status,
             None => {
                 hung = Some(Hang { limit: self.patience, cpu: cpu_time(process) });
@@ -282,13 +295,56 @@ impl Drop for Server {
     }
 }
 
-/// Kills a child and all that is in its process group, and waits for it.
+/// Waits for the end of a run, unless everything is to end before.
+fn wait_end(link: &mut ServerLink, patience: Duration) -> Result<Option<i32>, RunError> {
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if let Some(status) = link.wait_end(left.min(GLANCE))? {
+            return Ok(Some(status));
+        }
+        if left <= GLANCE {
+            return Ok(None);
+        }
+        if interrupt::requested() {
+            return Err(RunError::Interrupted);
+        }
+    }
+}
+
+/// Kills a child and all that is in its process group, and waits for it, but not for ever: what the kernel cannot end
+/// must not hold us up.
 pub(crate) fn kill(child: &mut Child) {
     let group = child.id() as libc::pid_t;
     // SAFETY: plain call; the child is not yet waited for, so the number of its group is still its own.
     unsafe { libc::kill(-group, libc::SIGKILL) };
     let _ = child.kill();
-    let _ = child.wait();
+    wait_for_death(child);
+}
+
+/// Waits for the end of a process that has been killed, or is about to end, for a limited time.
+pub(super) fn wait_for_death(child: &mut Child) -> Option<ExitStatus> {
+    let until = Instant::now() + DEATH;
+    loop {
+        match child.try_wait() {
+            Ok(None) if Instant::now() < until => {}
+            Ok(status) => return status,
+            Err(_) => return None,
+        }
+        bury_traced(child.id());
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// A thread that one of our threads traces has to be waited for by us when it is dead, or the kernel does not say that
+/// its process is.
+fn bury_traced(process: u32) {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return };
+    let numbers = threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    for thread in numbers.filter(|&thread| thread != process as i32) {
+        // SAFETY: asks about one thread, and nothing is written.
+        unsafe { libc::waitpid(thread, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) };
+    }
 }
 
 /// Processor time that a process has used.

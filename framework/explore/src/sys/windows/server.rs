@@ -53,7 +53,7 @@ impl Server {
             library: library.to_owned(),
             patience: conditions.patience(),
             region: conditions.region()?,
-            streams: doing("prepare the program's input and output", Streams::new(program.stdin.as_deref()))?,
+            streams: doing("prepare the program's input and output", Streams::new(program))?,
             workplace: doing("copy the program's folder", Workplace::new(program))?,
         })
     }
