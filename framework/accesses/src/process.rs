@@ -114,6 +114,15 @@ pub trait Process: Default + Sized + 'static {
     /// The caller holds the token and is inside the library.
     unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> !;
 
+    /// Whether no thread can be in the program's code while the one that begins a run, or creates its first thread, is in the
+    /// library: threads that are not under control may live from run to run.
+    ///
+    /// # Safety
+    /// As for [`Process::watch`].
+    unsafe fn is_alone() -> bool {
+        true
+    }
+
     /// The modules of the process.
     fn modules() -> Vec<Module>;
 

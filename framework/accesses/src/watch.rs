@@ -108,6 +108,13 @@ impl<P: Process> Watch<P> {
     /// the library, and not in code that is replaced.
     pub fn before_spawn(&mut self, live: u32, region: &RegionMap) {
         if (self.learning || self.racing) && !self.looking && live < 2 {
+            // SAFETY: a run goes on, and its only thread is here.
+            if !unsafe { P::is_alone() } {
+                (self.learning, self.racing) = (false, false);
+                FOLLOWED.store(false, Ordering::Relaxed);
+                region.report().partly_controlled.store(1, Ordering::Relaxed);
+                return;
+            }
             (self.looking, self.in_place) = (true, false);
             P::forget_hits();
             P::turn(Attention::All, true, true);
@@ -125,7 +132,7 @@ impl<P: Process> Watch<P> {
                 if !self.in_place || self.sites.is_some() {
                     (self.chosen, self.sites) = (None, None);
                     self.kinds.clear();
-                    P::turn(Attention::All, true, false);
+                    self.in_place = self.put_in_place(region);
                 }
             }
             Some(sites) => {
@@ -138,11 +145,23 @@ impl<P: Process> Watch<P> {
                         .map(|site| (site.0 as usize, ()))
                         .collect();
                     self.find_sites();
-                    P::turn(Attention::These(&self.codes), true, false);
+                    self.in_place = self.put_in_place(region);
                 }
             }
         }
-        self.in_place = true;
+    }
+
+    /// Has exactly those accesses looked at that are steps; false when some could not be, because threads that are not under
+    /// control may be in their code.
+    fn put_in_place(&self, region: &RegionMap) -> bool {
+        // SAFETY: no run goes on but the one that begins, whose only thread is here.
+        let alone = unsafe { P::is_alone() };
+        if !alone {
+            region.report().partly_controlled.store(1, Ordering::Relaxed);
+        }
+        let attention = if self.chosen.is_none() { Attention::All } else { Attention::These(&self.codes) };
+        P::turn(attention, alone, false);
+        alone
     }
 
     /// Looks for the code of sites, which may be in modules that are not loaded yet.

@@ -18,6 +18,18 @@ pub const RACING_MEMORY: u64 = 4 << 20;
 /// Steps that the plain accesses at one place in the code make in a run: a hot race must not fill the whole run.
 pub const MOST_STEPS: u32 = 10_000;
 
+/// The first runs are all looked at, to learn which accesses are worth a step.
+const FIRST_LOOKS: u64 = 16;
+/// Later, one run in so many is, up to a number of runs each: looking makes a run some times slower, by hundreds where runs
+/// are restored and one that is looked at is not. What is new gets rarer, and runs come faster than it does.
+const LATER_LOOKS: [(u64, u64); 3] = [(1 << 10, 16), (1 << 14, 64), (u64::MAX, 256)];
+
+/// Whether it is looked which plain accesses of this run conflict, unless all runs are looked at.
+pub fn is_looked_at(run: u64) -> bool {
+    let every = LATER_LOOKS.iter().find(|&&(until, _)| run < until).map_or(1, |&(_, every)| every);
+    run < FIRST_LOOKS || run.is_multiple_of(every)
+}
+
 /// What is a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]

@@ -14,7 +14,7 @@ use crate::sys::{self, Memory};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
@@ -166,6 +166,48 @@ impl RegionMap {
         let count = (self.settings().chosen as usize).checked_sub(1)?.min(SITES);
         // SAFETY: inside the mapping; constant during a run.
         Some(unsafe { core::slice::from_raw_parts((&raw const (*self.at).chosen).cast::<Site>(), count) })
+    }
+
+    /// Has runs that are repeated in the process learn which sites are steps: they begin with the first so many of those
+    /// chosen, and each adds what it shows.
+    pub fn learn(&mut self, settings: &mut Settings, first: usize) {
+        settings.learn = first.min(SITES) as u32 + 1;
+    }
+
+    /// With how many of the chosen sites runs begin that learn; none when they do not.
+    pub fn learns_from(&self) -> Option<usize> {
+        (self.settings().learn as usize).checked_sub(1)
+    }
+
+    /// Chooses the sites of the next run, and whether it is looked at. For the library, between runs that it repeats.
+    pub fn choose_again(&self, sites: &[Site], looked_at: bool) {
+        let count = sites.len().min(SITES);
+        // SAFETY: inside the mapping; no run goes on, and of both sides only the library writes meanwhile. The driver may read:
+        // the count is written last.
+        unsafe {
+            let to = (&raw mut (*self.at).chosen).cast::<Site>();
+            to.copy_from_nonoverlapping(sites.as_ptr(), count);
+            (&raw mut (*self.at).settings.chosen).write_volatile(count as u32 + 1);
+        }
+        self.look_at(looked_at);
+    }
+
+    /// Adds a site to those chosen, as far as there is room. For the library, between runs that it repeats.
+    pub fn choose_also(&self, site: Site) {
+        let count = self.chosen().map_or(0, <[Site]>::len);
+        if count < SITES {
+            // SAFETY: as in `choose_again`.
+            unsafe {
+                (&raw mut (*self.at).chosen).cast::<Site>().add(count).write(site);
+                (&raw mut (*self.at).settings.chosen).write_volatile(count as u32 + 2);
+            }
+        }
+    }
+
+    /// Says whether the next run is looked at. For the library, between runs that it repeats.
+    pub fn look_at(&self, looked_at: bool) {
+        // SAFETY: as in `choose_again`.
+        unsafe { (&raw mut (*self.at).settings.profile).write_volatile(u32::from(looked_at)) };
     }
 
     /// Names races that do not end runs whose settings were made with this call, and sites whose plain accesses are atomic
@@ -555,6 +597,23 @@ mod tests {
         assert_eq!(driver.conflicting(), [Site(9)]);
         driver.prepare(settings, "").unwrap();
         assert!(driver.conflicting().is_empty());
+        assert_eq!(library.learns_from(), None);
+    }
+
+    #[test]
+    fn a_process_that_repeats_runs_chooses_sites_itself() {
+        let mut driver = RegionMap::create().unwrap();
+        let library = RegionMap::open(driver.descriptor().unwrap()).unwrap();
+        let mut settings = Settings::new(Switching::Carrier, 7, 0);
+        driver.choose(&mut settings, &[Site(3), Site(5)]);
+        driver.learn(&mut settings, 1);
+        driver.prepare(settings, "").unwrap();
+        assert_eq!(library.learns_from(), Some(1));
+        library.choose_again(&[Site(3)], true);
+        assert_eq!((driver.chosen(), driver.settings().profile), (Some(&[Site(3)][..]), 1));
+        library.choose_also(Site(8));
+        library.look_at(false);
+        assert_eq!((driver.chosen(), driver.settings().profile), (Some(&[Site(3), Site(8)][..]), 0));
     }
 
     #[test]

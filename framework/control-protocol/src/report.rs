@@ -120,6 +120,12 @@ pub struct Tally {
     pub first: AtomicU64,
     /// How often the first run was made without counting.
     pub repeats: AtomicU64,
+    /// Runs in which it was looked which accesses conflict.
+    pub looked_at: AtomicU64,
+    /// The most plain accesses of such a run.
+    pub accesses: AtomicU64,
+    /// The most code sites of a run that made so many steps that their later accesses were none.
+    pub limited: AtomicU64,
     /// Runs by the depth that they aimed at.
     pub aimed: [AtomicU64; DEPTHS],
     /// The most threads of a run that ended.
@@ -131,6 +137,7 @@ pub struct Tally {
 impl Tally {
     pub(crate) fn words(&self) -> impl Iterator<Item = &AtomicU64> {
         let numbers = [&self.runs, &self.steps, &self.longest, &self.reach, &self.partly_controlled];
-        numbers.into_iter().chain([&self.first, &self.repeats]).chain(&self.aimed)
+        let learning = [&self.looked_at, &self.accesses, &self.limited];
+        numbers.into_iter().chain([&self.first, &self.repeats]).chain(learning).chain(&self.aimed)
     }
 }

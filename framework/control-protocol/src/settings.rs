@@ -90,6 +90,9 @@ pub struct Settings {
     pub(crate) deliberate: u32,
     /// One more than the number of sites chosen to be steps at the memory level; 0: all are.
     pub(crate) chosen: u32,
+    /// One more than the number of chosen sites with which runs that are repeated in the process begin; from there on each
+    /// run adds what it shows to conflict. 0: the choice stays as it is.
+    pub(crate) learn: u32,
     /// Stretches of the schedule to follow; 0: the strategy decides.
     pub(crate) replay: u64,
     /// How often the first run of a process is made again at most, until two in a row make the same steps; 0: never.
@@ -126,6 +129,7 @@ impl Settings {
             forgiven: 0,
             deliberate: 0,
             chosen: 0,
+            learn: 0,
             replay: 0,
             settle: 0,
             past: 0,

@@ -566,10 +566,6 @@ fn keys_of_strict_scenarios() {
         ("max-steps = 0", "0 steps run nothing"),
         ("timeouts = 'idel'", "unknown rule `idel` (did you mean `idle`?)"),
         ("level = 'atomic'", "unknown level `atomic` (did you mean `atomics`?)"),
-        (
-            "level = 'auto'",
-            "unknown level `auto` (which accesses conflict is learned by `waylay explore` only",
-        ),
         ("patch = 'none'", "`patch` must be true or false, not a text"),
         ("max-step = 5", "unknown key `max-step` (did you mean `max-steps`?)"),
     ] {

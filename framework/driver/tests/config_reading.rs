@@ -321,7 +321,7 @@ fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
         proptest::option::of(1_u64..1_000_000),
         1_u64..1_000_000,
         any::<[bool; 2]>(),
-        0..3_usize,
+        0..4_usize,
     );
     let strict = proptest::option::of(strict.prop_map(|(strategy, runs, steps, [idle, patch], level)| {
         Strict {

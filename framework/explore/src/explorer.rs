@@ -139,6 +139,8 @@ struct Exploration<'a> {
     /// What the runs of the batch were made under.
     conditions: Conditions,
     hangs: u64,
+    /// Runs in which it was looked which accesses conflict.
+    looked_at: u64,
 }
 
 impl<'a> Exploration<'a> {
@@ -176,9 +178,10 @@ impl<'a> Exploration<'a> {
             reach: 0,
             total_steps: 0,
             single: 0,
-            sites: Sites::new(&plan.conditions, Learner::is_search(&plan.strategy)),
+            sites: Sites::new(&plan.conditions, plan.strategy.is_search()),
             conditions: plan.conditions.clone(),
             hangs: 0,
+            looked_at: 0,
         })
     }
 
@@ -242,6 +245,7 @@ impl<'a> Exploration<'a> {
         progress: &mut dyn Progress,
     ) -> Result<bool, ExploreError> {
         let Done { observed, failed, mut lesson, conflicting } = done;
+        self.looked_at += u64::from(self.sites.looks_at(planned.run.index));
         let steps_changed = self.sites.learn(&conflicting, observed.accesses, observed.limited);
         let summary = &mut self.summary;
         summary.runs += 1;
@@ -379,6 +383,14 @@ impl<'a> Exploration<'a> {
             partly_controlled: summary.partly_controlled,
             left_behind: 0,
             unconfirmed: self.findings.found.iter().filter(|found| !found.confirmed).count() as u64,
+            level: summary.level.clone(),
+            sites: self.sites.numbers().0 as u64,
+            looked_at: self.looked_at,
+            accesses: self.sites.numbers().1,
+            limited_sites: self.sites.limited(),
+            patched: summary.patched,
+            refused: summary.refused,
+            notes: missing,
         }
     }
 

@@ -125,14 +125,9 @@ impl Learner {
         self.strategy.end(&RunReport { outcome, steps: lesson.steps, lengths: &lengths, news: lesson.news });
     }
 
-    /// Whether the strategy goes from one schedule to the next and so needs every run to have the same steps.
-    pub fn is_search(spec: &Spec) -> bool {
-        matches!(spec, Spec::Systematic { .. })
-    }
-
     /// Other accesses are steps from now on: a search that goes from one schedule to the next begins again.
     pub fn steps_changed(&mut self) {
-        if Learner::is_search(&self.spec) {
+        if self.spec.is_search() {
             self.strategy = self.spec.build();
             self.exhausted = false;
         }

@@ -5,9 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use waylay_control_protocol::Level;
 use waylay_driver::campaign::{Examination, Examiner, FailedSchedule};
-use waylay_driver::config::{StepLevel, TimeoutRule};
+use waylay_driver::config::TimeoutRule;
 use waylay_driver::failure::Kind;
 use waylay_evidence::{Symbolizer, ThreadStack};
 use waylay_host::plan::SchedulePlan;
@@ -65,7 +64,9 @@ fn before(failed: &FailedSchedule) -> Vec<Option<Before>> {
     let run = failed.plan.run;
     let through = |through: u64| {
         let (first, repeats, parameters) = (past.first, past.repeats, past.parameters.clone());
-        let before = Before { first, repeats, through: through.clamp(first, run.max(first)), parameters };
+        let sites = failed.steps.is_some().then_some(past.sites);
+        let through = through.clamp(first, run.max(first));
+        let before = Before { first, repeats, through, parameters, sites };
         (before.earlier().count() > 0).then_some(before)
     };
     let mut all = vec![through(past.first + 1), through(past.first + MOST_BEFORE)];
@@ -105,8 +106,10 @@ impl Confirmer {
             calls: false,
             guard: false,
             steps: Steps {
-                level: level(failed.strict.level),
+                level: failed.strict.level.level(),
                 patch: failed.strict.patch,
+                sites: failed.steps.as_ref().map(|steps| steps.sites.iter().map(|site| site.0).collect()),
+                profiled: failed.steps.as_ref().is_some_and(|steps| steps.looked_at),
                 ..Steps::default()
             },
             ..Conditions::default()
@@ -170,14 +173,6 @@ impl Examiner for Confirmer {
             partly_controlled: failed.partly_controlled,
         };
         Ok(Box::new(Shown { seen, instead, record, schedule: failed.schedule.clone() }))
-    }
-}
-
-fn level(level: StepLevel) -> Level {
-    match level {
-        StepLevel::Sync => Level::Sync,
-        StepLevel::Atomics => Level::Atomics,
-        StepLevel::Memory => Level::Memory,
     }
 }
 

@@ -73,6 +73,9 @@ pub struct Before {
     pub through: u64,
     /// What the strategy was given at first.
     pub parameters: RunParameters,
+    /// How many of [`Steps::sites`] the first run had, from which the others were learned; absent when none were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sites: Option<usize>,
 }
 
 impl Before {
@@ -204,6 +207,9 @@ impl Conditions {
         if let Some(before) = &self.before {
             let parameters = serde_json::to_string(&before.parameters).unwrap_or_default();
             region.recall(&mut settings, before.earlier(), &parameters);
+            if let Some(first) = before.sites {
+                region.learn(&mut settings, first);
+            }
         }
         settings
     }

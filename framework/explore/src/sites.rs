@@ -5,15 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use waylay_control_protocol::instrumentation::is_looked_at;
 use waylay_control_protocol::{Pair, Site};
 
 use crate::recording::Conditions;
-
-/// The first runs are all looked at.
-const FIRST: u64 = 16;
-/// Later, one run in so many is, up to a number of runs each: looking makes a run some times slower, by hundreds where runs
-/// are restored and one that is looked at is not. What is new gets rarer, and runs come faster than it does.
-const LATER: [(u64, u64); 3] = [(1 << 10, 16), (1 << 14, 64), (u64::MAX, 256)];
 
 /// What was learned so far.
 #[derive(Clone, Debug)]
@@ -74,8 +69,7 @@ impl Sites {
 
     /// Whether it is looked which accesses of a run are shared.
     pub fn looks_at(&self, run: u64) -> bool {
-        let every = LATER.iter().find(|&&(until, _)| run < until).map_or(1, |&(_, every)| every);
-        self.learns() && (self.always || run < FIRST || run.is_multiple_of(every))
+        self.learns() && (self.always || is_looked_at(run))
     }
 
     /// Takes in what a run showed: the sites in conflict, how many accesses there were, and how many sites had more steps
@@ -122,9 +116,7 @@ mod tests {
         assert!(!Sites::new(&conditions, false).looks_at(0), "atomics are steps without being learned");
         conditions.steps.level = Level::Memory;
         let mut sites = Sites::new(&conditions, false);
-        assert!(
-            sites.looks_at(0) && sites.looks_at(FIRST - 1) && sites.looks_at(320) && !sites.looks_at(321)
-        );
+        assert!(sites.looks_at(0) && sites.looks_at(15) && sites.looks_at(320) && !sites.looks_at(321));
         assert_eq!(sites.conditions().steps.sites, Some(Vec::new()));
         assert!(sites.learn(&[9, 3], 100, 0));
         assert!(!sites.learn(&[3], 50, 1));

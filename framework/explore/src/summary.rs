@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS, RACING_MEMORY};
-use waylay_driver::report::count;
+use waylay_control_protocol::instrumentation::RACING_MEMORY;
+use waylay_driver::report::{Covered, count, left_out, steps_line};
 use waylay_report::shell;
 use waylay_schedule::promise::Promise;
 
@@ -166,23 +166,16 @@ pub struct Summary {
 
 /// Which accesses were no steps although a bug may need a switch there: what is promised does not cover them.
 pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !steps.level.sees_accesses() {
-        notes.push(format!(
-            "plain accesses to memory were no steps at level {}: bugs between them were not looked for (--level auto does)",
-            steps.level
-        ));
-    } else if !steps.patch {
-        notes.push(
-            "plain accesses were steps only in code that was compiled for it: nothing was patched".to_owned(),
-        );
-    } else if summary.refused > 0 {
-        notes.push(format!(
-            "{} of {} instructions could not be patched and were no steps (waylay doctor PROGRAM)",
-            count(summary.refused),
-            count(summary.refused + summary.patched)
-        ));
-    }
+    let mut notes = left_out(&Covered {
+        level: steps.level,
+        patch: steps.patch,
+        patched: summary.patched,
+        refused: summary.refused,
+        accesses: summary.accesses,
+        limited: summary.limited_sites,
+        auto: "--level auto",
+        doctor: "waylay doctor PROGRAM",
+    });
     if summary.doubtful_races > 0 {
         notes.push(format!(
             "{} pairs of unordered accesses in code without debug information may be atomic and were not reported as races \
@@ -195,19 +188,6 @@ pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
             "{} runs touched more than {} MiB of memory: races were looked for only up to there",
             count(summary.races_over),
             RACING_MEMORY >> 20
-        ));
-    }
-    if summary.accesses >= MOST_ACCESSES {
-        notes.push(format!(
-            "runs make more than {} plain accesses: only the first of them were looked at for conflicts",
-            count(MOST_ACCESSES)
-        ));
-    }
-    if summary.limited_sites > 0 {
-        notes.push(format!(
-            "{} places in the code made more than {} steps in a run: their later accesses were no steps",
-            count(summary.limited_sites),
-            count(u64::from(MOST_STEPS))
         ));
     }
     notes
@@ -258,15 +238,7 @@ impl Summary {
         if let Some(promise) = &self.guarantee {
             lines.push(promise.to_string());
         }
-        if self.accesses > 0 {
-            lines.push(format!(
-                "a run makes {} plain accesses; those at {} places in the code conflict and are steps: k = {} instead of up to {}",
-                count(self.accesses),
-                count(self.sites),
-                count(self.steps),
-                count(self.steps + self.accesses)
-            ));
-        }
+        lines.extend(steps_line(self.steps, self.accesses, self.sites));
         if self.partly_controlled > 0 {
             lines.push(format!(
                 "{} runs were only partly controlled: something outside the schedule took part, equal seeds may differ",

@@ -139,6 +139,11 @@ impl Spec {
         Ok(Spec::Portfolio(members))
     }
 
+    /// Whether it goes from one schedule to the next, and so needs every run to have the same steps.
+    pub fn is_search(&self) -> bool {
+        matches!(self, Spec::Systematic { .. })
+    }
+
     /// The strategy, ready for its first run.
     pub fn build(&self) -> AnyStrategy {
         match self {

@@ -8,11 +8,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use waylay_control_protocol::{Begun, Earlier, RegionMap, RunSummary};
+use waylay_control_protocol::{Begun, Earlier, RegionMap, RunSummary, Site};
 use waylay_schedule::{
     AnyStrategy, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
 };
 
+use super::learning::Learning;
 use super::limits::Limits;
 use super::plan::{named, strategy};
 use super::scheduler::Scheduler;
@@ -33,6 +34,8 @@ pub struct Series {
     settling: Settling,
     /// The run that comes next is the last one again.
     again: bool,
+    /// Which plain accesses are steps.
+    learning: Learning,
     /// What is followed once the runs of the past are made.
     future: Option<Future>,
     /// A run was stopped or left threads behind: there is no further one.
@@ -48,6 +51,8 @@ struct Future {
     /// Runs that come before it.
     earlier: u64,
     limits: Limits,
+    /// The plain accesses that are steps in it, and whether it is looked at.
+    steps: Option<(Vec<Site>, bool)>,
 }
 
 /// What runs are made with.
@@ -65,18 +70,27 @@ impl Series {
     /// them.
     pub fn of(region: &RegionMap, limits: &mut Limits) -> Result<(Series, AnyStrategy), String> {
         let (strategy, parameters) = strategy(region)?;
-        let resume = given(parameters);
         let seed = Seed(region.settings().seed);
         let Some((earlier, past)) = region.recalled() else {
+            let learning = Learning::of(region, &parameters);
+            let resume = given(parameters);
             let settling = Settling::at_most(region.settings().settle.into());
-            return Ok((Series { seed, resume, settling, ..Series::default() }, strategy));
+            return Ok((Series { seed, resume, settling, learning, ..Series::default() }, strategy));
         };
-        let (first, parameters) = named(past)?;
-        let future = Future { strategy, resume, earlier: earlier.count(), limits: std::mem::take(limits) };
+        let (first, begun_with) = named(past)?;
+        let future = Future {
+            strategy,
+            resume: given(parameters),
+            earlier: earlier.count(),
+            limits: std::mem::take(limits),
+            steps: region.chosen().map(|sites| (sites.to_vec(), region.settings().profile != 0)),
+        };
+        let learning = Learning::of(region, &begun_with);
         let series = Series {
             seed,
-            resume: given(parameters),
+            resume: given(begun_with),
             settling: Settling::exactly(earlier.repeats),
+            learning,
             future: Some(future),
             ..Series::default()
         };
@@ -111,6 +125,10 @@ impl Series {
             self.resume = future.resume;
             self.settling.is_over();
             self.again = false;
+            self.learning = Learning::default();
+            if let Some((sites, looked_at)) = future.steps {
+                stage.region.choose_again(&sites, looked_at);
+            }
         }
     }
 
@@ -128,6 +146,7 @@ impl Series {
             return Err(Begun::Exhausted);
         };
         self.count_beginning(region, index, &parameters);
+        self.learning.begin(region, index);
         sched.clear();
         limits.begin();
         sched.strategy().begin(run, &parameters);
@@ -163,6 +182,7 @@ impl Series {
     pub fn end(&mut self, failed: bool, left: u32, stage: Stage<'_>) -> RunSummary {
         let Stage { sched, region, .. } = stage;
         let mut summary = summary(sched, region, left);
+        let news = self.learning.end(region);
         if failed || left > 0 {
             self.settling.is_over();
         }
@@ -174,6 +194,9 @@ impl Series {
         } else {
             count_end(region, &summary);
             self.tell_strategy(sched, failed);
+        }
+        if news {
+            self.search_again(sched);
         }
         if left > 0 {
             self.hand_over(sched, region);
@@ -187,6 +210,9 @@ impl Series {
         self.going = false;
         count_end(region, &summary(sched, region, 0));
         self.tell_strategy(sched, true);
+        if self.learning.stop(region) {
+            self.search_again(sched);
+        }
         self.hand_over(sched, region);
         self.follows(region) || self.is_in_the_past()
     }
@@ -206,6 +232,15 @@ impl Series {
         let handover = Handover { run: std::mem::take(&mut self.planned), next: sched.strategy().plan(next) };
         if let Ok(text) = serde_json::to_string(&handover) {
             region.hand_over(&text);
+        }
+    }
+
+    /// Other accesses are steps from now on: a strategy that goes from one schedule to the next begins again.
+    fn search_again(&mut self, sched: &mut Scheduler) {
+        if let Some(search) = self.learning.search() {
+            *sched.strategy() = search.build();
+            // What the run that is made again was given is a place in a search that is over.
+            self.again = false;
         }
     }
 
@@ -261,7 +296,7 @@ fn add(word: &AtomicU64, more: u64) {
 
 #[cfg(test)]
 mod tests {
-    use waylay_control_protocol::{Settings, Stretch, Switching};
+    use waylay_control_protocol::{Instrumentation, Level, Settings, Stretch, Switching};
     use waylay_schedule::{Event, EventKind};
 
     use super::*;
@@ -366,6 +401,75 @@ mod tests {
         let (series, stage) = process.stage();
         series.leave_off(stage);
         assert_ne!(process.region.handed(), "");
+    }
+
+    fn learning(strategy: &str, sites: &[Site]) -> RegionMap {
+        let mut region = RegionMap::create().expect("memory");
+        region.set_instrumentation(Instrumentation::new(Level::Auto, true));
+        let mut settings = settings(1_000);
+        region.choose(&mut settings, sites);
+        region.learn(&mut settings, sites.len());
+        region.prepare(settings, &format!(r#"{{"strategy":"{strategy}"}}"#)).expect("short");
+        region
+    }
+
+    #[test]
+    fn what_a_run_shows_is_a_step_from_the_next_on() {
+        let mut process = Process::started(learning("random", &[Site(3)]));
+        process.run(0, 1).expect("it begins");
+        assert_eq!(process.region.settings().profile, 1, "the first are looked at");
+        process.region.add_conflicting(Site(5));
+        process.region.add_conflicting(Site(3));
+        process.region.report().accesses.store(70, Ordering::Relaxed);
+        process.end(false, 0);
+        assert_eq!(process.region.chosen(), Some(&[Site(3), Site(5)][..]));
+        process.run(17, 1).expect("it begins");
+        assert_eq!((process.region.settings().profile, process.region.conflicting().len()), (0, 0));
+        process.end(false, 0);
+        let counts = (process.count(|tally| &tally.looked_at), process.count(|tally| &tally.accesses));
+        assert_eq!((counts, process.region.chosen().map(<[Site]>::len)), ((1, 70), Some(2)));
+        process.run(18, 1).expect("it begins");
+        process.region.add_conflicting(Site(9));
+        let (series, stage) = process.stage();
+        series.stop(stage);
+        assert_eq!(process.region.chosen().map(<[Site]>::len), Some(2), "what the failing run had stays");
+    }
+
+    #[test]
+    fn a_search_begins_again_with_a_new_step() {
+        let mut process = Process::started(learning("dfs", &[]));
+        process.run(0, 1).expect("it begins");
+        process.region.add_conflicting(Site(5));
+        process.end(false, 0);
+        process.run(1, 1).expect("it has not seen everything, although one thread has one schedule");
+        assert_eq!(process.region.settings().profile, 1);
+        process.end(false, 0);
+        assert_eq!(process.run(2, 1), Err(Begun::Exhausted));
+    }
+
+    /// Runs of the past learn as they did, and the schedule behind them has the steps that it had.
+    #[test]
+    fn runs_of_the_past_learn_for_themselves() {
+        let mut region = RegionMap::create().expect("memory");
+        region.set_instrumentation(Instrumentation::new(Level::Auto, true));
+        let mut settings = settings(10);
+        region.choose(&mut settings, &[Site(3), Site(5), Site(7)]);
+        region.recall(
+            &mut settings,
+            Earlier { first: 3, repeats: 0, through: 4 },
+            r#"{"strategy":"random"}"#,
+        );
+        region.learn(&mut settings, 1);
+        let schedule = [Stretch { thread: 0, first: u32::from(EventKind::ThreadStart.code()), steps: 4 }];
+        region.prepare_replay(settings, &schedule).expect("short");
+        let mut process = Process::started(region);
+        process.run(3, 1).expect("it begins");
+        assert_eq!((process.region.chosen(), process.region.settings().profile), (Some(&[Site(3)][..]), 1));
+        process.region.add_conflicting(Site(9));
+        process.end(false, 0);
+        process.run(40, 3).expect("it begins");
+        let all = [Site(3), Site(5), Site(7)];
+        assert_eq!((process.region.chosen(), process.region.settings().profile), (Some(&all[..]), 0));
     }
 
     /// The first run twice, the second once, and then the schedule; only there a limit holds.

@@ -22,6 +22,7 @@ struct small {
   pthread_mutex_t roles, left, right, guard;
   pthread_cond_t changed;
   int arrived, ready, total;
+  int paid[2];
   int *published;
 };
 
@@ -253,6 +254,40 @@ static int32_t remembers(small *self, waylay_context *worker, int role) {
   return WAYLAY_OK;
 }
 
+/* balance, d = 2: pays into a balance without a lock. Nothing but plain loads and stores is shared. */
+static int32_t balance(small *self, waylay_context *worker, int role) {
+  int amount = (int)self->services->draw_int(worker, self->amount);
+  int before = self->total;
+  self->total = before + amount;
+  self->paid[role % 2] = amount;
+  return WAYLAY_OK;
+}
+
+static void payments_are_there(small *self) {
+  if (self->total != self->paid[0] + self->paid[1]) {
+    waylay_fail(self->services, self->context, "a payment was lost");
+  }
+}
+
+/* balance-fixed: the same with a lock. */
+static int32_t balance_fixed(small *self, waylay_context *worker, int role) {
+  pthread_mutex_lock(&self->guard);
+  int32_t result = balance(self, worker, role);
+  pthread_mutex_unlock(&self->guard);
+  return result;
+}
+
+/* apart: two threads count, each for itself, with plain accesses alone. */
+static int32_t apart(small *self, waylay_context *worker, int role) {
+  (void)worker;
+  volatile int *mine = &self->paid[role % 2];
+  for (int i = 0; i < 10; i++) {
+    *mine = *mine + 1;
+    sched_yield();
+  }
+  return WAYLAY_OK;
+}
+
 /* pair: about fifty steps of two threads and no bug, for measuring. */
 static int32_t pair(small *self, waylay_context *worker, int role) {
   (void)worker;
@@ -285,6 +320,9 @@ static const entry ENTRIES[] = {
     {"detached", "starts threads that nobody joins", detached, NULL},
     {"pool", "starts a thread that waits for work for ever", pool, NULL},
     {"remembers", "counts calls in a global variable", remembers, NULL},
+    {"balance", "pays into a balance without a lock", balance, payments_are_there},
+    {"balance-fixed", "pays into a balance with a lock", balance_fixed, payments_are_there},
+    {"apart", "two threads count, each for itself", apart, NULL},
     {"pair", "fifty steps of two threads", pair, NULL},
 };
 enum { ENTRY_COUNT = sizeof ENTRIES / sizeof ENTRIES[0] };

@@ -70,10 +70,42 @@ class TurnstileFixed : public Turnstile {
   void notify() override { changed_.notify_all(); }
 };
 
+// seats, d = 2: a list without a lock; two threads take the same last seat. Plain loads and stores in containers only.
+class Seats : public waylay::TestBase {
+ public:
+  void TestMain(waylay::Worker& worker) override {
+    const int seat = take();
+    worker.check(seat >= 0, "a seat was taken twice");
+    std::lock_guard<std::mutex> lock(guard_);
+    for (int other : taken_) worker.check(other != seat, "a seat was taken twice");
+    taken_.push_back(seat);
+  }
+
+ protected:
+  virtual int take() {
+    if (free_.empty()) return -1;
+    const int seat = free_.back();
+    free_.pop_back();
+    return seat;
+  }
+  std::mutex guard_;
+  std::vector<int> free_{1, 2, 3, 4, 5, 6, 7, 8}, taken_;
+};
+
+class SeatsFixed : public Seats {
+ protected:
+  int take() override {
+    std::lock_guard<std::mutex> lock(guard_);
+    return Seats::take();
+  }
+};
+
 }  // namespace
 
 WAYLAY_PLUGIN("schedules-cpp",                                                    //
               waylay::test<Stock>("stock", "the last piece is sold twice"),       //
               waylay::test<StockFixed>("stock-fixed", "the last piece is sold once"),
               waylay::test<Turnstile>("turnstile", "two wait and one is told"),
-              waylay::test<TurnstileFixed>("turnstile-fixed", "two wait and both are told"))
+              waylay::test<TurnstileFixed>("turnstile-fixed", "two wait and both are told"),
+              waylay::test<Seats>("seats", "two take one seat of a list without a lock"),
+              waylay::test<SeatsFixed>("seats-fixed", "two take a seat each, with a lock"))

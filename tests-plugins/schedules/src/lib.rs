@@ -1,10 +1,11 @@
 //! Tests in Rust that fail in few schedules, and their correct twins.
 //!
 //! A lock of the standard library that nobody else holds is taken without a call, by atomic instructions: only where
-//! those are steps of strict mode, the tests `hurried` and `exchange` can fail. The others need a switch at a yield, at the
+//! those are steps of strict mode, the tests `hurried` and `exchange` can fail; only where ordinary loads and stores are, `ring`
+//! can. The others need a switch at a yield, at the
 //! start of a thread or at a wait. `schedules-c` and `schedules-cpp` have locks that are calls.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -196,6 +197,73 @@ impl Test for AnswerFixed {
     }
 }
 
+/// A ring that several threads take from, made of an atomic that is loaded and stored: ordinary instructions both. Depth 2.
+pub struct Ring {
+    items: [u64; 8],
+    taken: AtomicUsize,
+    seen: Mutex<Vec<u64>>,
+}
+
+impl Ring {
+    fn take(&self) -> Option<u64> {
+        let place = self.taken.load(Ordering::Acquire);
+        let item = *self.items.get(place)?;
+        self.taken.store(place + 1, Ordering::Release);
+        Some(item)
+    }
+
+    fn take_at_once(&self) -> Option<u64> {
+        self.items.get(self.taken.fetch_add(1, Ordering::AcqRel)).copied()
+    }
+
+    fn note(&self, item: Option<u64>) -> Outcome {
+        let mut seen = lock(&self.seen);
+        ensure_eq!(item.is_some_and(|item| !seen.contains(&item)), true, "an item was taken twice");
+        seen.extend(item);
+        Ok(())
+    }
+}
+
+impl Default for Ring {
+    fn default() -> Self {
+        Ring {
+            items: std::array::from_fn(|index| index as u64),
+            taken: AtomicUsize::new(0),
+            seen: Mutex::default(),
+        }
+    }
+}
+
+impl Test for Ring {
+    const NAME: &'static str = "ring";
+    const ABOUT: &'static str = "two threads take one item of a ring";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self::default())
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        self.note(self.take())
+    }
+}
+
+/// The same with one addition.
+#[derive(Default)]
+pub struct RingFixed(Ring);
+
+impl Test for RingFixed {
+    const NAME: &'static str = "ring-fixed";
+    const ABOUT: &'static str = "two threads take an item each of a ring";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Self::default())
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        self.0.note(self.0.take_at_once())
+    }
+}
+
 /// All workers meet at a barrier made of a lock and a condition.
 #[derive(Default)]
 pub struct Meeting {
@@ -224,5 +292,5 @@ impl Test for Meeting {
 
 waylay_plugin::export! {
     name: "schedules",
-    tests: [Ticket, Hurried, TicketFixed, Exchange, ExchangeFixed, Answer, AnswerFixed, Meeting],
+    tests: [Ticket, Hurried, TicketFixed, Exchange, ExchangeFixed, Ring, RingFixed, Answer, AnswerFixed, Meeting],
 }

@@ -15,6 +15,11 @@ pub(crate) fn take_control() {
     CONTROLLED.store(true, Ordering::Relaxed);
 }
 
+/// Allocating and freeing are told to those who follow them, in a run that has this for itself.
+pub(crate) fn control_while(wanted: bool) {
+    CONTROLLED.store(wanted, Ordering::Relaxed);
+}
+
 /// Code at `caller` is about to allocate.
 pub(super) fn before_allocation(caller: usize) {
     calls::before_allocation(caller);

@@ -8,7 +8,7 @@ use waylay_schedule::{Event, ThreadId};
 
 use super::modules;
 use super::patch;
-use crate::runtime::{Logical, end_at_race, runtime, step};
+use crate::runtime::{Logical, end_at_race, is_prepared_in_process, outside, runtime, step};
 use crate::sched::{Key, Scheduler};
 
 /// This process, for whoever looks at its accesses.
@@ -65,6 +65,11 @@ impl Process for Linux {
     unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> ! {
         // SAFETY: by the caller's promise.
         unsafe { end_at_race(race) }
+    }
+
+    unsafe fn is_alone() -> bool {
+        // SAFETY: by the caller's promise.
+        unsafe { !is_prepared_in_process() || !outside::are_there() }
     }
 
     fn modules() -> Vec<Module> {

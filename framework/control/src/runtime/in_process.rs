@@ -9,6 +9,7 @@ use waylay_control_protocol::{Begun, Ending, RunSummary};
 use waylay_schedule::{Event, EventKind, Run, Seed, Source, ThreadId};
 
 use super::{Runtime, closing, ending, lifecycle, outside, point, pool, preempt, runtime};
+use crate::heap::strict;
 use crate::instrument;
 use crate::interpose::forget_timers;
 use crate::me::{me, set_me};
@@ -43,6 +44,8 @@ pub(crate) unsafe fn begin(index: u64) -> Begun {
         let main = (*runtime).main;
         lifecycle::register(main);
         instrument::begin_run();
+        // Most runs follow nothing, and allocate as fast as they would without us.
+        strict::control_while(instrument::edge::follows());
         outside::set_running(true);
         forget_timers();
         set_me(main);

@@ -147,6 +147,15 @@ pub(super) unsafe fn ask_outsiders() -> Choice {
     }
 }
 
+/// Whether threads live that are not under control.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn are_there() -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { count_outsiders() > 0 }
+}
+
 /// Kernel threads of the process that are neither logical threads nor the library's own.
 unsafe fn count_outsiders() -> usize {
     let mut outsiders = 0;

@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use waylay_control_protocol::Site;
 use waylay_dist::Seed;
 use waylay_evidence::ThreadStack;
 use waylay_host::plan::SchedulePlan;
@@ -18,6 +19,7 @@ use waylay_schedule::{RunParameters, Schedule};
 use super::scenario::ScenarioTest;
 use crate::config::Strict;
 use crate::failure::Kind;
+use crate::report::{Covered, left_out};
 use crate::store::StrictNumbers;
 use crate::sys::ControlRegion;
 
@@ -43,6 +45,15 @@ pub(crate) struct RunTotals {
     pub(crate) reach: u64,
     pub(crate) threads: u32,
     pub(crate) partly_controlled: u64,
+    /// Schedules in which it was looked which plain accesses conflict, and the most accesses of one.
+    pub(crate) looked_at: u64,
+    pub(crate) accesses: u64,
+    /// Places in code whose plain accesses are steps, and the most of them that had too many in one schedule.
+    pub(crate) places: u64,
+    pub(crate) limited: u64,
+    /// Instructions of plugins that can be steps, and that cannot.
+    pub(crate) patched: u64,
+    pub(crate) refused: u64,
     pub(crate) aimed: Vec<u64>,
 }
 
@@ -54,6 +65,16 @@ impl RunTotals {
         self.reach = self.reach.max(other.reach);
         self.threads = self.threads.max(other.threads);
         self.partly_controlled += other.partly_controlled;
+        self.looked_at += other.looked_at;
+        for (most, more) in [
+            (&mut self.accesses, other.accesses),
+            (&mut self.places, other.places),
+            (&mut self.limited, other.limited),
+            (&mut self.patched, other.patched),
+            (&mut self.refused, other.refused),
+        ] {
+            *most = (*most).max(more);
+        }
         if self.aimed.len() < other.aimed.len() {
             self.aimed.resize(other.aimed.len(), 0);
         }
@@ -71,6 +92,8 @@ pub(crate) struct StrictTest {
     past: RunTotals,
     /// What the next host begins with.
     next: Option<RunParameters>,
+    /// Where plain accesses are steps, in the order in which that was learned.
+    sites: Vec<Site>,
     pub(crate) exhausted: bool,
     /// Schedules after which threads were left, and the host had to be replaced.
     pub(crate) left_behind: u64,
@@ -91,6 +114,7 @@ impl StrictTest {
             seed: seed.get(),
             past: RunTotals::default(),
             next: None,
+            sites: Vec::new(),
             exhausted: false,
             left_behind: 0,
             unconfirmed: 0,
@@ -108,12 +132,13 @@ impl StrictTest {
         let fresh = || RunParameters::of(self.strict.strategy.to_string());
         // The members of a portfolio have parameters of their own, which do not say where the portfolio stands.
         let known = self.next.clone().filter(|next| next.strategy == fresh().strategy);
-        ControlRegion::prepare(&self.strict, self.seed, &known.unwrap_or_else(fresh))
+        ControlRegion::prepare(&self.strict, self.seed, &known.unwrap_or_else(fresh), &self.sites)
     }
 
     /// Takes over what a host that is gone did and left.
     pub(crate) fn account(&mut self, region: &ControlRegion) {
         self.past.add(&region.totals());
+        self.sites = region.learned();
         if let Some(handover) = region.handover() {
             self.exhausted |= handover.next.is_none();
             self.next = handover.next;
@@ -137,6 +162,7 @@ impl StrictTest {
             kind,
             schedule: region.schedule(),
             past: region.past(),
+            steps: region.steps(),
             cut: region.is_cut(),
             partly_controlled: region.is_partly_controlled(),
             patience,
@@ -151,7 +177,20 @@ impl StrictTest {
         }
         let steps = if sum.reach > 0 { sum.reach } else { sum.longest };
         let parameters = RunParameters::of(self.strict.strategy.to_string());
-        let guarantees = promises(&parameters, sum.threads, steps, &sum.aimed);
+        let mut guarantees = promises(&parameters, sum.threads, steps, &sum.aimed);
+        let notes = left_out(&Covered {
+            level: self.strict.level.level(),
+            patch: self.strict.patch,
+            patched: sum.patched,
+            refused: sum.refused,
+            accesses: sum.accesses,
+            limited: sum.limited,
+            auto: "level = \"auto\"",
+            doctor: "waylay doctor PLUGIN",
+        });
+        for promise in &mut guarantees {
+            promise.conditions.extend(notes.iter().map(|note| format!("it does not lie where {note}")));
+        }
         let guarantee = headline(&guarantees);
         let seconds = (self.spent + running_for).as_secs_f64().max(1e-9);
         StrictNumbers {
@@ -169,6 +208,14 @@ impl StrictTest {
             partly_controlled: sum.partly_controlled,
             left_behind: self.left_behind,
             unconfirmed: self.unconfirmed,
+            level: self.strict.level.name().to_owned(),
+            sites: sum.places,
+            looked_at: sum.looked_at,
+            accesses: sum.accesses,
+            limited_sites: sum.limited,
+            patched: sum.patched,
+            refused: sum.refused,
+            notes,
         }
     }
 }
@@ -190,12 +237,23 @@ pub struct FailedSchedule {
     pub schedule: Schedule,
     /// Where its process began, if that is known.
     pub past: Option<Past>,
+    /// Its plain accesses that are steps, from the memory level on.
+    pub steps: Option<PlainSteps>,
     /// The schedule was too long to be recorded.
     pub cut: bool,
     /// Something outside the library's control took part.
     pub partly_controlled: bool,
     /// How long the schedule may take.
     pub patience: Duration,
+}
+
+/// Which plain accesses of a schedule are steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainSteps {
+    /// Those at these places and of these kinds, in the order in which they were learned.
+    pub sites: Vec<Site>,
+    /// It was looked which others should be: a loop that waits is seen at those too.
+    pub looked_at: bool,
 }
 
 /// The beginning of a process that ran schedules: with it, another one can get to where that one was.
@@ -207,6 +265,8 @@ pub struct Past {
     pub repeats: u64,
     /// What the strategy was given then.
     pub parameters: RunParameters,
+    /// How many of the failing schedule's [`PlainSteps::sites`] it began with.
+    pub sites: usize,
 }
 
 /// Runs failing schedules again, each in a fresh process.

@@ -106,7 +106,7 @@ fn scenario() -> Value {
             "max-steps": whole(1, "Of strict mode: steps after which a schedule is a livelock."),
             "timeouts": { "enum": ["choice", "idle"], "description": "Of strict mode: when timeouts end." },
             "level": {
-                "enum": ["sync", "atomics", "memory"],
+                "enum": ["sync", "atomics", "auto", "memory"],
                 "description": "Of strict mode: what is a step in plugins beside calls."
             },
             "patch": boolean("Of strict mode: whether atomic instructions of plugins that were not compiled for it are steps."),

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use waylay_control_protocol::Level;
 use waylay_schedule::Spec;
 use waylay_schedule::spec::{DEFAULT, PLANNED_RUNS};
 
@@ -32,15 +33,18 @@ pub enum StepLevel {
     /// Nothing.
     Sync,
     /// Atomic operations and volatile accesses.
-    #[default]
+    #[cfg_attr(windows, default)]
     Atomics,
-    /// And every access, in code that was compiled to report it.
+    /// And accesses of plugins to memory that threads share.
     Memory,
+    /// And those of them whose order nothing settles. What Windows lacks for that in hosts is in docs/platforms.md.
+    #[cfg_attr(not(windows), default)]
+    Auto,
 }
 
 impl StepLevel {
     /// Every level.
-    pub const ALL: [Self; 3] = [Self::Sync, Self::Atomics, Self::Memory];
+    pub const ALL: [Self; 4] = [Self::Sync, Self::Atomics, Self::Memory, Self::Auto];
 
     /// The level's name in TOML.
     pub fn name(self) -> &'static str {
@@ -48,6 +52,17 @@ impl StepLevel {
             Self::Sync => "sync",
             Self::Atomics => "atomics",
             Self::Memory => "memory",
+            Self::Auto => "auto",
+        }
+    }
+
+    /// The level in the words of the control library.
+    pub fn level(self) -> Level {
+        match self {
+            Self::Sync => Level::Sync,
+            Self::Atomics => Level::Atomics,
+            Self::Memory => Level::Memory,
+            Self::Auto => Level::Auto,
         }
     }
 }

@@ -215,17 +215,13 @@ impl FromToml for TimeoutRule {
 }
 
 impl FromToml for StepLevel {
-    const EXPECTED: &'static str = "what is a step: \"sync\", \"atomics\" or \"memory\"";
+    const EXPECTED: &'static str = "what is a step: \"sync\", \"atomics\", \"auto\" or \"memory\"";
 
     fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
         let text = text(value)?;
         Self::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
-            let help = match text {
-                "auto" => "which accesses conflict is learned by `waylay explore` only; plugins know sync, atomics, memory".to_owned(),
-                _ => suggestion::help(text, &names),
-            };
-            Refusal::Help(format!("unknown level `{text}`"), help)
+            Refusal::Help(format!("unknown level `{text}`"), suggestion::help(text, &names))
         })
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use waylay_report::escape::{Name, Plain};
 
+use super::left_out::steps_line;
 use super::numbers::{count, plural, span};
 use super::pot::share_line;
 use super::suspensions::{bound_line, suspension_lines};
@@ -171,6 +172,9 @@ fn strict_lines(text: &mut String, strict: &StrictNumbers) {
     note(strict.unconfirmed, "failed and did not fail again in a fresh process");
     if strict.exhausted {
         let _ = writeln!(text, "    every schedule within the bound was run");
+    }
+    for line in steps_line(strict.steps, strict.accesses, strict.sites).iter().chain(&strict.notes) {
+        let _ = writeln!(text, "    {line}");
     }
 }
 

@@ -162,6 +162,30 @@ pub struct StrictNumbers {
     pub left_behind: u64,
     /// Failures that a fresh process which followed the schedule did not show.
     pub unconfirmed: u64,
+    /// What was a step beside calls: sync, atomics, auto or memory.
+    #[serde(default)]
+    pub level: String,
+    /// Places in the code whose plain accesses conflict, and so are steps from the auto level on.
+    #[serde(default)]
+    pub sites: u64,
+    /// Schedules in which it was looked which accesses conflict.
+    #[serde(default)]
+    pub looked_at: u64,
+    /// Plain accesses of such a schedule, at most: the steps there would be if all of them were.
+    #[serde(default)]
+    pub accesses: u64,
+    /// The most such places of a schedule that made more steps than one gives to a place; their later accesses were no steps.
+    #[serde(default)]
+    pub limited_sites: u64,
+    /// Instructions of unmodified code that were patched to be steps.
+    #[serde(default)]
+    pub patched: u64,
+    /// Instructions that could not be patched safely.
+    #[serde(default)]
+    pub refused: u64,
+    /// Which accesses were no steps although a bug may need a switch there.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// A campaign whose driver died.

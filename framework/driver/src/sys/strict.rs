@@ -1,44 +1,37 @@
 //! The memory that a strict host shares with us, read as plain data.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use waylay_control_protocol::{
-    Ending, Instrumentation, Level, REGION_VARIABLE, RegionMap, Settings, Switching, Timeouts, cache_folder,
+    Ending, Instrumentation, REGION_VARIABLE, RegionMap, Settings, Site, Switching, Timeouts, cache_folder,
 };
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
 
-use crate::campaign::strict::{Past, RunTotals, Verdict};
-use crate::config::{StepLevel, Strict, TimeoutRule};
+use crate::campaign::strict::{Past, PlainSteps, RunTotals, Verdict};
+use crate::config::{Strict, TimeoutRule};
 
 /// How often the first schedule of a host is made again at most: a thing made on first use may need another one, but hardly
 /// a chain of so many.
 const SETTLE: u32 = 8;
-
-/// A level in the words of the library.
-fn level(level: StepLevel) -> Level {
-    match level {
-        StepLevel::Sync => Level::Sync,
-        StepLevel::Atomics => Level::Atomics,
-        StepLevel::Memory => Level::Memory,
-    }
-}
 
 /// The region of one host.
 #[derive(Debug)]
 pub(crate) struct ControlRegion(RegionMap);
 
 impl ControlRegion {
-    /// A region for a host that repeats schedules; the first is given `parameters`.
+    /// A region for a host that repeats schedules; the first is given `parameters`, and plain accesses at `sites` are steps.
     pub(crate) fn prepare(
         strict: &Strict,
         seed: u64,
         parameters: &RunParameters,
+        sites: &[Site],
     ) -> io::Result<ControlRegion> {
         let mut region = RegionMap::create().map_err(io::Error::other)?;
         // Plugins that were compiled for it have steps of their own; those that were not are patched.
-        let mut wanted = Instrumentation::new(level(strict.level), strict.patch);
+        let mut wanted = Instrumentation::new(strict.level.level(), strict.patch);
         wanted.host = 1;
         if let Some(folder) = cache_folder() {
             wanted.set_cache(&folder);
@@ -53,6 +46,10 @@ impl ControlRegion {
             TimeoutRule::Choice => Timeouts::Choice,
             TimeoutRule::Idle => Timeouts::Idle,
         } as u32;
+        if strict.level.level().sees_accesses() {
+            region.choose(&mut settings, sites);
+            region.learn(&mut settings, sites.len());
+        }
         let text = serde_json::to_string(parameters)?;
         region.prepare(settings, &text).map_err(io::Error::other)?;
         Ok(ControlRegion(region))
@@ -115,7 +112,23 @@ impl ControlRegion {
             first: tally.first.load(Ordering::Relaxed).checked_sub(1)?,
             repeats: tally.repeats.load(Ordering::Relaxed),
             parameters: serde_json::from_str(self.0.parameters()).ok()?,
+            sites: self.0.learns_from().unwrap_or(0),
         })
+    }
+
+    /// Where plain accesses were steps in the last run, and whether it was looked which others should be; none at levels
+    /// without.
+    pub(crate) fn steps(&self) -> Option<PlainSteps> {
+        let sites = self.0.chosen()?.to_vec();
+        Some(PlainSteps { sites, looked_at: self.0.settings().profile != 0 })
+    }
+
+    /// Where plain accesses are steps, with what the last run showed.
+    pub(crate) fn learned(&self) -> Vec<Site> {
+        let mut sites = self.0.chosen().unwrap_or_default().to_vec();
+        let mut known: BTreeSet<Site> = sites.iter().copied().collect();
+        sites.extend(self.0.conflicting().iter().filter(|&&site| known.insert(site)));
+        sites
     }
 
     /// The sums over all runs of the process.
@@ -128,7 +141,18 @@ impl ControlRegion {
             reach: tally.reach.load(Ordering::Relaxed),
             threads: tally.threads.load(Ordering::Relaxed),
             partly_controlled: tally.partly_controlled.load(Ordering::Relaxed),
+            looked_at: tally.looked_at.load(Ordering::Relaxed),
+            accesses: tally.accesses.load(Ordering::Relaxed),
+            limited: tally.limited.load(Ordering::Relaxed),
+            places: places(self.0.chosen().unwrap_or_default()),
+            patched: self.0.report().patched.load(Ordering::Relaxed).into(),
+            refused: self.0.report().refused.load(Ordering::Relaxed).into(),
             aimed: tally.aimed.iter().map(|runs| runs.load(Ordering::Relaxed)).collect(),
         }
     }
+}
+
+/// The places in code among sites, which also name kinds of memory.
+fn places(sites: &[Site]) -> u64 {
+    sites.iter().filter(|site| !site.is_kind()).count() as u64
 }

@@ -79,15 +79,23 @@ pub(crate) const MINIMIZED: &[&str] = &["after", "before", "minimal", "runs", "s
 pub(crate) const SWITCH: &[&str] = &["from", "from_stack", "step", "to", "to_stack"];
 /// The schedules of a test of a campaign.
 pub(crate) const STRICT: &[&str] = &[
+    "accesses",
     "depth",
     "exhausted",
     "guarantee",
     "guarantees",
     "left_behind",
+    "level",
+    "limited_sites",
+    "looked_at",
+    "notes",
     "partly_controlled",
+    "patched",
+    "refused",
     "runs",
     "schedules_per_second",
     "seed",
+    "sites",
     "steps",
     "steps_per_second",
     "strategy",

@@ -42,13 +42,17 @@ impl Loaded {
         by.all != 0 && by.level().sees_accesses() && scope::synchronises(&self.path)
     }
 
-    /// What of it is to be patched, in a process that runs the program at this path.
-    pub(super) fn wanted(&self, by: &Instrumentation, program: &str) -> Option<Wanted> {
+    /// What of it is to be patched, in a process that runs the program at this path. `asked`: a host was asked to load it, so
+    /// it is a plugin, wherever it lies.
+    pub(super) fn wanted(&self, by: &Instrumentation, program: &str, asked: bool) -> Option<Wanted> {
         let named = |wish: &str| self.name() == wish || self.path == wish;
+        let brought = || scope::is_own(&self.path, program);
         let own = match by.level() {
             Level::Sync | Level::Atomics => false,
+            // The program of a host is not the user's; what it loads is.
+            Level::Memory if by.host != 0 => asked || brought(),
             Level::Memory => self.is_program(),
-            Level::Auto => self.is_program() || scope::is_own(&self.path, program),
+            Level::Auto => asked || self.is_program() || brought(),
         };
         let closely =
             own || self.orders(by) || by.level().sees_accesses() && by.memory_modules().any(named);

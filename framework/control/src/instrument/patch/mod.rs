@@ -28,6 +28,7 @@ mod table;
 pub(crate) mod trap;
 
 use core::cell::UnsafeCell;
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_accesses::Attention;
@@ -81,14 +82,16 @@ pub(crate) fn begin(wanted: &Instrumentation, debugged: bool) {
     }
     ON.store(true, Ordering::Relaxed);
     trap::install(debugged);
-    patch_new_modules();
+    patch_new_modules(None);
 }
 
-/// Patches modules that were not there before; says which is the first of them, if there are any.
-fn patch_new_modules() -> Option<usize> {
+/// Patches modules that were not there before; says which is the first of them, if there are any. `asked`: the file that a
+/// host was asked to load.
+fn patch_new_modules(asked: Option<&CStr>) -> Option<usize> {
     let state = state()?;
     let before = state.modules.len();
     let later = !state.seen.is_empty();
+    let asked = asked.filter(|_| state.wanted.host != 0).and_then(|file| file.to_str().ok());
     for module in Loaded::all() {
         if state.seen.contains(&module.base) {
             continue;
@@ -103,7 +106,7 @@ fn patch_new_modules() -> Option<usize> {
             silence::silence(&module, state.wanted.level(), cache.as_deref());
         }
         let patched = module
-            .wanted(&state.wanted, &state.program)
+            .wanted(&state.wanted, &state.program, asked == Some(&*module.path))
             .and_then(|wanted| {
                 Module::patch(&module, wanted, cache.as_deref(), number, module.orders(&state.wanted))
             });

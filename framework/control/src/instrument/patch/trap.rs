@@ -34,8 +34,9 @@ unsafe impl Sync for Slot {}
 
 static TRAPS: Slot = Slot(UnsafeCell::new(Vec::new()));
 
-/// Whether there is any breakpoint.
-static ANY: AtomicBool = AtomicBool::new(false);
+/// Whether breakpoints are caught: from the beginning, because each is made when it is needed first, and the program may have
+/// set its own action and blocked the signal by then.
+static CAUGHT: AtomicBool = AtomicBool::new(false);
 
 /// What the program wants to be done at breakpoints of its own.
 struct Wish(UnsafeCell<Option<libc::sigaction>>);
@@ -48,7 +49,7 @@ static WISH: Wish = Wish(UnsafeCell::new(None));
 /// A set of signals that the program blocks, as the kernel is to have it.
 pub(crate) fn to_block(mask: u64) -> u64 {
     let signal = if DEBUGGED.load(Ordering::Relaxed) { libc::SIGILL } else { libc::SIGTRAP };
-    if ANY.load(Ordering::Relaxed) { mask & !(1 << (signal - 1)) } else { mask }
+    if CAUGHT.load(Ordering::Relaxed) { mask & !(1 << (signal - 1)) } else { mask }
 }
 
 /// The program's own action for the signal of breakpoints; `None` when it is the kernel's business because we have none.
@@ -60,7 +61,7 @@ pub(crate) unsafe fn set_action(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> Option<c_int> {
-    if signal != libc::SIGTRAP || !ANY.load(Ordering::Relaxed) || DEBUGGED.load(Ordering::Relaxed) {
+    if signal != libc::SIGTRAP || !CAUGHT.load(Ordering::Relaxed) || DEBUGGED.load(Ordering::Relaxed) {
         return None;
     }
     // SAFETY: by the caller's promise; all zero is the default action.
@@ -88,7 +89,8 @@ pub(super) fn byte() -> u8 {
 pub(super) fn install(debugged: bool) {
     if debugged {
         // Faults are caught in any case, and this is one of them.
-        return DEBUGGED.store(true, Ordering::Relaxed);
+        DEBUGGED.store(true, Ordering::Relaxed);
+        return CAUGHT.store(true, Ordering::Relaxed);
     }
     // SAFETY: all zero is a valid structure, filled in below; the handler stays loaded.
     unsafe {
@@ -97,6 +99,7 @@ pub(super) fn install(debugged: bool) {
         action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART;
         libc::sigaction(libc::SIGTRAP, &raw const action, core::ptr::null_mut());
     }
+    CAUGHT.store(true, Ordering::Relaxed);
 }
 
 /// Notes a breakpoint that will be made; false when the address of its access cannot be told.
@@ -119,7 +122,6 @@ pub(super) fn add(instruction: &Instruction, site: u32, copy: usize) -> bool {
     }
     let scale = i64::from(instruction.memory_index_scale());
     let trap = Trap { at: instruction.ip() as usize, site, copy, base, index, scale, displacement };
-    ANY.store(true, Ordering::Relaxed);
     // SAFETY: see `Slot`.
     unsafe {
         let traps = &mut *TRAPS.0.get();

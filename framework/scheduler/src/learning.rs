@@ -1,0 +1,87 @@
+//! Which plain accesses are steps in runs that are repeated inside one process: what one run shows to conflict is a step from
+//! the next one on. Pure.
+//!
+//! Sites are only ever added, so the ones that a run had are the first of those that a later one has.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use waylay_control_protocol::instrumentation::is_looked_at;
+use waylay_control_protocol::{RegionMap, Site};
+use waylay_schedule::{RunParameters, Spec};
+
+/// What was learned so far.
+#[derive(Default)]
+pub(super) struct Learning {
+    /// None when the sites stay as they are.
+    known: Option<BTreeSet<Site>>,
+    /// A strategy that goes from one schedule to the next has seen everything only if no run showed a new step: every run is
+    /// looked at, and with a new step it begins again.
+    search: Option<Spec>,
+}
+
+impl Learning {
+    /// What the region asks for, in runs of the strategy that these parameters name.
+    pub(super) fn of(region: &RegionMap, parameters: &RunParameters) -> Learning {
+        let Some(first) = region.learns_from().filter(|_| region.level().sees_accesses()) else {
+            return Learning::default();
+        };
+        let all = region.chosen().unwrap_or_default();
+        let begun = all[..first.min(all.len())].to_vec();
+        region.choose_again(&begun, false);
+        let search = parameters.strategy.parse().ok().filter(Spec::is_search);
+        Learning { known: Some(begun.into_iter().collect()), search }
+    }
+
+    /// A run with this number begins.
+    pub(super) fn begin(&self, region: &RegionMap, run: u64) {
+        if self.known.is_none() {
+            return;
+        }
+        region.look_at(self.search.is_some() || is_looked_at(run));
+        let report = region.report();
+        report.accesses.store(0, Ordering::Relaxed);
+        report.conflicting.store(0, Ordering::Relaxed);
+        report.limited.store(0, Ordering::Relaxed);
+    }
+
+    /// The run has ended: what it showed is a step from the next one on. Says whether that is new.
+    pub(super) fn end(&mut self, region: &RegionMap) -> bool {
+        let Some(known) = &mut self.known else { return false };
+        count(region);
+        let mut news = false;
+        for &site in region.conflicting() {
+            if known.insert(site) {
+                region.choose_also(site);
+                news = true;
+            }
+        }
+        news
+    }
+
+    /// The run was stopped, and what it had as steps is still of interest. Says whether it showed something new, which the
+    /// process that goes on is told of.
+    pub(super) fn stop(&self, region: &RegionMap) -> bool {
+        let Some(known) = &self.known else { return false };
+        count(region);
+        region.conflicting().iter().any(|site| !known.contains(site))
+    }
+
+    /// The search that has to begin again because of new steps, if there is one.
+    pub(super) fn search(&self) -> Option<&Spec> {
+        self.search.as_ref()
+    }
+}
+
+/// Adds the run's numbers to those of the process.
+fn count(region: &RegionMap) {
+    let (report, tally) = (region.report(), &region.report().tally);
+    let most = |of: &std::sync::atomic::AtomicU64, run: u64| {
+        of.store(of.load(Ordering::Relaxed).max(run), Ordering::Relaxed);
+    };
+    most(&tally.accesses, report.accesses.load(Ordering::Relaxed));
+    most(&tally.limited, report.limited.load(Ordering::Relaxed).into());
+    if region.settings().profile != 0 {
+        tally.looked_at.store(tally.looked_at.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
