@@ -131,13 +131,20 @@ pub fn extent(closely: bool, all: bool) -> Wanted {
 /// runtime of a language.
 pub fn is_own_on_windows(library: &str, program: &str) -> bool {
     let lower = |path: &str| path.to_lowercase().replace('/', "\\");
-    let (library, program) = (lower(library), lower(program));
-    let name = library.rsplit('\\').next().unwrap_or_default();
+    let (lower_library, program) = (lower(library), lower(program));
     let folder = program.rsplit_once('\\').map_or("", |(folder, _)| folder);
-    let within = library.strip_prefix(folder).is_some_and(|rest| rest.starts_with('\\'));
-    let runtimes =
+    let within = lower_library.strip_prefix(folder).is_some_and(|rest| rest.starts_with('\\'));
+    within && !folder.is_empty() && is_brought_on_windows(library)
+}
+
+/// Whether a library that a host loaded on Windows, and that is not left alone, is a plugin or came with one: it is no runtime
+/// of a language.
+pub fn is_brought_on_windows(library: &str) -> bool {
+    let library = library.to_lowercase().replace('/', "\\");
+    let name = library.rsplit('\\').next().unwrap_or_default();
+    let mut runtimes =
         RUNTIMES.iter().chain(&RUNTIMES_ON_WINDOWS).chain(&LEFT_ALONE_ON_WINDOWS).chain(&OURS_ON_WINDOWS);
-    within && !folder.is_empty() && !runtimes.into_iter().any(|part| name.starts_with(part))
+    !runtimes.any(|part| name.starts_with(part))
 }
 
 #[cfg(test)]

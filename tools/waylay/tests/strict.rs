@@ -239,19 +239,21 @@ fn a_failure_of_the_very_first_schedule_is_kept() {
 /// look for changes that are not there, and miss others.
 #[test]
 fn what_is_made_on_first_use_is_no_part_of_a_search() {
-    let schedules = |made: u32| {
+    let schedules = |made: u32, level: &str| {
         let source = format!(
             "static int made = {made}; static long filler, sum;\n\
              static int32_t iterate(probe *self, waylay_context *worker) {{ (void)self; (void)worker;\n\
                if (!made) {{ made = 1; for (int i = 0; i < 4; i++) __atomic_fetch_add(&filler, 1, __ATOMIC_SEQ_CST); }}\n\
                __atomic_fetch_add(&sum, 1, __ATOMIC_SEQ_CST); __atomic_fetch_add(&sum, 1, __ATOMIC_SEQ_CST); return 0; }}"
         );
-        let place = probe(&source, "strategy = 'dfs'", "workers = 2");
+        let place = probe(&source, &format!("strategy = 'dfs'\nlevel = '{level}'"), "workers = 2");
         let strict = place.run(0, &[]).test("probing", "probe")["strict"].clone();
         assert_eq!(strict["exhausted"], true, "{strict:#}");
         (number(&strict["runs"]), number(&strict["steps"]))
     };
-    let (first_use, none) = (schedules(0), schedules(1));
+    // A variable that threads write and read without a lock in the first schedule is a conflict for good.
+    assert!(schedules(0, "auto") > schedules(1, "auto"));
+    let (first_use, none) = (schedules(0, "atomics"), schedules(1, "atomics"));
     assert_eq!(first_use, none);
     assert!(none.0 >= 6, "two threads with two steps each have six orders: {none:?}");
 }
@@ -317,9 +319,9 @@ fn plain_accesses_of_plugins_are_steps_where_nothing_is_said() {
     assert_eq!(memory.run(1, &[]).failure("waylay_schedules_c", "balance").kind(), "assert");
 }
 
-/// What a host has learned the next one begins with, and a failure that needs earlier schedules says how much that was.
+/// Every failure costs a host, and the next goes on with what was learned: each of them fails again in a fresh process.
 #[test]
-fn the_next_host_goes_on_with_what_was_learned() {
+fn failures_of_later_hosts_have_the_steps_that_were_learned_before() {
     let place = Workplace::with(&format!(
         "seed = '0x5eed'\n[defaults]\nmax-failures = 3\n[[scenario]]\nname = 's'\nmode = 'strict'\nruns = 5000\n\
          depth = 2\n{}",
@@ -330,9 +332,6 @@ fn the_next_host_goes_on_with_what_was_learned() {
     let (strict, failure) =
         (numbers(&ran, "schedules_c", "balance"), ran.failure("waylay_schedules_c", "balance"));
     assert_eq!(number(&strict["unconfirmed"]), 0, "{strict:#}");
-    // Each host looks at its own first schedules if they are among the first of all; there were at most sixteen of those, but
-    // for the attempts at the first of each host.
-    assert!(number(&strict["runs"]) > number(&strict["looked_at"]) - 8 * 3, "{strict:#}");
     let again = place.waylay(&["replay", failure.folder.to_str().unwrap(), "--times", "5", "--json"]).json();
     assert_eq!((number(&again["reproduced"]), number(&again["diverged"])), (5, 0), "{again:#}");
 }

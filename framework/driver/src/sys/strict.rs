@@ -156,3 +156,39 @@ impl ControlRegion {
 fn places(sites: &[Site]) -> u64 {
     sites.iter().filter(|site| !site.is_kind()).count() as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+    use crate::config::StepLevel;
+
+    fn strict(level: StepLevel) -> Strict {
+        Strict {
+            strategy: waylay_schedule::Spec::Random,
+            runs: None,
+            max_steps: NonZeroU64::MIN,
+            timeouts: TimeoutRule::Choice,
+            level,
+            patch: true,
+        }
+    }
+
+    #[test]
+    fn what_one_host_learned_the_next_begins_with() {
+        let parameters = RunParameters::of("random");
+        let first = ControlRegion::prepare(&strict(StepLevel::Auto), 7, &parameters, &[Site(3)]).unwrap();
+        let library = RegionMap::open(first.descriptor()).unwrap();
+        assert_eq!((library.chosen(), library.learns_from()), (Some(&[Site(3)][..]), Some(1)));
+        library.choose_also(Site(4));
+        library.look_at(true);
+        library.add_conflicting(Site(5));
+        library.add_conflicting(Site(3));
+        // The run that is going on has what was chosen before it; the next has what it showed as well.
+        assert_eq!(first.steps(), Some(PlainSteps { sites: vec![Site(3), Site(4)], looked_at: true }));
+        assert_eq!(first.learned(), [Site(3), Site(4), Site(5)]);
+        let atomics = ControlRegion::prepare(&strict(StepLevel::Atomics), 7, &parameters, &[]).unwrap();
+        assert_eq!((atomics.steps(), atomics.learned()), (None, Vec::new()));
+    }
+}
