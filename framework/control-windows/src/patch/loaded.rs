@@ -102,7 +102,7 @@ impl Loaded {
         let own = match by.level() {
             Level::Sync | Level::Atomics => false,
             // The program of a host is not the user's; what it loads is.
-            Level::Memory | Level::Auto if by.host != 0 => scope::is_brought_on_windows(&path()),
+            Level::Auto if by.host != 0 => scope::is_brought_on_windows(&path()),
             Level::Memory => is_program(),
             Level::Auto => {
                 is_program() || scope::is_own_on_windows(&path(), &path_of(program).to_string_lossy())
