@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use waylay_dist::Seed;
-use waylay_evidence::ThreadStack;
+pub use waylay_evidence::build::{Build, Change, changes};
+use waylay_evidence::{MemoryMap, ThreadStack};
 
 use crate::environment::Environment;
 use crate::store::TestRecord;
@@ -173,6 +174,8 @@ pub struct Finding {
     pub log_tail: String,
     /// What could not be collected, and why.
     pub gaps: Vec<String>,
+    /// Which files of code were loaded; empty when that is not known.
+    pub code: MemoryMap,
 }
 
 /// All occurrences of one signature.
@@ -211,6 +214,9 @@ pub struct FailureEntry {
     pub gaps: Vec<String>,
     /// The command that runs it again.
     pub replay: String,
+    /// Which builds of the program and its modules failed, Waylay's own files left out; empty when that is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub builds: Vec<Build>,
     /// Where it ran.
     pub environment: Environment,
 }

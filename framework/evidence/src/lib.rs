@@ -10,7 +10,8 @@
 //! 4. [`minidump()`] writes a dump for a debugger and reads it back before calling it done.
 //! 5. [`mod@classify`] decides from two samples what kind of hang it is.
 //! 6. [`signature`] says what makes two failures the same.
-//! 7. [`render`] writes it down for people; the serde types are what `failure.json` holds.
+//! 7. [`build`] says which builds of which files were running.
+//! 8. [`render`] writes it down for people; the serde types are what `failure.json` holds.
 //!
 //! # Waiting for the target elsewhere
 //!
@@ -29,12 +30,14 @@ mod snapshot;
 mod stack;
 mod sys;
 
+pub mod build;
 pub mod classify;
 pub mod render;
 pub mod signature;
 pub mod symbol;
 pub mod unwind;
 
+pub use build::Build;
 pub use crash::{CrashContext, CrashContextError};
 pub use dump::{DumpError, DumpInfo, DumpLimits, minidump};
 

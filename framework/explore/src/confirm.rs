@@ -77,6 +77,8 @@ pub struct Rerun {
     pub text: String,
     /// What could not be collected, and why.
     pub gaps: Vec<String>,
+    /// Which files of code were loaded where.
+    pub code: MemoryMap,
     /// Who waits for what, a line each, if the library says that nobody can run.
     pub waits: Vec<String>,
     /// What scheduler and strategy said; none when that was too long to be kept.
@@ -152,7 +154,8 @@ fn rerun_until(
         gaps.push(format!("no stacks: {reason}"));
         Vec::new()
     });
-    let mut variables = Variables::of(&MemoryMap::of(held.process()).unwrap_or_default());
+    let code = MemoryMap::of(held.process()).unwrap_or_default();
+    let mut variables = Variables::of(&code);
     let said: Option<Vec<Said>> =
         region.notes().and_then(|notes| notes.iter().map(|&note| Said::from_words(note)).collect());
     let mut told =
@@ -183,7 +186,7 @@ fn rerun_until(
     if !stacks.is_empty() {
         text = format!("{}\n{text}", render::stacks(&stacks, RenderOptions::default()));
     }
-    Ok(Rerun { observed, verdict, stacks, text, gaps, waits, told, names: objects, variables, held })
+    Ok(Rerun { observed, verdict, stacks, text, gaps, code, waits, told, names: objects, variables, held })
 }
 
 /// A line of the library about a thread that cannot run: the thread's number, and what it waits for.
@@ -302,12 +305,11 @@ fn examine(
         let text = std::fs::read_to_string(file).ok()?;
         text.lines().nth(line.checked_sub(1)? as usize).map(str::to_owned)
     });
-    let map = MemoryMap::of(seen.held.process()).unwrap_or_default();
-    let Rerun { variables, names: objects, .. } = seen;
+    let Rerun { variables, names: objects, code: map, .. } = seen;
     let memory = match (found.block, variables.at(found.address)) {
         (Some(block), _) => {
             let at = CodeAddress::Return(block.code);
-            let place = names.resolve(&map, &[at]).first().map(race::line);
+            let place = names.resolve(map, &[at]).first().map(race::line);
             let place =
                 place.filter(|_| block.code != 0).map_or_else(String::new, |place| format!(" in {place}"));
             format!(

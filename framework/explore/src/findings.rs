@@ -190,7 +190,8 @@ impl<'a> Findings<'a> {
             conditions: conditions.clone(),
             expected: self.plan.expected.clone(),
             seed: self.plan.seed,
-            run: planned.run.index,
+            run: planned.run.index + 1,
+            index: planned.run.index,
             parameters: planned.parameters.clone(),
             kind: failure.kind,
             key: failure.key.clone(),
@@ -242,7 +243,7 @@ impl<'a> Findings<'a> {
                 at: jiff::Timestamp::now(),
                 scenario: "explore".to_owned(),
                 worker: None,
-                iteration: planned.run.index,
+                iteration: planned.run.index + 1,
                 seed: waylay_dist::Seed::new(self.plan.seed),
                 pid: 0,
                 randomizer: None,
@@ -253,6 +254,7 @@ impl<'a> Findings<'a> {
             stacks_text: evidence.seen.text.clone(),
             log_tail: format!("{}{}", last_of(&observed.stdout), observed.stderr_text()),
             gaps,
+            code: evidence.seen.code.clone(),
         }
     }
 }

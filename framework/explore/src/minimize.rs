@@ -91,7 +91,7 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     fn fails(&mut self, switches: &[Turn]) -> Result<bool, RunError> {
-        let settings = self.server.settings(&self.record.conditions, self.record.seed, self.record.run);
+        let settings = self.server.settings(&self.record.conditions, self.record.seed, self.record.index);
         let observed = self.server.run(settings, Guide::Switches(switches))?;
         self.runs += 1;
         self.last = self.server.schedule().unwrap_or_default();
@@ -268,7 +268,7 @@ fn stacks_at(
 ) -> (Option<String>, Option<String>) {
     let mut take = || -> Option<(Vec<ThreadStack>, Vec<waylay_evidence::ThreadId>)> {
         let mut region = record.conditions.region().ok()?;
-        let mut settings = record.conditions.settings_in(&mut region, record.seed, record.run);
+        let mut settings = record.conditions.settings_in(&mut region, record.seed, record.index);
         settings.switching = Switching::Baton as u32;
         settings.max_steps = step;
         settings.hold = u32::from(HOLD_THEMSELVES);

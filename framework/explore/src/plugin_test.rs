@@ -163,6 +163,7 @@ impl Examiner for Confirmer {
             expected,
             seed: failed.seed,
             run: failed.plan.run,
+            index: failed.plan.run,
             parameters: failed.parameters.clone(),
             kind: failed.kind,
             key,

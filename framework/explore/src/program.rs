@@ -73,6 +73,11 @@ pub enum ProgramError {
         .0.display()
     )]
     Privileged(PathBuf),
+    #[error(
+        "the folder {} that the program ran in is not there any more: make it again, with the files that it needs",
+        .0.display()
+    )]
+    FolderGone(PathBuf),
     #[error("cannot use the folder {}: {source}", .folder.display())]
     Folder { folder: PathBuf, source: io::Error },
     #[error("cannot read the input {}: {source}", .file.display())]
@@ -119,7 +124,14 @@ impl Program {
 
     /// Whether it can still be run; for records of earlier days.
     pub fn check(&self) -> Result<(), ProgramError> {
-        check(&self.file)
+        check(&self.file)?;
+        if !self.folder.is_dir() {
+            return Err(ProgramError::FolderGone(self.folder.clone()));
+        }
+        if let Some(file) = &self.stdin {
+            File::open(file).map_err(|source| ProgramError::Input { file: file.clone(), source })?;
+        }
+        Ok(())
     }
 }
 

@@ -21,7 +21,9 @@ use crate::oracle::Expected;
 use crate::program::Program;
 
 /// Format of [`StrictRecord`].
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+/// The oldest format that is read: it has no [`StrictRecord::index`], and its runs count from 0.
+const OLDEST: u32 = 1;
 const RECORD: &str = "strict.json";
 const SCHEDULE: &str = "schedule.bin";
 /// Stretches of a timeline that are kept as data: a few MiB.
@@ -238,8 +240,11 @@ pub struct StrictRecord {
     pub expected: Expected,
     /// Seed of the campaign.
     pub seed: u64,
-    /// Number of the run, from 0.
+    /// Number of the run, as people read it everywhere: from 1 for a program, and a test's own number of the iteration.
     pub run: u64,
+    /// Number of the run from 0, which the random choices are derived from.
+    #[serde(default)]
+    pub index: u64,
     /// What the strategy was given.
     pub parameters: RunParameters,
     /// What broke.
@@ -339,10 +344,13 @@ pub fn load(path: &Path) -> Result<(StrictRecord, Schedule), RecordError> {
         fs::read(&path).map_err(|source| RecordError::File { path: path.clone(), source })
     };
     let path = folder.join(RECORD);
-    let record: StrictRecord = serde_json::from_slice(&read(RECORD)?)
+    let mut record: StrictRecord = serde_json::from_slice(&read(RECORD)?)
         .map_err(|source| RecordError::Record { path: path.clone(), source })?;
-    if record.format != FORMAT {
+    if !(OLDEST..=FORMAT).contains(&record.format) {
         return Err(RecordError::Format { path, format: record.format });
+    }
+    if record.format == OLDEST {
+        record.index = record.run;
     }
     let schedule = Schedule::decode(&read(SCHEDULE)?)
         .map_err(|source| RecordError::Schedule { path: folder.join(SCHEDULE), source })?;

@@ -131,7 +131,7 @@ mod cases {
     fn again(folder: &Path, times: u64) -> Replayed {
         let (record, schedule) = recording::load(folder).expect("a record");
         assert!(record.confirmed && !record.partly_controlled, "{record:#?}");
-        replay(&record, &schedule, &library(), times, || true).expect("it can be run")
+        replay(&record, &schedule, &library(), times, None, || true).expect("it can be run")
     }
 
     fn folder(summary: &Summary) -> &Path {

@@ -154,7 +154,11 @@ pub fn failure(failure: &Failure, all_frames: bool) -> String {
     if let Some(seen) = &failure.reproduction {
         row("again", &format!("came back {} of {}", count(seen.reproduced), plural(seen.runs, "time")));
     }
-    if let Some(runs) = failure.rate.as_ref().and_then(|rate| clean_runs_for(rate, SURE)) {
+    if let Some(seen) = &failure.other_builds {
+        let times = plural(seen.runs, "time");
+        row("other", &format!("came back {} of {times} with other builds", count(seen.reproduced)));
+    }
+    if let Some(runs) = failure.best_rate().and_then(|rate| clean_runs_for(&rate, SURE)) {
         row(
             "fixed",
             &format!("95 % sure after {}: waylay verify {}", plural(runs, "clean iteration"), failure.id),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use waylay_driver::archive;
+use waylay_driver::archive::{self, Tally};
 use waylay_driver::campaign::{self, MixPart, Options, Scenario, Selection};
 use waylay_driver::config::{self, Overrides, Pattern};
-use waylay_driver::failure::FailureEntry;
+use waylay_driver::failure::{Change, FailureEntry, changes};
 use waylay_driver::report::{count, plural, summary_text};
 use waylay_driver::store::load_failure;
 use waylay_report::model::Reproduction;
@@ -30,6 +30,9 @@ struct Outcome {
     randomizer_seed: Option<waylay_dist::Seed>,
     /// Whether chance decides how often it comes back.
     statistical: bool,
+    /// What is not the build that failed: the program, or modules of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_builds: Vec<String>,
     folder: std::path::PathBuf,
 }
 
@@ -78,6 +81,8 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         return Err(Failed::Usage(format!("the scenario {} is not there any more", occurrence.scenario)));
     }
     let options = Options { stop_after_failures: Some(arguments.times.unwrap_or(1)), ..options(&loaded) };
+    let changed = changes(&entry.builds);
+    tell_changes(&changed);
     let how = match occurrence.randomizer {
         Some(trace) => format!(
             "the randomizer makes the choices of seed {} again, at about the same times: statistical",
@@ -106,6 +111,7 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         other_failures: summary.campaign.failures - reproduced,
         randomizer_seed: occurrence.randomizer.map(|trace| trace.seed),
         statistical: true,
+        other_builds: changed.iter().map(ToString::to_string).collect(),
         folder: summary.folder.clone(),
     };
     eprintln!(
@@ -121,19 +127,32 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     );
     // An iteration that ended its process did not finish.
     let runs = outcome.iterations.max(reproduced);
-    keep_count(&found, Reproduction { reproduced, runs, seconds: outcome.seconds });
+    keep_count(&found, tally(&changed), Reproduction { reproduced, runs, seconds: outcome.seconds });
     if json {
         print_json(&outcome)?;
     }
     Ok(if reproduced > 0 { FAILURES } else { CLEAN })
 }
 
+/// Says what is not the build that failed, before anything is run: what comes of it is to be read with that in mind.
+pub(crate) fn tell_changes(changed: &[Change]) {
+    for change in changed {
+        eprintln!("waylay: not the build that failed: {change}");
+    }
+}
+
+/// Where a replay counts.
+pub(crate) fn tally(changed: &[Change]) -> Tally {
+    if changed.is_empty() { Tally::SameBuild } else { Tally::OtherBuild }
+}
+
 /// Keeps how often it came back with the failure: the next who reads of it wants to know.
-pub(crate) fn keep_count(folder: &Path, more: Reproduction) {
-    match archive::add_reproduction(folder, more) {
+pub(crate) fn keep_count(folder: &Path, tally: Tally, more: Reproduction) {
+    match archive::add_reproduction(folder, tally, more) {
         Ok(sum) if sum.runs > more.runs => {
             let (reproduced, runs) = (plural(sum.reproduced, "time"), plural(sum.runs, "run"));
-            eprintln!("in all replays it came back {reproduced} in {runs}");
+            let of = if tally == Tally::OtherBuild { " of other builds" } else { "" };
+            eprintln!("in all replays{of} it came back {reproduced} in {runs}");
         }
         Ok(_) => {}
         Err(error) => eprintln!("waylay: how often it came back is not kept: {error}"),

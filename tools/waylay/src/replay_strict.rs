@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
+use waylay_driver::failure::changes;
 use waylay_driver::interrupt;
 use waylay_driver::report::count;
 use waylay_driver::store::load_failure;
@@ -21,7 +22,7 @@ use waylay_schedule::Schedule;
 use crate::args::ReplayOptions;
 use crate::explore::library;
 use crate::output::{CLEAN, FAILURES, Failed, WAYLAY_FAILED, print_json};
-use crate::replay::keep_count;
+use crate::replay::{keep_count, tally, tell_changes};
 
 /// Replays when nobody says how many.
 const TIMES: u64 = 10;
@@ -42,6 +43,9 @@ struct Outcome {
     #[serde(flatten)]
     replayed: Replayed,
     seconds: f64,
+    /// What is not the build that failed: the program, or modules of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_builds: Vec<String>,
 }
 
 pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed> {
@@ -53,6 +57,9 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     if arguments.minimized {
         schedule = load_minimized(&arguments.failure).map_err(|error| usage(&error))?;
     }
+    let entry = load_failure(&arguments.failure).ok();
+    let changed = changes(entry.as_ref().map_or(&[][..], |entry| &entry.builds));
+    tell_changes(&changed);
     let library = library()?;
     if arguments.debugger.is_some() {
         return debug(&record, &schedule, &library);
@@ -61,13 +68,16 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     let begun = Instant::now();
     let times = arguments.times.unwrap_or(TIMES);
     let go_on = || !interrupt::requested() && begun.elapsed() < arguments.duration;
-    let replayed = run_again(&record, &schedule, &library, times, go_on).map_err(|error| own(&error))?;
+    let known = entry.as_ref().filter(|_| !changed.is_empty());
+    let replayed =
+        run_again(&record, &schedule, &library, times, known, go_on).map_err(|error| own(&error))?;
     let outcome = Outcome {
-        signature: load_failure(&arguments.failure).ok().map(|entry| entry.signature.id),
+        signature: entry.as_ref().map(|entry| entry.signature.id.clone()),
         steps: schedule.steps(),
         switches: schedule.segments().len().saturating_sub(1) as u64,
         replayed,
         seconds: begun.elapsed().as_secs_f64(),
+        other_builds: changed.iter().map(ToString::to_string).collect(),
     };
     let replayed = &outcome.replayed;
     eprintln!(
@@ -92,7 +102,7 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     if !arguments.minimized {
         let more =
             Reproduction { reproduced: replayed.reproduced, runs: replayed.runs, seconds: outcome.seconds };
-        keep_count(&recording::folder_of(&arguments.failure), more);
+        keep_count(&recording::folder_of(&arguments.failure), tally(&changed), more);
     }
     if json {
         print_json(&outcome)?;

@@ -1,5 +1,8 @@
 //! `waylay verify`: is a failure fixed? How many clean runs it takes to be sure follows from how often it came; then they
 //! are run, under the conditions that it was found under, with new random choices.
+//!
+//! The build that failed is told by its build ids. It cannot be fixed, so its runs measure how often the failure comes, which
+//! a search that ended at its first failure tells badly; the next verification uses what was measured.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +11,7 @@ use waylay_dist::Seed;
 use waylay_driver::archive::{self, FailureFolder};
 use waylay_driver::campaign::{self, Scenario, Selection};
 use waylay_driver::config::{self, Overrides, Pattern};
-use waylay_driver::failure::FailureEntry;
+use waylay_driver::failure::{FailureEntry, changes};
 use waylay_driver::report::{Live, Tick, count, plural, summary_text};
 use waylay_driver::store::{CampaignRecord, TestRecord, load_failure};
 use waylay_report::confidence::{clean_runs_for, would_have_shown};
@@ -17,6 +20,7 @@ use waylay_report::numbers::{at_least, long_span};
 
 use crate::args::VerifyOptions;
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, print_json};
+use crate::replay::tell_changes;
 use crate::report::usage;
 use crate::run::{colour, examiner, installation, live, options};
 
@@ -24,8 +28,12 @@ use crate::run::{colour, examiner, installation, live, options};
 #[derive(Serialize)]
 pub(crate) struct Outcome {
     pub(crate) signature: String,
-    /// How often it came when it was found.
+    /// How often it came: when it was found, or when that was measured.
     pub(crate) seen: Reproduction,
+    /// Whether that was measured with the build that failed.
+    pub(crate) measured: bool,
+    /// Whether this is the build that failed, if that is known.
+    pub(crate) unchanged: Option<bool>,
     pub(crate) confidence: f64,
     /// Clean runs that are enough.
     pub(crate) needed: u64,
@@ -33,6 +41,8 @@ pub(crate) struct Outcome {
     pub(crate) runs: u64,
     /// Whether it came back.
     pub(crate) reproduced: bool,
+    /// How often it came back.
+    pub(crate) times: u64,
     /// How sure the clean runs make; 0 when it came back.
     pub(crate) sure: f64,
     pub(crate) other_failures: u64,
@@ -46,6 +56,8 @@ pub(crate) struct Subject {
     pub(crate) found: FailureFolder,
     pub(crate) failure: Failure,
     pub(crate) seen: Reproduction,
+    pub(crate) measured: bool,
+    pub(crate) unchanged: Option<bool>,
     pub(crate) needed: u64,
 }
 
@@ -57,26 +69,31 @@ pub(crate) fn verify(arguments: &VerifyOptions, json: bool) -> Result<u8, Failed
     let seen = &subject.seen;
     let pace = if seen.runs > 0 { seen.seconds / seen.runs as f64 } else { 0.0 };
     eprintln!(
-        "waylay: {} came {} in {}: {} without it make it {} % sure that it is fixed (about {} at the pace of then)",
+        "waylay: {} came {} in {}{}: {} without it make it {} % sure that it is fixed (about {} at the pace of then)",
         subject.failure.id,
         plural(seen.reproduced, "time"),
         plural(seen.runs, "run"),
+        if subject.measured { ", as was measured" } else { "" },
         plural(subject.needed, "run"),
         arguments.confidence * 100.0,
         long_span(pace * subject.needed as f64)
     );
+    if subject.unchanged == Some(true) {
+        eprintln!("waylay: this is the build that failed, unchanged: its runs measure how often it comes");
+    }
     let outcome = if arguments.dry_run {
-        Outcome::of(&subject, arguments.confidence, 0, false)
+        Outcome::of(&subject, arguments.confidence, 0, 0)
     } else {
         run(&subject, arguments)?
     };
     if !arguments.dry_run {
         tell(&outcome);
+        keep_rate(&subject, &outcome);
     }
     if json {
         print_json(&outcome)?;
     }
-    Ok(match (outcome.reproduced, outcome.sure >= arguments.confidence || arguments.dry_run) {
+    Ok(match (outcome.reproduced, outcome.is_fixed() || arguments.dry_run) {
         (true, _) => FAILURES,
         (false, true) => CLEAN,
         (false, false) => BAD_USAGE,
@@ -84,19 +101,28 @@ pub(crate) fn verify(arguments: &VerifyOptions, json: bool) -> Result<u8, Failed
 }
 
 impl Outcome {
-    pub(crate) fn of(subject: &Subject, confidence: f64, runs: u64, reproduced: bool) -> Outcome {
+    /// What so many runs come to, in which it came back so many times.
+    pub(crate) fn of(subject: &Subject, confidence: f64, runs: u64, times: u64) -> Outcome {
         Outcome {
             signature: subject.failure.id.clone(),
             seen: subject.seen,
+            measured: subject.measured,
+            unchanged: subject.unchanged,
             confidence,
             needed: subject.needed,
             runs,
-            reproduced,
-            sure: if reproduced { 0.0 } else { would_have_shown(&subject.seen, runs) },
+            reproduced: times > 0,
+            times,
+            sure: if times > 0 { 0.0 } else { would_have_shown(&subject.seen, runs) },
             other_failures: 0,
             seconds: 0.0,
             folder: None,
         }
+    }
+
+    /// Whether it may be called fixed: clean runs of the build that failed are chance.
+    fn is_fixed(&self) -> bool {
+        !self.reproduced && self.unchanged != Some(true) && self.sure >= self.confidence
     }
 }
 
@@ -104,13 +130,20 @@ fn subject(arguments: &VerifyOptions) -> Result<Subject, Failed> {
     let found = archive::find_failure(&arguments.out, &arguments.failure).map_err(usage)?;
     let failure = archive::read_failure(&found).map_err(usage)?;
     let campaign = archive::read_campaign(&found.campaign).map_err(usage)?;
-    let seen = archive::rate_in(&failure, &campaign).ok_or_else(|| {
+    let mut failure = failure;
+    failure.rate = archive::rate_in(&failure, &campaign);
+    let seen = failure.best_rate().ok_or_else(|| {
         let why = "no test is to blame, so how often it comes was not measured; run the whole mix again";
         Failed::Usage(format!("{}: {why}", failure.id))
     })?;
     let needed = clean_runs_for(&seen, arguments.confidence)
         .ok_or_else(|| Failed::Usage("it takes more runs than can be counted".to_owned()))?;
-    Ok(Subject { found, failure, seen, needed })
+    let entry = load_failure(&found.folder).map_err(|error| Failed::Usage(error.to_string()))?;
+    let changed = changes(&entry.builds);
+    tell_changes(&changed);
+    let unchanged = (!entry.builds.is_empty()).then_some(changed.is_empty());
+    let measured = failure.measured.is_some_and(|measured| measured == seen);
+    Ok(Subject { found, failure, seen, measured, unchanged, needed })
 }
 
 fn run(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome, Failed> {
@@ -165,7 +198,7 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
         .map_err(|error| Failed::Own(error.to_string()))?;
     eprint!("\n{}", summary_text(&summary));
     let made = summary.campaign.scenarios.iter().flat_map(|scenario| &scenario.tests);
-    let runs = made.filter(|record| record.name == test).map(|record| record.iterations).sum();
+    let runs: u64 = made.filter(|record| record.name == test).map(|record| record.iterations).sum();
     let same = |signature: &str| signature == subject.failure.id;
     let again: u64 =
         summary.failures.iter().filter(|line| same(&line.signature.id)).map(|line| line.count).sum();
@@ -176,7 +209,7 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
         other_failures: summary.campaign.failures.saturating_sub(again),
         seconds: summary.campaign.scenarios.iter().map(|scenario| scenario.seconds).sum(),
         folder: Some(summary.folder),
-        ..Outcome::of(subject, arguments.confidence, runs, again > 0)
+        ..Outcome::of(subject, arguments.confidence, runs.max(again), again)
     })
 }
 
@@ -228,20 +261,40 @@ fn endless(mut scenario: Scenario, subject: &str) -> Scenario {
     scenario
 }
 
+/// Keeps what the runs of the build that failed tell about how often it comes.
+fn keep_rate(subject: &Subject, outcome: &Outcome) {
+    if subject.unchanged != Some(true) || !outcome.reproduced {
+        return;
+    }
+    let more = Reproduction { reproduced: outcome.times, runs: outcome.runs, seconds: outcome.seconds };
+    match archive::add_reproduction(&subject.found.folder, archive::Tally::Rate, more) {
+        Ok(sum) => {
+            let (times, runs) = (plural(sum.reproduced, "time"), plural(sum.runs, "run"));
+            eprintln!("waylay: it came {times} in {runs} of this build, which the next verification goes by");
+        }
+        Err(error) => eprintln!("waylay: how often it comes is not kept: {error}"),
+    }
+}
+
 fn tell(outcome: &Outcome) {
     let runs = plural(outcome.runs, "run");
+    let sure = at_least(outcome.sure);
     if outcome.reproduced {
         eprintln!("waylay: NOT FIXED: it came back within {runs}");
-    } else if outcome.sure >= outcome.confidence {
+    } else if outcome.is_fixed() {
         eprintln!(
-            "waylay: fixed: {runs} without it; were it still there, it would have shown with a probability of {}",
-            at_least(outcome.sure)
+            "waylay: fixed: {runs} without it. Programs in which a failure that was found so often is still there would \
+             have shown it with a probability of {sure}"
+        );
+    } else if outcome.unchanged == Some(true) {
+        eprintln!(
+            "waylay: UNDECIDED: {runs} without it, but this is the build that failed: if nothing that it reads was \
+             changed, it is still there"
         );
     } else {
         eprintln!(
-            "waylay: UNDECIDED: {runs} of {} without it; were it still there, it would have shown with a probability of {}",
-            count(outcome.needed),
-            at_least(outcome.sure)
+            "waylay: UNDECIDED: {runs} of {} without it; were it still there, it would have shown with a probability of {sure}",
+            count(outcome.needed)
         );
     }
     if outcome.other_failures > 0 {

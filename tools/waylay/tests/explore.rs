@@ -6,6 +6,8 @@
 
 #[path = "explore/outside.rs"]
 mod outside;
+#[path = "explore/rebuilt.rs"]
+mod rebuilt;
 mod support;
 
 use std::fs;

@@ -16,8 +16,27 @@ use super::record::{self, occurrence};
 use crate::failure::{FailureEntry, Occurrence};
 use crate::store::{FURTHER_OCCURRENCES, WriteError, atomic};
 
-/// How often the failure came back when it was run again.
-const REPRODUCTION_FILE: &str = "reproduction.json";
+/// What was counted when a failure was run again, each in a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tally {
+    /// Replays of the build that failed.
+    SameBuild,
+    /// Replays of another build, which may be a mended one: they say nothing about how well it comes back.
+    OtherBuild,
+    /// New random choices with the build that failed: how often the failure comes.
+    Rate,
+}
+
+impl Tally {
+    fn file(self) -> &'static str {
+        match self {
+            Tally::SameBuild => "reproduction.json",
+            Tally::OtherBuild => "reproduction-of-other-builds.json",
+            Tally::Rate => "rate.json",
+        }
+    }
+}
+
 /// How a leak grew.
 const GROWTH_FILE: &str = "growth.json";
 /// The picture of what led to it.
@@ -64,7 +83,9 @@ pub fn attach(failure: &mut Failure, folder: &Path) {
             forced: read::<Minimized>(folder, "minimized.json").map(|minimized| minimized.switches),
         });
     }
-    failure.reproduction = read::<Reproduction>(folder, REPRODUCTION_FILE);
+    failure.reproduction = read(folder, Tally::SameBuild.file());
+    failure.other_builds = read(folder, Tally::OtherBuild.file());
+    failure.measured = read(folder, Tally::Rate.file());
     failure.growth = read::<Growth>(folder, GROWTH_FILE);
     let picture = folder.join(TIMELINE_FILE);
     if fs::metadata(&picture).is_ok_and(|file| file.is_file() && file.len() <= LARGEST_TIMELINE) {
@@ -122,14 +143,14 @@ pub(crate) fn keep_growth(growth: &Growth, folder: &Path) -> Result<(), WriteErr
 }
 
 /// Adds to how often a failure came back when it was run again; gives the sum.
-pub fn add_reproduction(folder: &Path, more: Reproduction) -> Result<Reproduction, WriteError> {
-    let before = read::<Reproduction>(folder, REPRODUCTION_FILE);
+pub fn add_reproduction(folder: &Path, tally: Tally, more: Reproduction) -> Result<Reproduction, WriteError> {
+    let before = read::<Reproduction>(folder, tally.file());
     let sum = before.map_or(more, |before| Reproduction {
         reproduced: before.reproduced.saturating_add(more.reproduced),
         runs: before.runs.saturating_add(more.runs),
         seconds: before.seconds + more.seconds,
     });
-    atomic::write(&folder.join(REPRODUCTION_FILE), &serde_json::to_vec(&sum).expect("plain data"), false)?;
+    atomic::write(&folder.join(tally.file()), &serde_json::to_vec(&sum).expect("plain data"), false)?;
     Ok(sum)
 }
 

@@ -17,7 +17,7 @@ use waylay_report::model::{Campaign, CampaignState, Failure, Sample};
 
 use crate::store::{CampaignRecord, SERIES_FILE, is_at_work, load_failure};
 pub use bundle::{BundleError, bundle};
-pub use evidence::{TIMELINE_DATA, TIMELINE_FILE, add_reproduction, attach, rate_in, timeline};
+pub use evidence::{TIMELINE_DATA, TIMELINE_FILE, Tally, add_reproduction, attach, rate_in, timeline};
 pub(crate) use evidence::{draw, keep_growth};
 pub use night::{Since, compare, night};
 

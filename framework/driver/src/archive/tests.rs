@@ -31,6 +31,7 @@ fn finding(id: &str, test: &str) -> Finding {
         stacks_text: "stacks".into(),
         log_tail: String::new(),
         gaps: Vec::new(),
+        code: Default::default(),
     }
 }
 

@@ -83,6 +83,12 @@ impl Investigator {
         }
     }
 
+    /// Where the code of a host was when it was last looked at.
+    fn code_of(&self, process: ProcessId) -> MemoryMap {
+        let last = self.last_map.as_ref().filter(|(known, _)| *known == process);
+        last.map(|(_, map)| map.clone()).unwrap_or_default()
+    }
+
     /// A failure that the test reported itself; the host goes on. `keep` says what is wanted of that signature.
     pub(crate) fn reported(
         &mut self,
@@ -368,6 +374,7 @@ impl Investigator {
             stacks,
             log_tail: scene.log.tail(),
             gaps,
+            code: self.code_of(scene.process()),
         };
         Draft { finding, crash: None, test, alive: true, shelved: None }
     }

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use waylay_dist::Seed;
+use waylay_evidence::build::builds;
 use waylay_report::shell;
 
 use super::atomic::{self, At, WriteError};
@@ -225,6 +226,7 @@ impl FailureStore {
                 "waylay replay {}",
                 shell::word(std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()))
             ),
+            builds: builds(&finding.code),
             environment: self.environment.clone(),
         }
     }

@@ -64,6 +64,7 @@ pub(crate) fn finding(signature: &str, kind: Kind, test: Option<&str>, at: Times
         stacks_text: "stacks\n".into(),
         log_tail: "log\n".into(),
         gaps: Vec::new(),
+        code: Default::default(),
     }
 }
 
@@ -86,6 +87,7 @@ pub(crate) fn entry(signature: &str, test: Option<&str>, count: u64, at: Timesta
         dump_threads: None,
         gaps: Vec::new(),
         replay: format!("waylay replay waylay-out/x/failures/{signature}"),
+        builds: Vec::new(),
         environment: Environment::capture(""),
     }
 }

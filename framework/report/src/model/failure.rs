@@ -88,6 +88,12 @@ pub struct Failure {
     /// How often it came back when it was run again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reproduction: Option<Reproduction>,
+    /// How often it came back when other builds were run again, which may be mended ones.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub other_builds: Option<Reproduction>,
+    /// How often it came when the build that failed was run with new random choices, if that was measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub measured: Option<Reproduction>,
     /// How often it came in all iterations of its test in the night that it was seen in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate: Option<Reproduction>,
@@ -277,6 +283,12 @@ impl Failure {
     /// Whether it was seen in this night.
     pub fn is_here(&self) -> bool {
         self.state != FailureState::Resolved
+    }
+
+    /// How often it comes, as well as that is known: a measurement with the build that failed tells more than the night in
+    /// which it was found, because that was perhaps ended by it.
+    pub fn best_rate(&self) -> Option<Reproduction> {
+        self.measured.filter(|measured| measured.reproduced > 0).or(self.rate)
     }
 
     /// The test's name, or what stands for it.

@@ -152,7 +152,11 @@ fn how_sure(failure: &Failure) -> String {
             plural(seen.runs, "time")
         ));
     }
-    if let Some(rate) = &failure.rate {
+    if let Some(seen) = &failure.other_builds {
+        let (back, times) = (count(seen.reproduced), plural(seen.runs, "time"));
+        parts.push(format!("came back {back} of {times} with other builds"));
+    }
+    if let Some(rate) = &failure.best_rate() {
         parts.push(format!("seen {} in {}", plural(rate.reproduced, "time"), plural(rate.runs, "iteration")));
         if let Some(runs) = clean_runs_for(rate, SURE) {
             let id = &failure.id;

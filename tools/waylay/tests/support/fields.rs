@@ -108,6 +108,7 @@ pub(crate) const RECORD: &[&str] = &[
     "confirmed",
     "expected",
     "format",
+    "index",
     "key",
     "kind",
     "parameters",

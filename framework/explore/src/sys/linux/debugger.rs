@@ -39,7 +39,7 @@ pub fn under_gdb(
     library: &Path,
 ) -> Result<(Command, RegionMap), RunError> {
     let mut region = record.conditions.region()?;
-    let mut settings = record.conditions.settings_in(&mut region, record.seed, record.run);
+    let mut settings = record.conditions.settings_in(&mut region, record.seed, record.index);
     settings.switching = Switching::Baton as u32;
     // Time spent at the prompt is no computing.
     settings.preempt_ms = 0;
