@@ -17,12 +17,14 @@ coded! {
         Exited = 1,
         /// No thread could ever run again.
         Deadlock = 2,
-        /// The step limit was reached.
+        /// The step limit was reached, although things went on changing.
         StepLimit = 3,
         /// The settings could not be carried out.
         Refused = 4,
         /// Two accesses met that nothing orders, or the access was reached at which the run was to end.
         Race = 5,
+        /// So many steps in a row changed nothing that nothing ever will.
+        Livelock = 6,
     }
 }
 

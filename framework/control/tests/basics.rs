@@ -138,7 +138,7 @@ fn threads_that_only_wait_for_each_other_are_a_livelock() {
         let mut settings = Settings::new(switching, 3, 1);
         settings.max_steps = LIMIT;
         let outcome = program.run_with(settings, "");
-        assert_eq!(outcome.ending, Ending::StepLimit, "{outcome:#?}");
+        assert_eq!(outcome.ending, Ending::Livelock, "{outcome:#?}");
         assert!((QUIET..QUIET + 100).contains(&outcome.steps), "{outcome:#?}");
         assert!(outcome.text.contains("livelock: "), "{outcome:#?}");
         let busy = program.with(&["60000"]).run_with(settings, "");

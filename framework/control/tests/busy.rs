@@ -86,6 +86,6 @@ fn a_thread_that_locks_and_unlocks_alone_is_at_work() {
     };
     assert!(run("100000").assert_clean().steps > 200_000);
     let stuck = run("-1");
-    assert_eq!(stuck.ending, Ending::StepLimit, "{stuck:#?}");
+    assert_eq!(stuck.ending, Ending::Livelock, "{stuck:#?}");
     assert!(stuck.text.contains("livelock: "), "{stuck:#?}");
 }

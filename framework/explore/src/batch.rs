@@ -165,7 +165,7 @@ fn judged(planned: &Planned, made: Made, plan: &Plan, shared: &Shared) -> Done {
     shared.runs.fetch_add(1, Ordering::Relaxed);
     shared.steps.fetch_add(observed.steps, Ordering::Relaxed);
     let failed = match verdict {
-        Verdict::Passed => None,
+        Verdict::Passed | Verdict::Unfinished => None,
         Verdict::Failed(failure) => {
             shared.failures.fetch_add(1, Ordering::Relaxed);
             // Whether a race is one is not known yet.
@@ -177,7 +177,7 @@ fn judged(planned: &Planned, made: Made, plan: &Plan, shared: &Shared) -> Done {
     };
     let outcome = match (&failed, observed.ending) {
         _ if observed.hung.is_some() => Outcome::Cut,
-        (_, Ending::StepLimit) => Outcome::Cut,
+        (_, Ending::StepLimit | Ending::Livelock) => Outcome::Cut,
         (Some(_), _) => Outcome::Failed,
         (None, _) => Outcome::Passed,
     };

@@ -249,6 +249,7 @@ pub fn confirm(
         _ if matches!(seen.held.stop, Stop::Late) && failure.cause == NO_END => None,
         Verdict::Failed(other) => Some(other.what.clone()),
         Verdict::Passed => Some("it ended without a failure".to_owned()),
+        Verdict::Unfinished => Some("it reached the limit of steps".to_owned()),
     };
     let mut seen = seen;
     let mut race = None;

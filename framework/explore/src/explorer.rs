@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use waylay_control_protocol::Ending;
 use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::store::{
@@ -253,6 +254,7 @@ impl<'a> Exploration<'a> {
         summary.steps = summary.steps.max(observed.steps);
         summary.partly_controlled += u64::from(observed.partly_controlled);
         summary.races_over += u64::from(observed.races_over);
+        summary.limit_reached += u64::from(observed.ending == Ending::StepLimit && failed.is_none());
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
         self.total_steps += observed.steps;

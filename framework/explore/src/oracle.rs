@@ -20,11 +20,14 @@ pub struct Expected {
     pub stderr: Vec<String>,
     /// What the output must be.
     pub stdout: Option<Vec<u8>>,
+    /// A run that reaches the limit of steps has failed.
+    #[serde(default)]
+    pub limit_is_failure: bool,
 }
 
 impl Default for Expected {
     fn default() -> Expected {
-        Expected { statuses: vec![0], stderr: Vec::new(), stdout: None }
+        Expected { statuses: vec![0], stderr: Vec::new(), stdout: None, limit_is_failure: false }
     }
 }
 
@@ -52,6 +55,8 @@ pub struct Failure {
 pub enum Verdict {
     /// Nothing wrong.
     Passed,
+    /// It was stopped at the limit of steps, before it could be judged.
+    Unfinished,
     /// Something wrong.
     Failed(Failure),
 }
@@ -60,6 +65,7 @@ pub enum Verdict {
 pub fn judge(run: &Observed, expected: &Expected) -> Verdict {
     match failure(run, expected) {
         Some(failure) => Verdict::Failed(failure),
+        None if run.ending == Ending::StepLimit => Verdict::Unfinished,
         None => Verdict::Passed,
     }
 }
@@ -72,6 +78,10 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
             return Some(failed(Kind::Deadlock, what, None, &places(&run.text)));
         }
         Ending::StepLimit => {
+            let what = format!("no end after {} steps: limit reached", run.steps);
+            return expected.limit_is_failure.then(|| failed(Kind::Livelock, what, None, NO_END));
+        }
+        Ending::Livelock => {
             let why = run.text.lines().find_map(|line| line.strip_prefix("livelock: "));
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             let what = format!("no end after {} steps{why}", run.steps);
@@ -265,7 +275,7 @@ mod tests {
 
     fn what(run: &Observed, expected: &Expected) -> Option<(Kind, String)> {
         match judge(run, expected) {
-            Verdict::Passed => None,
+            Verdict::Passed | Verdict::Unfinished => None,
             Verdict::Failed(failure) => Some((failure.kind, failure.what)),
         }
     }
@@ -276,7 +286,7 @@ mod tests {
         let kind = |run: &Observed| what(run, &plain).map(|(kind, _)| kind);
         assert_eq!(kind(&run(0, Ending::Exited, "")), None);
         assert_eq!(kind(&run(86 << 8, Ending::Deadlock, "")), Some(Kind::Deadlock));
-        assert_eq!(kind(&run(87 << 8, Ending::StepLimit, "")), Some(Kind::Livelock));
+        assert_eq!(kind(&run(87 << 8, Ending::Livelock, "")), Some(Kind::Livelock));
         assert_eq!(kind(&run(11, Ending::Unfinished, "")), Some(Kind::Crash));
         assert_eq!(kind(&run(6, Ending::Unfinished, "")), Some(Kind::Crash));
         let assert = "a: a.c:3: main: Assertion `x == 1' failed.\n";
@@ -294,14 +304,23 @@ mod tests {
 
     #[test]
     fn it_does_not_matter_which_limit_ends_a_run_that_computes_for_ever() {
-        let steps = run(87 << 8, Ending::StepLimit, "");
+        let steps = run(87 << 8, Ending::Livelock, "");
         let mut time = run(9, Ending::Unfinished, "");
         time.hung = Some(Hang { limit: Duration::from_secs(4), cpu: Duration::from_secs(4) });
         let key = |run: &Observed| match judge(run, &Expected::default()) {
             Verdict::Failed(failure) => failure.key,
-            Verdict::Passed => panic!("it failed"),
+            Verdict::Passed | Verdict::Unfinished => panic!("it failed"),
         };
         assert_eq!(key(&steps), key(&time));
+    }
+
+    #[test]
+    fn a_limit_is_a_failure_only_if_that_is_asked_for() {
+        let limited = run(87 << 8, Ending::StepLimit, "");
+        assert_eq!(judge(&limited, &Expected::default()), Verdict::Unfinished);
+        let strict = Expected { limit_is_failure: true, ..Expected::default() };
+        let expected = (Kind::Livelock, "no end after 12 steps: limit reached".to_owned());
+        assert_eq!(what(&limited, &strict), Some(expected));
     }
 
     #[test]

@@ -19,6 +19,11 @@ use crate::recording::{self, Before, Conditions, Steps, StrictRecord};
 /// The subcommand that runs one schedule, and its option.
 const HOST: [&str; 2] = ["host", "--schedule"];
 
+/// A schedule of a test ends soon, or it has failed: the scenario says after how many steps.
+fn expected() -> Expected {
+    Expected { limit_is_failure: true, ..Expected::default() }
+}
+
 /// The host that runs one schedule of a test, as a program.
 pub fn program(executable: &Path, plan: &SchedulePlan) -> Program {
     Program {
@@ -114,14 +119,14 @@ impl Confirmer {
             },
             ..Conditions::default()
         };
-        let expected = Expected::default();
+        let expected = expected();
         let run = (failed.seed, failed.plan.run);
         let seen =
             rerun(program, &self.library, &conditions, &expected, run, &failed.schedule, &mut self.names)
                 .map_err(|error| error.to_string())?;
         let again = match &seen.verdict {
             Verdict::Failed(again) => Some(again),
-            Verdict::Passed => None,
+            Verdict::Passed | Verdict::Unfinished => None,
         };
         let (instead, key) = match again {
             _ if !seen.observed.reached => (
@@ -155,7 +160,7 @@ impl Examiner for Confirmer {
         let Some(Attempt { conditions, seen, instead, key }) = shown else {
             return Err("there was nothing to run".to_owned());
         };
-        let expected = Expected::default();
+        let expected = expected();
         let record = StrictRecord {
             format: recording::FORMAT,
             program,

@@ -35,7 +35,7 @@ const MOST_STRETCHES: usize = 20_000;
 pub struct Conditions {
     /// Kernel threads hand a baton on; otherwise fibers.
     pub baton: bool,
-    /// A run is a livelock after so many steps.
+    /// A run is stopped after so many steps.
     pub max_steps: u64,
     /// A run that does not end by itself is killed after so many milliseconds.
     pub patience_ms: u64,

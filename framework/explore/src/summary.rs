@@ -124,6 +124,8 @@ pub struct Summary {
     pub exhausted: bool,
     /// Runs in which something outside our control took part.
     pub partly_controlled: u64,
+    /// Runs that were stopped at the limit of steps, and so were not judged.
+    pub limit_reached: u64,
     /// Failing runs whose evidence was not looked at because many of their kind were before.
     pub not_examined: u64,
     /// How often the program had to be started again.
@@ -231,6 +233,14 @@ impl Summary {
         lines.extend(self.found.iter().map(|found| found.block(&self.program, self.runs)));
         if self.found.is_empty() {
             lines.push("no failure".to_owned());
+        }
+        if self.limit_reached > 0 {
+            lines.push(format!(
+                "{} of {} runs reached the limit of steps and were not judged (--max-steps raises it, --limit-is-failure \
+                 makes it a failure)",
+                count(self.limit_reached),
+                count(self.runs)
+            ));
         }
         if self.exhausted {
             lines.push("every schedule within the bound was tried".to_owned());

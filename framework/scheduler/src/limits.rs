@@ -16,11 +16,13 @@ pub struct Limits {
     /// The step behind which something changed last, as far as that is seen.
     changed: u64,
     closing: bool,
+    /// Steps of this run that do not count.
+    excused: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { most: u64::MAX, now: u64::MAX, most_quiet: u64::MAX, changed: 0, closing: false }
+        Self { most: u64::MAX, now: u64::MAX, most_quiet: u64::MAX, changed: 0, closing: false, excused: 0 }
     }
 }
 
@@ -42,6 +44,18 @@ impl Limits {
     /// A run begins.
     pub fn begin(&mut self) {
         self.changed = 0;
+        let excused = std::mem::take(&mut self.excused);
+        for limit in [&mut self.most, &mut self.now] {
+            *limit = limit.saturating_sub(if *limit == u64::MAX { 0 } else { excused });
+        }
+    }
+
+    /// The last so many steps count for nothing: threads only slept while the outside world was awaited.
+    pub fn excuse(&mut self, steps: u64) {
+        self.excused += steps;
+        for moment in [&mut self.most, &mut self.now, &mut self.changed] {
+            *moment = moment.saturating_add(steps);
+        }
     }
 
     /// Something changed behind this step.
@@ -118,6 +132,23 @@ mod tests {
             None,
             "nothing but quiet from the first step on is a limit of steps"
         );
+    }
+
+    #[test]
+    fn steps_that_are_excused_count_for_no_limit() {
+        let mut limits = Limits::of(1_000_000).or_when_quiet();
+        limits.progressed(10);
+        limits.excuse(5_000_000);
+        assert!(!limits.are_reached(5_000_000 + 100_009) && limits.are_reached(5_000_000 + 100_010));
+        limits.progressed(5_999_999);
+        assert!(!limits.are_reached(5_999_999) && limits.are_reached(6_000_000));
+        limits.begin();
+        limits.progressed(999_999);
+        assert!(!limits.are_reached(999_999) && limits.are_reached(1_000_000), "of the last run only");
+        let mut none = Limits::of(0);
+        none.excuse(5);
+        none.begin();
+        assert!(!none.are_reached(u64::MAX - 1));
     }
 
     #[test]

@@ -124,6 +124,19 @@ impl Scheduler {
         self.live
     }
 
+    /// How many threads wait in the kernel.
+    pub fn away(&self) -> u32 {
+        self.away
+    }
+
+    /// Whether the thread that was chosen last runs because its time came, and nobody but such threads can run.
+    pub fn only_time_passes(&self) -> bool {
+        let chosen = &self.threads[self.current.index()];
+        let sleeps = chosen.outcome == Outcome::TimedOut;
+        let ready = self.threads.iter().filter(|thread| thread.state == State::Ready).count();
+        sleeps && ready <= 1
+    }
+
     /// A thread exists and is ready to start. The first one is the running thread.
     pub fn add_thread(&mut self) -> ThreadId {
         let thread = ThreadId(self.threads.len() as u32);

@@ -247,9 +247,12 @@ pub(crate) struct ExploreOptions {
     /// A file with what the standard output must be.
     #[arg(long, value_name = "FILE")]
     pub(crate) expect_stdout: Option<PathBuf>,
-    /// Steps after which a run counts as a livelock.
+    /// Steps after which a run is stopped; it is not judged then.
     #[arg(long, default_value_t = 10_000_000)]
     pub(crate) max_steps: u64,
+    /// A run that reaches that limit has failed.
+    #[arg(long)]
+    pub(crate) limit_is_failure: bool,
     /// Time after which a run that does not end is killed.
     #[arg(long, value_parser = duration, default_value = "10s")]
     pub(crate) timeout: Duration,

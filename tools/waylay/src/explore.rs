@@ -20,7 +20,7 @@ use waylay_history::write::Context;
 use waylay_schedule::Spec;
 
 use crate::args::{ExploreOptions, Patch};
-use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, print_json};
 use crate::run::installation;
 
 /// Schedules when neither a number nor a time is given.
@@ -67,6 +67,14 @@ pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed
     }
     match summary.runs {
         0 => Err(Failed::Usage("no schedule was run".to_owned())),
+        // Nothing was judged, so nothing is clean.
+        runs if summary.limit_reached == runs => {
+            eprintln!(
+                "waylay: no run came to its end: all reached the limit of {} steps",
+                count(options.max_steps)
+            );
+            Ok(BAD_USAGE)
+        }
         _ => Ok(if summary.failures > 0 { FAILURES } else { CLEAN }),
     }
 }
@@ -136,6 +144,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
             statuses: options.good_exit.clone(),
             stderr: options.bad_stderr.clone(),
             stdout,
+            limit_is_failure: options.limit_is_failure,
         },
         out: options.out.clone(),
         library: library()?,

@@ -324,7 +324,7 @@ int main(void) { pthread_t t; pthread_create(&t, 0, spin, 0); return pthread_joi
 }
 
 #[test]
-fn a_program_that_never_ends_is_a_livelock() {
+fn a_program_that_never_ends_reaches_a_limit_which_is_a_failure_if_that_is_asked_for() {
     let source = r"
 #include <pthread.h>
 #include <sched.h>
@@ -344,12 +344,18 @@ int main(void) {
 }";
     let place = Workplace::new();
     let program = build(&place, source, &[]);
-    let summary = json(&explore(&place, &["--runs", "5", "--max-steps", "20000"], &program));
+    let ran = explore(&place, &["--runs", "5", "--max-steps", "20000"], &program);
+    let summary = json(&ran);
+    assert_eq!((&summary["failures"], &summary["limit_reached"]), (&0.into(), &5.into()), "{summary}");
+    assert_eq!(ran.status.code(), Some(2), "nothing was judged: {ran:#?}");
+    assert!(ran.stderr.contains("5 of 5 runs reached the limit of steps"), "{ran:#?}");
+    let options = ["--runs", "5", "--max-steps", "20000", "--limit-is-failure"];
+    let summary = json(&explore(&place, &options, &program));
     let found = &summary["found"][0];
     assert_eq!((&found["kind"], &found["confirmed"]), (&"livelock".into(), &true.into()), "{summary}");
     assert_eq!(
         (&found["what"], &summary["failures"]),
-        (&"no end after 20000 steps".into(), &5.into()),
+        (&"no end after 20000 steps: limit reached".into(), &5.into()),
         "{summary}"
     );
 }

@@ -21,6 +21,13 @@ pub(crate) struct Watch {
     len: usize,
 }
 
+impl Watch {
+    /// Whether it only stands for a wait.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
 /// Real milliseconds between two looks at threads that are away, while waiting for descriptors too.
 const SLICE: i32 = 1;
 
@@ -87,6 +94,33 @@ pub(crate) unsafe fn descriptors_changed() {
     }
 }
 
+/// Wakes those whose descriptors become ready within so many real nanoseconds.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn look_outside(nanoseconds: u64) {
+    // SAFETY: by the caller's promise; the list is whole, and the kernel may write to it and to the time.
+    unsafe {
+        if nanoseconds > 0 {
+            let mut all = watched();
+            let mut time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.min(999_999_999) as i64 };
+            let (set, time) = (all.as_mut_ptr() as usize, &raw mut time as usize);
+            sys::call(libc::SYS_ppoll, [set, all.len(), time, 0, 0, 0]);
+        }
+        descriptors_changed();
+    }
+}
+
+/// What all threads together wait for.
+unsafe fn watched() -> Vec<libc::pollfd> {
+    // SAFETY: called with the token; watching threads are suspended, so their sets are still.
+    unsafe {
+        let watches = &(*runtime()).watches;
+        let sets = watches.iter().flat_map(|watch| (0..watch.len).map(move |index| (watch, index)));
+        sets.map(|(watch, index)| *watch.set.add(index)).collect()
+    }
+}
+
 /// Turns a choice that nobody can follow into one that somebody can, if the outside world brings it about.
 ///
 /// # Safety
@@ -96,12 +130,7 @@ pub(super) unsafe fn ask_outside(mut choice: Choice) -> Choice {
     // SAFETY: by the caller's promise.
     unsafe {
         while matches!(choice, Choice::Idle | Choice::Deadlock) {
-            let mut all: Vec<libc::pollfd> = Vec::new();
-            for watch in &(*runtime()).watches {
-                for index in 0..watch.len {
-                    all.push(*watch.set.add(index));
-                }
-            }
+            let mut all = watched();
             if all.is_empty() {
                 return if choice == Choice::Deadlock { ask_outsiders() } else { choice };
             }

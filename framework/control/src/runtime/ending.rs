@@ -87,14 +87,16 @@ fn stop() -> ! {
     unsafe {
         closing::leave_the_rest();
         let steps = (*runtime()).sched.steps;
-        if let Some(quiet) = (*runtime()).limits.quiet(steps) {
+        let quiet = (*runtime()).limits.quiet(steps);
+        let ending = if quiet.is_some() { Ending::Livelock } else { Ending::StepLimit };
+        if let Some(quiet) = quiet {
             say(format_args!("stopped after {steps} steps, {quiet} of which changed nothing"));
             inspect::line(format_args!("livelock: threads only wait for each other, nothing changed in {quiet} steps"));
         } else {
             say(format_args!("stopped after {steps} steps"));
         }
-        in_process::conclude(Ending::StepLimit);
-        finalise(Ending::StepLimit);
+        in_process::conclude(ending);
+        finalise(ending);
     }
     leave(STEP_LIMIT_STATUS)
 }

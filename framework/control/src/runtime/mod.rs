@@ -13,6 +13,7 @@
 //! - [`point`], [`descriptors`], [`calls`]: what the interposed functions call
 //! - [`session`]: beginning a run; [`ending`]: the report
 //! - [`timers`]: timers of the program, whose time is virtual
+//! - [`idling`]: threads that only sleep while the outside world is awaited
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
 //! - [`preempt`]: threads that compute without a step; [`blocked`]: threads that wait in the kernel with the token
@@ -26,6 +27,7 @@ mod closing;
 mod descriptors;
 mod ending;
 mod handover;
+mod idling;
 mod in_process;
 mod inspect;
 mod leaving;
@@ -84,6 +86,8 @@ pub(crate) struct Runtime {
     /// Looks at a clock since the last step: a loop that only reads the time has to let others run.
     pub(crate) looks: u32,
     pub(crate) watches: Vec<descriptors::Watch>,
+    /// How long threads have only slept while the outside world was awaited.
+    pub(crate) idling: idling::Idling,
     /// Signals of timers that every thread blocks: bit n-1 is signal n.
     pub(crate) held: u64,
     /// Signals of timers that would end the process.

@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering;
 use waylay_schedule::{Event, EventKind, ObjectId};
 
 use super::handover::{excursion, follow, take_arrivals};
+use super::idling::time_passes;
 use super::logical::Logical;
 use super::outside::take_letters;
 use super::{SHARED, ending, runtime};
@@ -119,7 +120,11 @@ pub(crate) unsafe fn wait(
         // Taken now, it would find nobody waiting; it is taken with the next choice.
         count_look();
         (*runtime()).limits.progressed((*runtime()).sched.steps);
+        let now = (*runtime()).sched.clock.now();
         let choice = (*runtime()).sched.wait(event, key, shares, deadline, then);
+        if let Some(deadline) = deadline {
+            time_passes(now, deadline);
+        }
         follow(me, choice);
         waited(me)
     }
@@ -133,7 +138,9 @@ pub(crate) unsafe fn sleep(me: *mut Logical, deadline: Moment) -> Waited {
     // SAFETY: by the caller's promise.
     unsafe {
         before_choice();
+        let now = (*runtime()).sched.clock.now();
         let choice = (*runtime()).sched.sleep(deadline);
+        time_passes(now, deadline);
         follow(me, choice);
         waited(me)
     }

@@ -210,6 +210,7 @@ unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, limits: Limits, pool
             random: ChaCha::new(),
             looks: 0,
             watches: Vec::new(),
+            idling: super::idling::Idling::default(),
             held: 0,
             overdue: 0,
             values: Vec::new(),

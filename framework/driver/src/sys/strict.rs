@@ -69,7 +69,7 @@ impl ControlRegion {
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         match self.0.ending() {
             Ending::Deadlock => Some(Verdict::Deadlock),
-            Ending::StepLimit => Some(Verdict::StepLimit),
+            Ending::StepLimit | Ending::Livelock => Some(Verdict::StepLimit),
             Ending::Race => Some(Verdict::Race),
             Ending::Refused => Some(Verdict::Refused),
             Ending::Unfinished | Ending::Exited => None,

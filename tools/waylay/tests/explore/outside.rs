@@ -91,3 +91,33 @@ int main(void) {
     let ran = explore(&place, &["--runs", "1", "--expect-stdout", reference.to_str().unwrap()], &program);
     assert_eq!(ran.status.code(), Some(1), "more than the reference: {ran:#?}");
 }
+
+/// The thread sleeps some two thousand times for real before the child has written: without an excuse that is three
+/// times the limit, and without a look at the world it would go on for ever.
+#[test]
+fn who_only_sleeps_while_the_world_is_awaited_reaches_no_limit() {
+    let source = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int done;
+static void *maintains(void *x) {
+    for (int over = 0; !over; usleep(100)) { pthread_mutex_lock(&m); over = done; pthread_mutex_unlock(&m); }
+    return x;
+}
+int main(void) {
+    pthread_t t; pthread_create(&t, 0, maintains, 0);
+    FILE *child = popen("sleep 0.2; echo ready", "r");
+    char text[8]; ssize_t length = read(fileno(child), text, sizeof text);
+    pthread_mutex_lock(&m); done = 1; pthread_mutex_unlock(&m);
+    pthread_join(t, 0);
+    return length == 6 && pclose(child) == 0 ? 0 : 3;
+}"#;
+    let place = Workplace::new();
+    let program = build(&place, source, &[]);
+    for timeouts in [&[][..], &["--idle-timeouts"]] {
+        let ran = explore(&place, &[&["--runs", "4", "--max-steps", "2000"], timeouts].concat(), &program);
+        assert_eq!((ran.status.code(), &json(&ran)["limit_reached"]), (Some(0), &0.into()), "{ran:#?}");
+    }
+}

@@ -22,6 +22,7 @@ pub(crate) const EXPLORED: &[&str] = &[
     "interrupted",
     "kind",
     "level",
+    "limit_reached",
     "limited_sites",
     "not_examined",
     "notes",

@@ -84,7 +84,9 @@ fn watch(child: &mut Child, region: &RegionMap, until: Instant) -> io::Result<St
                 let thread = ThreadId(report.held_thread.load(Ordering::Relaxed));
                 return Ok(Stop::Exit { thread, status: RACE_STATUS });
             }
-            Ending::StepLimit => return Ok(Stop::Exit { thread, status: STEP_LIMIT_STATUS }),
+            Ending::StepLimit | Ending::Livelock => {
+                return Ok(Stop::Exit { thread, status: STEP_LIMIT_STATUS });
+            }
             _ => {}
         }
         if let Some(status) = child.try_wait()? {
