@@ -55,6 +55,9 @@ pub unsafe fn ordering<P: Process>(me: P::Thread, access: Access) {
 pub unsafe fn read_write<P: Process>(me: P::Thread, access: Access) {
     // SAFETY: by the caller's promise; the program is about to access the memory itself.
     unsafe {
+        if (*P::watch()).passes(&access, &*P::region()) {
+            return;
+        }
         announce_read_write::<P>(me, access);
         compare::<P>(me, access, (true, true, false));
     }
@@ -112,6 +115,9 @@ pub unsafe fn atomic<P: Process>(me: P::Thread, access: Access) {
 pub unsafe fn plain<P: Process>(me: P::Thread, access: Access) {
     // SAFETY: by the caller's promise.
     unsafe {
+        if (*P::watch()).passes(&access, &*P::region()) {
+            return;
+        }
         let candidate = is_candidate::<P>(me, access);
         let waits = access.kind == EventKind::PlainRead && waits::<P>(access);
         if candidate && is_step::<P>(access, waits) {

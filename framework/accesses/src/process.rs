@@ -139,6 +139,12 @@ pub trait Process: Default + Sized + 'static {
     /// Counts a look at a site, and after `most` of them dismisses it.
     fn look(site: u32, most: u32);
 
+    /// A thread came by a site in a run that is not looked at. Says whether the site lay in wait there for somebody to come by,
+    /// where that is done, and nobody looks at it again before the next run that is.
+    fn comes_by(_site: u32) -> bool {
+        false
+    }
+
     /// Does not look at a site again in this run.
     fn dismiss(site: u32);
 

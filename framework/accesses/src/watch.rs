@@ -250,6 +250,16 @@ impl<P: Process> Watch<P> {
         }
     }
 
+    /// Whether an access is of no interest at all: its site lay in wait for somebody to come by, in a run that is not looked at.
+    pub(crate) fn passes(&mut self, access: &Access, region: &RegionMap) -> bool {
+        let Some(site) = access.site.filter(|_| !self.looking && self.chosen.is_some()) else { return false };
+        let passes = P::comes_by(site);
+        if passes {
+            region.report().reached.fetch_add(1, Ordering::Relaxed);
+        }
+        passes
+    }
+
     /// Whether a plain access of a thread is worth a step: at this place, and to this kind of memory.
     pub(crate) fn is_chosen(&mut self, code: usize, address: usize, thread: ThreadId) -> bool {
         let Some(chosen) = &self.chosen else { return true };

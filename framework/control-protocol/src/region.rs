@@ -292,6 +292,7 @@ impl RegionMap {
             &report.ending,
             &report.threads,
             &report.limited,
+            &report.reached,
             &report.races_over,
             &report.held,
             &report.cut,

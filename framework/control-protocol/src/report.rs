@@ -88,6 +88,8 @@ pub struct Report {
     pub accesses: AtomicU64,
     /// Code sites that made so many steps that their later accesses were none.
     pub limited: AtomicU32,
+    /// Patched places that a run was the first to come by, and that was not looked at.
+    pub reached: AtomicU32,
     /// Not 0: more memory was touched than races are looked for in, and no more were from there on.
     pub races_over: AtomicU32,
     /// The race that ended the run, if one did.

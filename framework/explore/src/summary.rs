@@ -176,7 +176,7 @@ pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
         accesses: summary.accesses,
         limited: summary.limited_sites,
         auto: "--level auto",
-        doctor: "waylay doctor PROGRAM",
+        doctor: Some("waylay doctor PROGRAM"),
     });
     if summary.doubtful_races > 0 {
         notes.push(format!(

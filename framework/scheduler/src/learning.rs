@@ -18,6 +18,8 @@ pub(super) struct Learning {
     /// A strategy that goes from one schedule to the next has seen everything only if no run showed a new step: every run is
     /// looked at, and with a new step it begins again.
     search: Option<Spec>,
+    /// The last run came by code that no run had come by before: the next is looked at.
+    curious: bool,
 }
 
 impl Learning {
@@ -30,7 +32,7 @@ impl Learning {
         let begun = all[..first.min(all.len())].to_vec();
         region.choose_again(&begun, false);
         let search = parameters.strategy.parse().ok().filter(Spec::is_search);
-        Learning { known: Some(begun.into_iter().collect()), search }
+        Learning { known: Some(begun.into_iter().collect()), search, curious: false }
     }
 
     /// A run with this number begins.
@@ -38,17 +40,19 @@ impl Learning {
         if self.known.is_none() {
             return;
         }
-        region.look_at(self.search.is_some() || is_looked_at(run));
+        region.look_at(self.search.is_some() || self.curious || is_looked_at(run));
         let report = region.report();
         report.accesses.store(0, Ordering::Relaxed);
         report.conflicting.store(0, Ordering::Relaxed);
         report.limited.store(0, Ordering::Relaxed);
+        report.reached.store(0, Ordering::Relaxed);
     }
 
     /// The run has ended: what it showed is a step from the next one on. Says whether that is new.
     pub(super) fn end(&mut self, region: &RegionMap) -> bool {
         let Some(known) = &mut self.known else { return false };
         count(region);
+        self.curious = region.report().reached.load(Ordering::Relaxed) > 0;
         let mut news = false;
         for &site in region.conflicting() {
             if known.insert(site) {

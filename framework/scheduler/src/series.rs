@@ -429,6 +429,10 @@ mod tests {
         let counts = (process.count(|tally| &tally.looked_at), process.count(|tally| &tally.accesses));
         assert_eq!((counts, process.region.chosen().map(<[Site]>::len)), ((1, 70), Some(2)));
         process.run(18, 1).expect("it begins");
+        process.region.report().reached.store(1, Ordering::Relaxed);
+        process.end(false, 0);
+        process.run(19, 1).expect("it begins");
+        assert_eq!(process.region.settings().profile, 1, "the last one came by new code");
         process.region.add_conflicting(Site(9));
         let (series, stage) = process.stage();
         series.stop(stage);

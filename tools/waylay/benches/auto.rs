@@ -1,5 +1,9 @@
-//! `--restart auto` against `--restart fork`, the same seeds of the same programs in turn:
-//! `cargo bench -p waylay --bench auto`. Fails when auto is below 0.9 times fork for any of them.
+//! What is chosen by itself against what one could ask for, the same seeds of the same programs in turn:
+//! `cargo bench -p waylay --bench auto`.
+//!
+//! - `--restart auto` against `--restart fork`: fails when auto is below 0.9 times fork for any program.
+//! - the level `auto` of plugin tests against `atomics`, where nothing conflicts: fails when its schedules take more than 1.3
+//!   times the processor's time. Alone: `cargo bench -p waylay --bench auto -- hosts`.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -63,6 +67,66 @@ int main(void) {
 }"#;
 
 fn main() {
+    let alone = std::env::args().any(|argument| argument == "hosts");
+    if !alone {
+        restarts();
+    }
+    hosts();
+}
+
+/// Schedules of each turn, and how much longer they may take at the level auto.
+const SCHEDULES: u64 = 200_000;
+const AT_MOST: f64 = 1.3;
+
+/// Tests of plugins in which no plain accesses conflict.
+const TESTS: [(&str, &str); 3] =
+    [("schedules_c", "pair"), ("schedules_c", "apart"), ("schedules_cpp", "stock-fixed")];
+
+fn hosts() {
+    println!("| test | at atomics | at auto | auto to atomics, median of {TURNS} turns |");
+    println!("|---|---|---|---|");
+    let mut slow = Vec::new();
+    for (plugin, test) in TESTS {
+        let mut times = [Vec::new(), Vec::new()];
+        let mut ratios = Vec::new();
+        for _ in 0..TURNS {
+            let turn = ["atomics", "auto"].map(|level| schedules_at(level, plugin, test));
+            ratios.push(turn[1] / turn[0]);
+            times.iter_mut().zip(turn).for_each(|(times, time)| times.push(time));
+        }
+        let [atomics, auto] = times.map(|mut times| median(&mut times) / SCHEDULES as f64 * 1e6);
+        let ratio = median(&mut ratios);
+        println!("| {test} | {atomics:.2} us | {auto:.2} us | {ratio:.2} |");
+        if ratio > AT_MOST {
+            slow.push(test);
+        }
+    }
+    assert!(slow.is_empty(), "the level auto takes more than {AT_MOST} times atomics: {}", slow.join(", "));
+}
+
+/// Seconds of processor time that a campaign takes, all of its processes together.
+fn schedules_at(level: &str, plugin: &str, test: &str) -> f64 {
+    let place = Workplace::with(&format!(
+        "seed = '0x5eed'\n[[scenario]]\nname = 's'\nmode = 'strict'\nstrategy = 'pct'\nruns = {SCHEDULES}\nlevel = '{level}'\n\
+         [[scenario.test]]\nplugin = 'waylay_{plugin}'\nname = '{test}'\n"
+    ));
+    let before = children_seconds();
+    place.run(0, &[]);
+    children_seconds() - before
+}
+
+fn children_seconds() -> f64 {
+    // SAFETY: all zero is a valid record, and the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage), 0);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+fn restarts() {
     let place = Workplace::new();
     println!("| program | fork/s | auto/s | auto chose | auto to fork, median of {TURNS} turns (worst) |");
     println!("|---|---|---|---|---|");

@@ -319,6 +319,28 @@ fn plain_accesses_of_plugins_are_steps_where_nothing_is_said() {
     assert_eq!(memory.run(1, &[]).failure("waylay_schedules_c", "balance").kind(), "assert");
 }
 
+/// Code that is reached after two thousand schedules is looked at and learned then, and the failure there is confirmed by a process
+/// that makes those schedules first, with the steps that each of them had. d = 2, n = 3, k of at most 20: 1/60 per schedule, so
+/// that 2,000 of them miss it with probability e⁻³³.
+#[test]
+fn code_that_is_reached_late_is_learned_late() {
+    let source = "#include <stdlib.h>\nstatic long calls, sum, done;\n\
+         static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker;\n\
+           if (__atomic_fetch_add(&calls, 1, __ATOMIC_SEQ_CST) < 4000) return 0;\n\
+           long before = sum; sum = before + 1;\n\
+           long all = __atomic_add_fetch(&done, 1, __ATOMIC_SEQ_CST);\n\
+           if (all % 2 == 0 && sum != all) abort();\n\
+           return 0; }";
+    let place = probe(source, "depth = 2\nruns = 4000", "workers = 2");
+    let failure = place.run(1, &[]).failure("probing", "probe");
+    assert_eq!(failure.kind(), "crash", "{:#}", failure.json);
+    let record: Value = serde_json::from_str(&failure.file("strict.json")).unwrap();
+    assert!(number(&record["run"]) >= 2000, "{record:#}");
+    assert_eq!((&record["confirmed"], &record["conditions"]["before"]["sites"]), (&true.into(), &0.into()));
+    let again = place.waylay(&["replay", failure.folder.to_str().unwrap(), "--times", "3", "--json"]).json();
+    assert_eq!((number(&again["reproduced"]), number(&again["diverged"])), (3, 0), "{again:#}");
+}
+
 /// Every failure costs a host, and the next goes on with what was learned: each of them fails again in a fresh process.
 #[test]
 fn failures_of_later_hosts_have_the_steps_that_were_learned_before() {

@@ -92,6 +92,10 @@ impl Process for Linux {
         patch::look(site, most);
     }
 
+    fn comes_by(site: u32) -> bool {
+        patch::comes_by(site)
+    }
+
     fn dismiss(site: u32) {
         patch::dismiss(site);
     }

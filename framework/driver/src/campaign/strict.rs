@@ -186,7 +186,7 @@ impl StrictTest {
             accesses: sum.accesses,
             limited: sum.limited,
             auto: "level = \"auto\"",
-            doctor: "waylay doctor PLUGIN",
+            doctor: None,
         });
         for promise in &mut guarantees {
             promise.conditions.extend(notes.iter().map(|note| format!("it does not lie where {note}")));

@@ -20,10 +20,10 @@ pub struct Covered {
     pub accesses: u64,
     /// The most places of a schedule whose later accesses were no steps.
     pub limited: u64,
-    /// How the level is named that looks at plain accesses, and who says which instructions were refused.
+    /// How one asks for the level that looks at plain accesses.
     pub auto: &'static str,
-    /// See `auto`.
-    pub doctor: &'static str,
+    /// What says which instructions were refused, if anything does.
+    pub doctor: Option<&'static str>,
 }
 
 /// A sentence about each.
@@ -39,11 +39,11 @@ pub fn left_out(covered: &Covered) -> Vec<String> {
             "plain accesses were steps only in code that was compiled for it: nothing was patched".to_owned(),
         );
     } else if covered.refused > 0 {
+        let doctor = covered.doctor.map_or_else(String::new, |doctor| format!(" ({doctor})"));
         notes.push(format!(
-            "{} of {} instructions could not be patched and were no steps ({})",
+            "{} of {} instructions could not be patched and were no steps{doctor}",
             count(covered.refused),
             count(covered.refused + covered.patched),
-            covered.doctor
         ));
     }
     if covered.accesses >= MOST_ACCESSES {

@@ -121,7 +121,7 @@ fn patch_new_modules(asked: Option<&CStr>) -> Option<usize> {
 pub(super) fn turn(attention: Attention<'_>, more: bool, stay_open: bool) {
     let Some(state) = state() else { return };
     for module in &mut state.modules {
-        module.turn(attention, more, stay_open);
+        module.turn(attention, more, stay_open, state.wanted.host != 0);
     }
     table::publish();
 }
@@ -139,7 +139,7 @@ pub(super) fn get_ready() {
 pub(super) fn turn_new(first: usize, attention: Attention<'_>, stay_open: bool) {
     let Some(state) = state() else { return };
     for module in state.modules.iter_mut().skip(first) {
-        module.turn(attention, true, stay_open);
+        module.turn(attention, true, stay_open, false);
     }
     table::publish();
 }
@@ -151,23 +151,34 @@ pub(super) fn forget_hits() {
 
 /// Counts a look at a site, and after `most` of them dismisses it.
 pub(super) fn look(site: u32, most: u32) {
-    if let (hits, Some(place)) = table::hit(site)
-        && hits == most
-    {
-        take_away(place);
+    let (hits, Some(place)) = table::hit(site) else { return };
+    if hits == 1 {
+        with_module(place, |module| module.reach(place.window));
     }
+    if hits == most {
+        with_module(place, |module| module.take_away(place.window));
+    }
+}
+
+/// A thread came by a site in a run that is not looked at; says whether it only lay in wait, and is gone.
+pub(super) fn comes_by(site: u32) -> bool {
+    let mut waited = false;
+    if let Some(place) = table::place(site) {
+        with_module(place, |module| waited = module.comes_by(place.window));
+    }
+    waited
 }
 
 /// Does not look at a site again in this run.
 pub(super) fn dismiss(site: u32) {
     if let Some(place) = table::place(site) {
-        take_away(place);
+        with_module(place, |module| module.take_away(place.window));
     }
 }
 
-fn take_away(place: table::Place) {
+fn with_module(place: table::Place, what: impl FnOnce(&mut Module)) {
     if let Some(module) = state().and_then(|state| state.modules.get_mut(usize::from(place.module))) {
-        module.take_away(place.window);
+        what(module);
     }
 }
 

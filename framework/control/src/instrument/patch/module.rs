@@ -32,6 +32,16 @@ struct OnDemand {
     plan: Window,
     state: State,
     in_place: bool,
+    /// One of its accesses is a step.
+    chosen: bool,
+    /// A thread came by it.
+    reached: bool,
+}
+
+impl OnDemand {
+    fn bare(plan: Window) -> OnDemand {
+        OnDemand { plan, state: State::Bare, in_place: false, chosen: false, reached: false }
+    }
 }
 
 #[derive(Debug)]
@@ -55,6 +65,12 @@ pub(super) struct Module {
     windows: Vec<OnDemand>,
     /// What was replaced for good: where, how many bytes, and what was there.
     fixed: Vec<(usize, usize, [u8; JUMP])>,
+    /// Windows that nobody came by stay in place between runs that are looked at, and are taken away where somebody does: to
+    /// replace all of a module's code again and again would cost more than the runs of a host.
+    lying_in_wait: bool,
+    /// Which windows somebody came by, and which are chosen, as long as others lie in wait.
+    reached: Vec<u32>,
+    chosen: Vec<u32>,
     /// Its code can be written right now.
     open: bool,
     /// Sites that could be replaced, and that cannot.
@@ -82,7 +98,8 @@ impl Module {
         number: u16,
         orders: bool,
     ) -> Option<Module> {
-        let plan = plan(module, wanted, cache)?;
+        let mut plan = plan(module, wanted, cache)?;
+        plan.windows.sort_unstable_by_key(|window| window.start);
         let found: u32 = plan.counts.iter().map(|count| count.found).sum();
         let mut this = Module {
             number,
@@ -92,6 +109,9 @@ impl Module {
             memory: None,
             windows: Vec::new(),
             fixed: Vec::new(),
+            lying_in_wait: false,
+            reached: Vec::new(),
+            chosen: Vec::new(),
             open: false,
             patched: 0,
             refused: found,
@@ -115,7 +135,7 @@ impl Module {
                 this.fixed(window, &mut writes);
             } else {
                 this.patched += window.sites.count_ones();
-                this.windows.push(OnDemand { plan: *window, state: State::Bare, in_place: false });
+                this.windows.push(OnDemand::bare(*window));
             }
         }
         if this.memory.as_ref().is_none_or(|memory| !memory.open(false)) || !this.open(true) {
@@ -223,20 +243,87 @@ impl Module {
     }
 
     /// Puts in place the jumps that are wanted and takes away the others. `more`: no thread can be in code that would be
-    /// replaced; otherwise jumps are only taken away. The code stays open to [`Module::take_away`] if wanted.
-    pub(super) fn turn(&mut self, attention: Attention<'_>, more: bool, stay_open: bool) {
-        let base = self.base;
-        let span = |window: &Window| {
-            let start = base + window.start as usize;
-            (start, start + usize::from(window.length))
+    /// replaced; otherwise jumps are only taken away. The code stays open to [`Module::take_away`] if wanted. `wait`: from the
+    /// first time on that all are in place, those that nobody comes by stay there.
+    pub(super) fn turn(&mut self, attention: Attention<'_>, more: bool, stay_open: bool, wait: bool) {
+        let changes = if self.lying_in_wait && more {
+            self.changes_while_lying_in_wait(attention)
+        } else {
+            self.lying_in_wait = wait && more && matches!(attention, Attention::All);
+            self.changes(attention, more)
         };
+        self.carry_out(changes, stay_open);
+    }
+
+    fn span(&self, window: &Window) -> (usize, usize) {
+        let start = self.base + window.start as usize;
+        (start, start + usize::from(window.length))
+    }
+
+    fn changes(&mut self, attention: Attention<'_>, more: bool) -> Vec<(usize, bool)> {
+        (self.reached, self.chosen) = (Vec::new(), Vec::new());
         let mut changes: Vec<(usize, bool)> = Vec::new();
-        for (index, window) in self.windows.iter().enumerate() {
-            let wanted = attention.wants(span(&window.plan)) && !matches!(window.state, State::Impossible);
+        for index in 0..self.windows.len() {
+            let span = self.span(&self.windows[index].plan);
+            let window = &mut self.windows[index];
+            (window.chosen, window.reached) = (false, false);
+            let wanted = attention.wants(span) && !matches!(window.state, State::Impossible);
             if wanted != window.in_place && (more || !wanted) {
                 changes.push((index, wanted));
             }
         }
+        changes
+    }
+
+    /// The same where windows lie in wait: only what somebody came by is ever missing.
+    fn changes_while_lying_in_wait(&mut self, attention: Attention<'_>) -> Vec<(usize, bool)> {
+        for index in core::mem::take(&mut self.chosen) {
+            self.windows[index as usize].chosen = false;
+        }
+        if let Attention::These(codes) = attention {
+            for &code in codes {
+                let after = self.windows.partition_point(|window| self.base + window.plan.start as usize <= code);
+                let Some(index) = after.checked_sub(1) else { continue };
+                let end = self.span(&self.windows[index].plan).1;
+                let window = &mut self.windows[index];
+                if code < end && !core::mem::replace(&mut window.chosen, true) {
+                    self.chosen.push(index as u32);
+                }
+            }
+        }
+        let all = matches!(attention, Attention::All);
+        let mut changes = Vec::new();
+        for &index in self.reached.iter().chain(&self.chosen) {
+            let window = &self.windows[index as usize];
+            let wanted = (all || window.chosen) && !matches!(window.state, State::Impossible);
+            if wanted != window.in_place {
+                changes.push((index as usize, wanted));
+            }
+        }
+        changes
+    }
+
+    /// A thread came by a window.
+    pub(super) fn reach(&mut self, window: u32) {
+        if self.lying_in_wait
+            && let Some(place) = self.windows.get_mut(window as usize)
+            && !core::mem::replace(&mut place.reached, true)
+        {
+            self.reached.push(window);
+        }
+    }
+
+    /// A thread came by a window in a run that is not looked at: it is taken away if it only lay in wait.
+    pub(super) fn comes_by(&mut self, window: u32) -> bool {
+        if !self.lying_in_wait || self.windows.get(window as usize).is_none_or(|place| place.chosen) {
+            return false;
+        }
+        self.reach(window);
+        self.take_away(window);
+        true
+    }
+
+    fn carry_out(&mut self, changes: Vec<(usize, bool)>, stay_open: bool) {
         let bare = |&(index, wanted): &(usize, bool)| wanted && matches!(self.windows[index].state, State::Bare);
         if changes.iter().any(bare) && self.memory.as_ref().is_some_and(|memory| memory.open(true)) {
             for &(index, _) in changes.iter().filter(|(_, wanted)| *wanted) {

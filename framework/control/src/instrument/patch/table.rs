@@ -44,6 +44,8 @@ struct Tables {
     hits: Vec<u32>,
     /// Address of a moved instruction, and its own, by the first.
     moved: Vec<[u64; 2]>,
+    /// Some were added since they were put in order.
+    unordered: bool,
 }
 
 struct Slot(UnsafeCell<Option<Tables>>);
@@ -91,12 +93,17 @@ pub(super) fn forget_hits() {
 
 /// Notes that an instruction was moved.
 pub(super) fn add_moved(to: u64, from: u64) {
-    tables().moved.push([to, from]);
+    let tables = tables();
+    tables.moved.push([to, from]);
+    tables.unordered = true;
 }
 
 /// Puts the list of moved instructions in order.
 pub(super) fn publish() {
-    tables().moved.sort_unstable();
+    let tables = tables();
+    if core::mem::take(&mut tables.unordered) {
+        tables.moved.sort_unstable();
+    }
 }
 
 /// Where an instruction that was moved to this address came from.
