@@ -196,6 +196,8 @@ impl Series {
             self.tell_strategy(sched, failed);
         }
         if news {
+            // What was aimed at before was aimed without these steps, and promises nothing about them.
+            region.report().tally.aimed.iter().for_each(|runs| runs.store(0, Ordering::Relaxed));
             self.search_again(sched);
         }
         if left > 0 {
@@ -426,6 +428,11 @@ mod tests {
         process.run(17, 1).expect("it begins");
         assert_eq!((process.region.settings().profile, process.region.conflicting().len()), (0, 0));
         process.end(false, 0);
+        assert_eq!(
+            process.count(|tally| &tally.aimed[0]),
+            1,
+            "a run without what is a step now promises nothing"
+        );
         let counts = (process.count(|tally| &tally.looked_at), process.count(|tally| &tally.accesses));
         assert_eq!((counts, process.region.chosen().map(<[Site]>::len)), ((1, 70), Some(2)));
         process.run(18, 1).expect("it begins");

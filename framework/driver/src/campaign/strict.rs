@@ -137,8 +137,16 @@ impl StrictTest {
 
     /// Takes over what a host that is gone did and left.
     pub(crate) fn account(&mut self, region: &ControlRegion) {
-        self.past.add(&region.totals());
-        self.sites = region.learned();
+        let (learned, mut totals) = (region.learned(), region.totals());
+        // Schedules without some of the steps promise nothing about these.
+        if learned.len() > self.sites.len() {
+            self.past.aimed.clear();
+        }
+        if region.steps().is_some_and(|steps| learned.len() > steps.sites.len()) {
+            totals.aimed.clear();
+        }
+        self.past.add(&totals);
+        self.sites = learned;
         if let Some(handover) = region.handover() {
             self.exhausted |= handover.next.is_none();
             self.next = handover.next;
@@ -173,6 +181,9 @@ impl StrictTest {
     pub(crate) fn numbers(&self, running: Option<&ControlRegion>, running_for: Duration) -> StrictNumbers {
         let mut sum = self.past.clone();
         if let Some(region) = running {
+            if region.steps().is_some_and(|steps| steps.sites.len() > self.sites.len()) {
+                sum.aimed.clear();
+            }
             sum.add(&region.totals());
         }
         let steps = if sum.reach > 0 { sum.reach } else { sum.longest };
