@@ -136,7 +136,7 @@ mod cases {
     fn check_replay(summary: &Summary) {
         let (record, schedule) = recording::load(folder(summary)).expect("a record");
         assert!(record.confirmed && !record.partly_controlled, "{record:#?}");
-        let again = replay(&record, &schedule, &library(), 2, || true).expect("it can be run");
+        let again = replay(&record, &schedule, &library(), 2, None, || true).expect("it can be run");
         assert_eq!((again.runs, again.reproduced, again.diverged), (2, 2, 0), "{again:?}");
     }
 
