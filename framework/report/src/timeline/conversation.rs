@@ -2,7 +2,7 @@
 //!
 //! The step that a thread makes when it is picked is the event that it last said it was about to do. Locks are what
 //! `mutex-lock` and its kin take and `mutex-unlock` and its kin give back; a lock made of atomics and futexes alone shows
-//! as those.
+//! as those. A lock is given back before the step is announced that says so, because who waits for it may go on first.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -114,6 +114,10 @@ impl Story<'_> {
     fn ready(&mut self, thread: ThreadId, event: Event) {
         let lane = self.lane(thread);
         self.threads[lane].over = false;
+        use EventKind::{MutexUnlock, RwReadUnlock, RwWriteUnlock};
+        if matches!(event.kind, MutexUnlock | RwReadUnlock | RwWriteUnlock) {
+            self.gives_back(lane, event.object, self.step);
+        }
         (self.threads[lane].next, self.threads[lane].done) = (Some(event), false);
         // A thread that runs says what it does next at every step.
         if self.threads[lane].doing != Doing::Running {
@@ -201,20 +205,19 @@ impl Story<'_> {
                     }
                 }
             }
-            MutexUnlock | RwReadUnlock | RwWriteUnlock => self.gives_back(lane, event.object),
-            CondWait => self.gives_back(lane, event.also),
+            CondWait => self.gives_back(lane, event.also, self.step + 1),
             _ => {}
         }
     }
 
-    fn gives_back(&mut self, lane: usize, object: ObjectId) {
+    fn gives_back(&mut self, lane: usize, object: ObjectId, to: u64) {
         if object == ObjectId::NONE {
             return;
         }
         let lock = self.lock(object);
         let place = self.holding.iter().position(|(holder, held, _)| (*holder, *held) == (lane, lock));
         if let Some((_, _, from)) = place.map(|place| self.holding.remove(place)) {
-            self.timeline.held.push(Held { lane, lock, from, to: self.step + 1 });
+            self.timeline.held.push(Held { lane, lock, from, to });
         }
     }
 
@@ -254,14 +257,16 @@ impl Story<'_> {
             let (doing, label) = (self.threads[lane].doing, self.threads[lane].label.clone());
             self.turn(lane, doing, label);
         }
-        for (lane, lock, from) in std::mem::take(&mut self.holding) {
-            self.timeline.held.push(Held { lane, lock, from, to: step });
-        }
         self.timeline.steps = std::mem::take(&mut self.steps).into();
         let all_wait =
             self.threads.iter().filter(|thread| !thread.over).all(|thread| thread.doing == Doing::Blocked);
         self.timeline.failing =
             Some(Failing { at: step, lane: self.ran.filter(|_| !all_wait), what: what.to_owned() });
+        // What was given back in the last step is not held any more.
+        let given_back = self.timeline.held.len();
+        for (lane, lock, from) in std::mem::take(&mut self.holding) {
+            self.timeline.held.push(Held { lane, lock, from, to: step });
+        }
         self.timeline.end = step;
         if all_wait {
             // For ever, so it is given room for what each waits for.
@@ -272,7 +277,7 @@ impl Story<'_> {
                 let label = thread.label.clone();
                 self.timeline.add(Span { lane, from: step, to, doing: Doing::Blocked, label });
             }
-            self.timeline.held.iter_mut().filter(|held| held.to == step).for_each(|held| held.to = to);
+            self.timeline.held[given_back..].iter_mut().for_each(|held| held.to = to);
         }
         Told { timeline: self.timeline, names: self.names, ends }
     }
@@ -371,6 +376,49 @@ mod tests {
         );
     }
 
+    /// The one that unlocks has done so before its step, at which the other one goes on.
+    #[test]
+    fn a_mutex_has_one_holder_at_a_time() {
+        use EventKind::*;
+        let (one, two) = (ThreadId(0), ThreadId(1));
+        let said = [
+            Said::Spawned(one, None),
+            Said::Spawned(two, Some(one)),
+            Said::Ready(one, event(MutexLock, 8)),
+            Said::Ready(two, event(MutexLock, 8)),
+            Said::Picked(Some(one)),
+            Said::Blocked(two),
+            Said::Ready(two, event(MutexLock, 8)),
+            Said::Ready(one, event(MutexUnlock, 8)),
+            Said::Picked(Some(two)),
+            Said::Ready(two, event(MutexUnlock, 8)),
+            Said::Picked(Some(one)),
+        ];
+        let held = timeline("x", &said, "assert", &mut |_| None).unwrap().timeline.held;
+        assert_eq!(
+            held,
+            [Held { lane: 0, lock: 0, from: 0, to: 1 }, Held { lane: 1, lock: 0, from: 1, to: 2 }]
+        );
+    }
+
+    #[test]
+    fn a_mutex_is_not_held_by_the_one_that_waits_on_its_condition_for_ever() {
+        use EventKind::*;
+        let one = ThreadId(0);
+        let said = [
+            Said::Spawned(one, None),
+            Said::Ready(one, event(MutexLock, 8)),
+            Said::Picked(Some(one)),
+            Said::Ready(one, Event::cond_wait(ObjectId(16), ObjectId(8))),
+            Said::Picked(Some(one)),
+            Said::Blocked(one),
+            Said::Picked(None),
+        ];
+        let timeline = timeline("x", &said, "deadlock", &mut |_| None).unwrap().timeline;
+        assert_eq!(timeline.held, [Held { lane: 0, lock: 0, from: 0, to: 2 }]);
+        assert!(timeline.end > 2, "what lasts for ever is given room");
+    }
+
     #[test]
     fn a_lock_that_is_given_back_is_held_until_then() {
         use EventKind::*;
@@ -383,7 +431,7 @@ mod tests {
         said.push(Said::Finished(one));
         let Told { timeline, ends, .. } = timeline("x", &said, "assert", &mut |_| None).unwrap();
         assert_eq!(ends, [None]);
-        assert_eq!(timeline.held, [Held { lane: 0, lock: 0, from: 0, to: 3 }]);
+        assert_eq!(timeline.held, [Held { lane: 0, lock: 0, from: 0, to: 2 }]);
         assert_eq!(timeline.spans.len(), 1, "{:?}", timeline.spans);
         assert_eq!(timeline.spans[0].label, "mutex-lock A");
         assert!(super::timeline("x", &[], "y", &mut |_| None).is_none());
