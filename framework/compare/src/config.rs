@@ -43,6 +43,9 @@ pub struct Config {
     /// A schedule that takes more steps never ends.
     #[serde(default = "many_steps")]
     pub max_steps: NonZeroU64,
+    /// Threads that call the main of each test; as many as in a campaign when nothing is said.
+    #[serde(default = "as_in_campaigns")]
+    pub workers: u32,
     /// A trial goes on after a failure, to count them.
     #[serde(default)]
     pub count: bool,
@@ -111,9 +114,8 @@ pub struct TestTable {
     pub depth: Option<u32>,
     /// Whether it has a bug; tests whose names end in `-fixed` have none.
     pub expect: Option<Expectation>,
-    /// Threads that call its main.
-    #[serde(default = "one")]
-    pub workers: u32,
+    /// Threads that call its main, instead of the comparison's.
+    pub workers: Option<u32>,
     /// Its distributions.
     #[serde(default)]
     pub params: BTreeMap<String, Distribution>,
@@ -205,8 +207,9 @@ fn first_seed() -> Seed {
 fn twenty() -> u32 {
     20
 }
-fn one() -> u32 {
-    1
+/// The number that `waylay run` takes, so that what it finds is found here.
+fn as_in_campaigns() -> u32 {
+    2
 }
 fn ten_thousand() -> NonZeroU64 {
     NonZeroU64::new(10_000).unwrap_or(NonZeroU64::MIN)

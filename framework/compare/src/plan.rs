@@ -90,7 +90,7 @@ impl Plan {
                     label,
                     depth: table.depth,
                     expect: table.expectation(&name),
-                    workers: table.workers,
+                    workers: table.workers.unwrap_or(config.workers),
                     params: table.params.clone(),
                     within: table.within,
                     rate: table.rate,

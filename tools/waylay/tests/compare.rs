@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{Workplace, list, number, text};
 
-const COMPARISON: &str = "title = 'small'\ntrials = 4\nruns = 300\nstrategies = ['pct:depth=2', 'portfolio', 'dfs']\n\
+const COMPARISON: &str = "title = 'small'\nworkers = 1\ntrials = 4\nruns = 300\nstrategies = ['pct:depth=2', 'portfolio', 'dfs']\n\
     [[test]]\nplugin = 'waylay_zoo_c'\nname = 'deadlock*'\ndepth = 2\n\
     [[test]]\nplugin = 'waylay_zoo_c'\nname = 'order'\ndepth = 1\n\
     [[test]]\nplugin = 'waylay_zoo'\nname = 'lost-update'\ndepth = 2\nparams = { times = 4 }\n";
@@ -84,7 +84,7 @@ fn equal_seeds_give_equal_trials_for_any_number_of_jobs_and_after_any_death() {
 fn what_does_not_hold_is_said_and_is_the_exit_code() {
     let gate = |keys: &str| {
         format!(
-            "trials = 1\nruns = 3000\ncount = true\nstrategies = ['pct:depth=2']\n\
+            "workers = 1\ntrials = 1\nruns = 3000\ncount = true\nstrategies = ['pct:depth=2']\n\
              [[test]]\nplugin = 'waylay_zoo_c'\nname = 'order-branch'\n{keys}\n"
         )
     };
@@ -112,7 +112,7 @@ fn what_does_not_hold_is_said_and_is_the_exit_code() {
 fn tests_are_repeated_freely_too() {
     let compared = |hang: &str, test: &str| {
         let place = place(&format!(
-            "trials = 1\nruns = 200\nlimit = '300s'\nhang = '{hang}'\nstrategies = ['stress', 'randomizer']\n\
+            "workers = 1\ntrials = 1\nruns = 200\nlimit = '300s'\nhang = '{hang}'\nstrategies = ['stress', 'randomizer']\n\
              [[test]]\n{test}\n"
         ));
         let ran = place.waylay(&["compare", "c.toml", "--json"]);
@@ -126,4 +126,27 @@ fn tests_are_repeated_freely_too() {
     for cell in compared("1s", "plugin = 'waylay_zoo'\nname = 'token-ring'") {
         assert_eq!(text(&cell["kind"]), "hang", "{cell:#}");
     }
+}
+
+/// The bug needs two threads in the test's main, and that the second comes in before the first is out again: more than a tenth
+/// of the schedules of a random walk, so 1000 miss it with a probability below 1e-45.
+#[test]
+fn tests_have_as_many_workers_as_in_a_campaign() {
+    let place = place(
+        "trials = 1\nruns = 1000\nstrategies = ['random']\n[[test]]\nplugin = './libtwo.so'\nname = 'probe'\n",
+    );
+    place.compile(
+        "two",
+        "static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; static int inside;\n\
+         static int32_t iterate(probe *self, waylay_context *worker) {\n\
+           pthread_mutex_lock(&m); int met = inside++; pthread_mutex_unlock(&m);\n\
+           pthread_mutex_lock(&m); inside--; pthread_mutex_unlock(&m);\n\
+           (void)self; (void)worker;\n\
+           return met ? WAYLAY_FAILED : WAYLAY_OK; }",
+    );
+    let ran = place.waylay(&["compare", "c.toml", "--json"]);
+    assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
+    let answer = ran.json();
+    let cell = &list(&answer["comparisons"][0]["cells"][0])[0];
+    assert!(number(&cell["failures"]) > 0, "{cell:#}");
 }
