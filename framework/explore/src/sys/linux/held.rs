@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use waylay_control_protocol::RegionMap;
 use waylay_driver::interrupt;
-use waylay_evidence::{CrashContext, ThreadId};
+use waylay_evidence::{CrashContext, MemoryMap, ProcessId, ThreadId};
 
 use super::server::command;
 use crate::held::Stop;
@@ -59,8 +59,14 @@ pub(crate) fn follow(
     until: Instant,
 ) -> io::Result<(Stop, Vec<ThreadId>)> {
     let process = child.id() as i32;
-    let mut tracing =
-        Tracing { process, threads: vec![process], known: Vec::new(), expected: Vec::new(), region };
+    let mut tracing = Tracing {
+        process,
+        threads: vec![process],
+        known: Vec::new(),
+        expected: Vec::new(),
+        faults: Vec::new(),
+        region,
+    };
     let stop = tracing.follow(until)?;
     Ok((stop, tracing.threads.iter().map(|&thread| ThreadId(thread as u32)).collect()))
 }
@@ -101,6 +107,8 @@ struct Tracing<'a> {
     known: Vec<i32>,
     /// What is traced from its creation on and has not reported yet.
     expected: Vec<i32>,
+    /// The last fault of each thread that a handler was called for, with the stack pointer at that moment.
+    faults: Vec<(CrashContext, u64)>,
 }
 
 /// One report of the kernel.
@@ -186,13 +194,20 @@ impl Tracing<'_> {
             // What is created under tracing begins with a stop of the tracer's own making.
             0 if first && report.signal() == libc::SIGSTOP => {}
             0 => {
-                if self.owns(thread) && is_fatal(thread, report.signal()) {
-                    let crash = crash_of(thread, |rip| origin_of(self.process, self.region, rip))?;
+                const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+                let owned = self.owns(thread);
+                if owned && is_fatal(thread, report.signal()) {
+                    let crash = self.crash_of(thread, report.signal())?;
                     self.stop_others(thread);
                     park(self.process, thread)?;
                     // The stop in the signal's place.
                     request(libc::PTRACE_DETACH, thread, 0, libc::SIGSTOP as usize)?;
                     return Ok(Some(Stop::Signal(Box::new(crash))));
+                }
+                if owned && FAULTS.contains(&report.signal()) {
+                    let crash = crash_of(thread, |rip| origin_of(self.process, self.region, rip))?;
+                    self.faults.retain(|(known, _)| known.thread != crash.thread);
+                    self.faults.push((crash, registers_of(thread)?.rsp));
                 }
                 let _ = request(libc::PTRACE_CONT, thread, 0, report.signal() as usize);
                 return Ok(None);
@@ -202,6 +217,19 @@ impl Tracing<'_> {
         // A thread that is killed inside its stop does not mind that it cannot go on.
         let _ = request(libc::PTRACE_CONT, thread, 0, 0);
         Ok(None)
+    }
+
+    /// Where a fatal signal hit. A fault in a handler, on the stack that was set up for handlers, has a cause: the fault that the
+    /// handler was called for is where to look.
+    fn crash_of(&mut self, thread: i32, signal: i32) -> io::Result<CrashContext> {
+        let now = crash_of(thread, |rip| origin_of(self.process, self.region, rip))?;
+        let stack = registers_of(thread)?.rsp;
+        let known =
+            self.faults.iter().position(|(first, _)| first.thread == now.thread && first.signal == signal);
+        let Some((first, before)) = known.map(|place| self.faults.swap_remove(place)) else { return Ok(now) };
+        let map = MemoryMap::of(ProcessId(self.process as u32)).unwrap_or_default();
+        let mapping = |address: u64| map.find(address).map(|mapping| mapping.start);
+        Ok(if mapping(stack) == mapping(before) { now } else { first })
     }
 
     /// The thread or process that this stop announces.
