@@ -9,8 +9,8 @@ import pathlib
 import re
 import sys
 
-SEEDED = {"deadlock": "deadlock", "assert": "assert", "panic": "assert", "crash": "crash", "exception": "assert",
-          "lease": "assert", "read": "assert", "late-deadlock": "deadlock", "stock": "assert", "ticket": "assert"}
+SEEDED = {"deadlock": "deadlock", "assert": "assert", "panic": "assert", "crash": "crash", "exception": "exception",
+          "lease": "assert", "read": "assert", "late-deadlock": "deadlock", "stock": "exception", "ticket": "assert"}
 
 # LMDB and libzmq are not built for Windows.
 POTS = {"linux": 14, "windows": 12}

@@ -18,10 +18,14 @@ pub const FORMAT: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A fatal signal, an abort, a call of `exit`, a process that vanished.
+    /// A fatal signal, an abort, a process that vanished.
     Crash,
-    /// The test, or an assertion in the code under test, noticed something wrong; a panic or exception.
+    /// The test, or an assertion in the code under test, noticed something wrong; a panic.
     Assert,
+    /// A C++ exception that nobody caught.
+    Exception,
+    /// An exit status that is not good, or a test that ended its whole process.
+    Exit,
     /// Threads wait for each other and use no processor time.
     Deadlock,
     /// Threads use processor time and get nowhere.
@@ -42,6 +46,8 @@ impl Kind {
         match self {
             Kind::Crash => "crash",
             Kind::Assert => "assert",
+            Kind::Exception => "exception",
+            Kind::Exit => "exit",
             Kind::Deadlock => "deadlock",
             Kind::Livelock => "livelock",
             Kind::Slow => "slow",

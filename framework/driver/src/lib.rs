@@ -22,6 +22,7 @@ pub mod environment;
 pub mod failure;
 mod host;
 pub mod interrupt;
+pub mod last_words;
 mod randomizer;
 pub mod report;
 pub mod store;

@@ -364,11 +364,13 @@ fn signature(test: &str, failure: &Failure, stacks: &[ThreadStack]) -> Signature
     let blamed = stacks.first().map(|stack| stack.frames.as_slice()).unwrap_or_default();
     match failure.kind {
         Kind::Deadlock if !stacks.is_empty() => Signature::of_hang("deadlock", test, stacks),
-        Kind::Crash | Kind::Assert if blamed.iter().any(|frame| origin(frame) == Origin::Own) => {
+        Kind::Crash | Kind::Assert | Kind::Exception | Kind::Exit
+            if blamed.iter().any(|frame| origin(frame) == Origin::Own) =>
+        {
             Signature::of_stack(&format!("{} {}", failure.kind, failure.cause), test, message, blamed)
         }
         // A process that returned from main has none of its own functions on the stack any more.
-        Kind::Crash | Kind::Assert => {
+        Kind::Crash | Kind::Assert | Kind::Exception | Kind::Exit => {
             let said = message.map(normal_message).filter(|said| !said.is_empty());
             let said = said.map_or_else(String::new, |said| format!(": {said}"));
             Signature::from_text(format!("{} {} in {test}{said}", failure.kind, failure.cause))

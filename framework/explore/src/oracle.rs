@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use waylay_control_protocol::{Ending, TEST_FAILED_STATUS};
 use waylay_driver::failure::Kind;
+use waylay_driver::last_words::{LastWords, last_words, own_assertion};
 use waylay_evidence::signature::normal_message;
 
 use crate::observed::Observed;
@@ -34,6 +35,9 @@ impl Default for Expected {
 /// The cause of a failure that consists in not ending. Whether the limit of steps or of time was reached first says
 /// something about the machine, not about the program.
 pub const NO_END: &str = "no end";
+
+/// The exit status of a Rust program that panicked.
+const PANICKED: i32 = 101;
 
 /// What is wrong with a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,10 +111,16 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
     }
     let stderr = run.stderr_text();
     if let Some(death) = death(run.status) {
-        let assertion = assertion(&stderr);
         let name = death.name;
-        let kind = if death.is_abort && assertion.is_some() { Kind::Assert } else { Kind::Crash };
-        let message = assertion.or_else(|| heap_complaint(&stderr));
+        let (kind, message) = match said(&stderr) {
+            Some(LastWords::Assertion(text)) if death.is_abort => (Kind::Assert, Some(text)),
+            Some(LastWords::Exception(text)) if death.is_abort => (Kind::Exception, Some(text)),
+            Some(words) => (Kind::Crash, Some(words.text().to_owned())),
+            None => match (heap_complaint(&stderr), own_assertion(&stderr).filter(|_| death.is_abort)) {
+                (None, Some(text)) => (Kind::Assert, Some(text)),
+                (complaint, _) => (Kind::Crash, complaint),
+            },
+        };
         let what = message
             .clone()
             .map_or_else(|| format!("killed by {name}"), |message| format!("{name}: {message}"));
@@ -121,13 +131,24 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
     }
     let code = run.status.code().unwrap_or(-1);
     if !expected.statuses.contains(&code) {
-        let message = assertion(&stderr);
+        // What a harness of Rust tests caught of a panic, it prints to its output.
+        let caught =
+            || (code == PANICKED).then(|| last_words(&String::from_utf8_lossy(&run.stdout))).flatten();
+        let words = said(&stderr).or_else(caught);
+        let kind = match &words {
+            Some(LastWords::Assertion(_)) => Kind::Assert,
+            Some(LastWords::Exception(_)) => Kind::Exception,
+            None if code == TEST_FAILED_STATUS => Kind::Assert,
+            Some(LastWords::Terminated(_)) | None => Kind::Exit,
+        };
+        let message = words.map(|words| words.text().to_owned());
         let what = match &message {
             Some(message) if code == TEST_FAILED_STATUS => message.clone(),
             Some(message) => format!("exited with status {code}: {message}"),
             None => format!("exited with status {code}"),
         };
-        return Some(failed(Kind::Assert, what, message, &format!("exit {code}")));
+        let cause = if kind == Kind::Exit { format!("status {code}") } else { format!("exit {code}") };
+        return Some(failed(kind, what, message, &cause));
     }
     if let Some(text) = expected.stderr.iter().find(|text| stderr.contains(text.as_str())) {
         let line = stderr.lines().find(|line| line.contains(text.as_str())).unwrap_or(text).trim().to_owned();
@@ -156,27 +177,10 @@ fn places(text: &str) -> String {
     places.join(" ")
 }
 
-/// What an assertion, a panic or the C++ runtime said last.
-fn assertion(stderr: &str) -> Option<String> {
-    if let Some(said) = stderr.lines().find_map(|line| line.strip_prefix("waylay: the test failed: ")) {
-        return Some(said.trim().to_owned());
-    }
-    let mut lines = stderr.lines();
-    while let Some(line) = lines.next() {
-        if line.contains("Assertion") && line.contains("failed") {
-            return Some(line.trim().to_owned());
-        }
-        if line.contains("panicked at") {
-            let message = lines.next().unwrap_or_default().trim();
-            let place = line.split("panicked at").nth(1).unwrap_or_default().trim().trim_end_matches(':');
-            return Some(format!("panicked at {place}: {message}"));
-        }
-        if line.starts_with("terminate called") {
-            let detail = lines.next().unwrap_or_default().trim();
-            return Some(format!("{} {detail}", line.trim()).trim_end().to_owned());
-        }
-    }
-    None
+/// What the host of a plugin test said that its test failed of, or what an assertion, a panic or the C++ runtime said.
+fn said(stderr: &str) -> Option<LastWords> {
+    let of_test = stderr.lines().find_map(|line| line.strip_prefix("waylay: the test failed: "));
+    of_test.map(|said| LastWords::Assertion(said.trim().to_owned())).or_else(|| last_words(stderr))
 }
 
 /// What our guard of freed memory, or libc, said about the heap or the stack before it gave up.
@@ -291,14 +295,25 @@ mod tests {
         assert_eq!(kind(&run(6, Ending::Unfinished, "")), Some(Kind::Crash));
         let assert = "a: a.c:3: main: Assertion `x == 1' failed.\n";
         assert_eq!(kind(&run(6, Ending::Unfinished, assert)), Some(Kind::Assert));
-        assert_eq!(kind(&run(3 << 8, Ending::Exited, "")), Some(Kind::Assert));
+        assert_eq!(kind(&run(3 << 8, Ending::Exited, "")), Some(Kind::Exit));
+        let thrown = "terminate called after throwing an instance of 'int'\n";
+        assert_eq!(kind(&run(6, Ending::Unfinished, thrown)), Some(Kind::Exception));
+        let own = "CHECK(n == 2) failed in counter.c:9\n";
+        assert_eq!(kind(&run(6, Ending::Unfinished, own)), Some(Kind::Assert));
+        assert_eq!(
+            kind(&run(11, Ending::Unfinished, own)),
+            Some(Kind::Crash),
+            "nothing that it said killed it"
+        );
+        assert_eq!(kind(&run(6, Ending::Unfinished, "free(): invalid pointer\n")), Some(Kind::Crash));
         let asan = "==17==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n";
         assert_eq!(kind(&run(1 << 8, Ending::Exited, asan)), Some(Kind::Crash));
         let panic = "\nthread 'main' panicked at src/main.rs:3:5:\nindex out of bounds\n";
         let failed = "waylay: the test failed: a plain sum is 3\n";
         let (_, text) = what(&run(TEST_FAILED_STATUS << 8, Ending::Exited, failed), &plain).unwrap();
         assert_eq!(text, "a plain sum is 3");
-        let (_, text) = what(&run(101 << 8, Ending::Exited, panic), &plain).unwrap();
+        let (kind, text) = what(&run(101 << 8, Ending::Exited, panic), &plain).unwrap();
+        assert_eq!(kind, Kind::Assert);
         assert_eq!(text, "exited with status 101: panicked at src/main.rs:3:5: index out of bounds");
     }
 

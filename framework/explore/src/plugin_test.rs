@@ -185,7 +185,7 @@ impl Examiner for Confirmer {
 /// What broke looks different from inside a host and from outside of a process: an exception that nobody catches is an
 /// abort for one and a failed assertion for the other.
 fn is_alike(kind: Kind, again: &Failure) -> bool {
-    let broke = |kind: Kind| matches!(kind, Kind::Crash | Kind::Assert);
+    let broke = |kind: Kind| matches!(kind, Kind::Crash | Kind::Assert | Kind::Exception | Kind::Exit);
     let hung = |kind: Kind| matches!(kind, Kind::Deadlock | Kind::Livelock | Kind::Starvation);
     match again.cause.as_str() {
         // Killed because it was late: whatever held it up there holds it up here.

@@ -377,7 +377,7 @@ impl History {
                     FailureState::Ongoing => totals.ongoing = heard,
                     FailureState::Rare => totals.rare = heard,
                     FailureState::Resolved => totals.resolved = heard,
-                    FailureState::Unknown => {}
+                    FailureState::Open | FailureState::Unknown => {}
                 }
             }
             Ok(totals)

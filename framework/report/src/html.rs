@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::escape::Html;
-use crate::model::{FailureState, Night};
+use crate::model::Night;
 use crate::numbers::count;
 use crate::page::{
     FileLinks, bar, document, environment, failure_card, guarantees, overview_tiles, problems, tests_table,
@@ -57,8 +57,7 @@ pub fn report(night: &Night) -> String {
 }
 
 fn failures(night: &Night) -> String {
-    let (here, gone): (Vec<_>, Vec<_>) =
-        night.failures.iter().partition(|failure| failure.state != FailureState::Resolved);
+    let (here, gone): (Vec<_>, Vec<_>) = night.failures.iter().partition(|failure| failure.is_here());
     let mut out = String::from("<h2 id=\"failures\">Failures</h2>");
     if here.is_empty() {
         out.push_str("<div class=\"card dim\">None.</div>");

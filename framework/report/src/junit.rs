@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::escape::Xml;
-use crate::model::{Failure, FailureState, Night, Occurrence, Stack};
+use crate::model::{Failure, Night, Occurrence, Stack};
 use crate::numbers::plural;
 
 /// Suite of what belongs to no scenario.
@@ -58,8 +58,7 @@ pub fn report(night: &Night) -> String {
             }
         }
     }
-    let gone = |failure: &&Failure| failure.state != FailureState::Resolved;
-    for failure in night.failures.iter().filter(gone) {
+    for failure in night.here() {
         for (index, occurrence) in failure.occurrences.iter().enumerate() {
             let suite = suites.entry(&occurrence.scenario).or_default();
             add(suite, failure, Some(occurrence), index == 0);

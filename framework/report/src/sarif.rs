@@ -5,9 +5,11 @@ use serde_json::{Map, Value, json};
 use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack};
 
 /// What each kind of failure is, in a sentence.
-const RULES: [(&str, &str); 8] = [
-    ("crash", "The process was ended by a fatal signal, an abort, or a call of exit."),
+const RULES: [(&str, &str); 10] = [
+    ("crash", "The process was ended by a fatal signal or an abort."),
     ("assert", "A test, or an assertion in the code under test, noticed something wrong."),
+    ("exception", "A C++ exception was not caught."),
+    ("exit", "The process ended with a status that is not good, or a test ended the whole process."),
     ("deadlock", "Threads wait for each other and use no processor time."),
     ("race", "Two threads access the same memory, one of them writes, and nothing orders them."),
     ("livelock", "Threads use processor time and get nowhere."),
@@ -108,7 +110,7 @@ fn result(failure: &Failure, root: Option<&str>) -> Value {
     }
     let baseline = match failure.state {
         FailureState::New | FailureState::Rare => Some("new"),
-        FailureState::Ongoing => Some("unchanged"),
+        FailureState::Ongoing | FailureState::Open => Some("unchanged"),
         FailureState::Resolved => Some("absent"),
         FailureState::Unknown => None,
     };

@@ -71,7 +71,9 @@ pub fn failures(night: &Night) -> String {
     for failure in night.failures.iter().take(MOST_LINES) {
         let state = if failure.suppressed.is_some() { "suppressed" } else { failure.state.word() };
         let times = match failure.state {
-            FailureState::Resolved => format!("{} before", plural(failure.count_ever, "time")),
+            FailureState::Resolved | FailureState::Open => {
+                format!("{} before", plural(failure.count_ever, "time"))
+            }
             _ => plural(failure.count, "time"),
         };
         let _ = writeln!(
@@ -183,7 +185,7 @@ fn stacks(out: &mut String, failure: &Failure, all: bool) {
     let shown = if all { telling.len() } else { telling.len().min(MOST_STACKS) };
     for (place, stack) in telling.into_iter().take(shown) {
         // A thread that failed waits while it is looked at, which is not what it was doing.
-        let failed = place == 0 && failure.kind == "assert" && !stack.crashed;
+        let failed = place == 0 && failure.failed_in_one_place() && !stack.crashed;
         let doing = if failed { "failed here" } else { &stack.doing };
         let _ = writeln!(out, "\n   {} {}", plain(&stack.title()), plain(doing));
         let own: Vec<&Frame> = stack.frames.iter().filter(|frame| frame.origin == Origin::Own).collect();

@@ -46,7 +46,7 @@ pub(super) fn table(rows: &[CampaignRow], site: &Site) -> String {
     }
     let mut out = String::from(
         "<div class=\"scroll\"><table class=\"list\"><thead><tr><th>began</th><th>campaign</th><th>state</th>\
-         <th class=\"num\">iterations</th><th class=\"num\">different failures</th><th class=\"num\">new</th>\
+         <th class=\"num\">iterations</th><th class=\"num\">different failures</th><th class=\"num\">first seen</th>\
          <th class=\"num\">ran for</th></tr></thead><tbody>",
     );
     for row in rows {
@@ -66,7 +66,7 @@ pub(super) fn table(rows: &[CampaignRow], site: &Site) -> String {
             out,
             "<tr><td class=\"when\">{}</td><td class=\"name\"><a href=\"/campaign/{}\">{}</a>{mix}</td><td>{}{trouble}</td>\
              <td class=\"num\" data-unit=\"iteration{}\">{}</td><td class=\"num\" data-unit=\"failure{}\">{}</td>\
-             <td class=\"num\" data-unit=\"new\">{new}</td><td class=\"num\">{}</td></tr>",
+             <td class=\"num\" data-unit=\"first seen\">{new}</td><td class=\"num\">{}</td></tr>",
             date(row.started, &site.zone),
             part(&row.name),
             Html(&row.name),
@@ -135,7 +135,8 @@ fn tiles(campaign: &Campaign, row: &CampaignRow, site: &Site) -> String {
     out += &tile(
         "Different failures",
         &count(row.signatures),
-        &format!("{} new, {} in all", count(row.new_signatures), plural(row.failures, "time")),
+        // A failure is new for a whole night, and other campaigns of it may have shown it before this one.
+        &format!("{} first seen here, {} in all", count(row.new_signatures), plural(row.failures, "time")),
     );
     if let Some(mix) = &row.mix {
         out += &tile("Mix", mix, "");

@@ -4,6 +4,8 @@
 //! finds it with probability 1/160 at least. Runs are a pure function of the seed, which is fixed, so these tests cannot
 //! fail by chance.
 
+#[path = "explore/endings.rs"]
+mod endings;
 #[path = "explore/outside.rs"]
 mod outside;
 #[path = "explore/rebuilt.rs"]
@@ -128,7 +130,7 @@ fn a_lost_update_is_an_assert() {
 #[test]
 fn a_wrong_exit_status_can_be_made_good() {
     let source = counter("return n == 2 ? 0 : 3;");
-    let (place, _) = finds(&source, &["--strategy", "pct:depth=2"], "assert", "assert exit 3 in program", 1);
+    let (place, _) = finds(&source, &["--strategy", "pct:depth=2"], "exit", "exit status 3 in program", 1);
     let program = place.path().join("program");
     let ran = explore(&place, &["--runs", "200", "--good-exit", "0,3"], program.to_str().unwrap());
     assert_eq!((ran.status.code(), &json(&ran)["failures"]), (Some(0), &Value::from(0)), "{ran:#?}");

@@ -180,7 +180,7 @@ fn every_signal_that_would_end_the_process_is_a_crash_with_evidence() {
 fn a_test_that_leaves_without_a_word_is_blamed_when_it_is_alone() {
     let (_place, ran) = run(1, "usleep(1000); _exit(7);", 5, "max-failures = 2");
     let failure = ran.failure("manners", "probe");
-    assert_eq!((failure.kind(), failure.count()), ("crash", 2));
+    assert_eq!((failure.kind(), failure.count()), ("exit", 2));
     assert!(failure.what().contains("exited with code 7"), "{}", failure.what());
 }
 
@@ -270,4 +270,30 @@ fn nothing_that_a_plugin_says_commands_a_terminal() {
     // Machines get the name as it is.
     let named = |text: &str| text.contains("\\u001b[2Jb");
     assert!(named(&ran.stdout), "{}", ran.stdout);
+}
+
+/// All four fail at once, so more failures are on their way when the second retires the test: what is said adds up.
+#[test]
+fn failures_that_come_after_the_last_permitted_one_are_told() {
+    let place = Workplace::new();
+    place.compile(
+        "crowd",
+        "static pthread_barrier_t all; static pthread_once_t once = PTHREAD_ONCE_INIT;\n\
+         static void make(void) { pthread_barrier_init(&all, 0, 4); }\n\
+         static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker;\n\
+         pthread_once(&once, make); pthread_barrier_wait(&all); return WAYLAY_FAILED; }",
+    );
+    place.write(
+        "waylay.toml",
+        "[[scenario]]\nname = 's'\nduration = '280s'\n[[scenario.test]]\nplugin = 'crowd'\nworkers = 4\n\
+         iterations = 4\nmax-failures = 2\n",
+    );
+    let ran = place.run(1, &[]);
+    let test = ran.test("crowd", "probe");
+    let failures = number(&test["failures"]);
+    let said = match failures.saturating_sub(2) {
+        0 => "retired after 2 failures".to_owned(),
+        more => format!("retired after 2 failures; {more} more came before it stopped"),
+    };
+    assert_eq!(test["retired"], said, "{test:#}");
 }

@@ -46,7 +46,7 @@ fn what_must_be_found_is_found_confirmed_and_runs_again_exactly() {
         ("schedules_c", "overdrawn", "assert", "the balance covers every payment"),
         ("schedules_c", "missed-signal", "deadlock", "none can run"),
         ("schedules_c", "endless", "livelock", "no end after 5,000 steps"),
-        ("schedules_cpp", "stock", "assert", "the last piece was sold twice"),
+        ("schedules_cpp", "stock", "exception", "the last piece was sold twice"),
         ("schedules_cpp", "turnstile", "deadlock", "none can run"),
         ("schedules", "ticket", "assert", "was drawn twice"),
         ("schedules", "hurried", "assert", "was drawn twice"),
@@ -421,8 +421,9 @@ fn probe(source: &str, keys: &str, test_keys: &str) -> Workplace {
 #[test]
 fn what_ends_the_process_is_seen_whatever_it_is() {
     for (body, kind, what) in [
-        ("if (getpid() > 1) exit(0);", "crash", "the test called exit()"),
+        ("if (getpid() > 1) exit(0);", "exit", "the test called exit()"),
         ("abort();", "crash", "abort"),
+        ("fputs(\"CHECK(n == 2) failed, probe.c:7\\n\", stderr); abort();", "assert", "CHECK(n == 2) failed"),
         (
             "static int deep(int n) { volatile char room[4096]; room[0] = n; return n < 1000000000 ? deep(n + 1) + room[0] : 0; }",
             "",

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use waylay_report::model::{FORMAT, Failure, FailureState, Night, NightPoint};
+use waylay_report::confidence::{SURE, clean_runs_for};
+use waylay_report::model::{Campaign, FORMAT, Failure, FailureState, Night, NightPoint};
 use waylay_report::night::night_of;
 
-use super::evidence::rate_in;
+use super::evidence::{rate_in, runs_of};
 use super::{
     ArchiveError, campaigns, failure_folders, read_campaign, read_failure, read_failures, read_record,
 };
@@ -85,22 +86,25 @@ fn same(a: &Path, b: &Path) -> bool {
 }
 
 /// Kinds from the worst on; what is not known comes last.
-const WORST_FIRST: [&str; 8] =
-    ["crash", "assert", "deadlock", "race", "livelock", "starvation", "leak", "slow"];
+const WORST_FIRST: [&str; 10] =
+    ["crash", "assert", "exception", "exit", "deadlock", "race", "livelock", "starvation", "leak", "slow"];
 
 /// By state, then by kind, then the most frequent first.
 fn sort(failures: &mut [Failure]) {
-    let kind = |failure: &Failure| WORST_FIRST.iter().position(|known| *known == failure.kind).unwrap_or(7);
+    let kind = |failure: &Failure| {
+        WORST_FIRST.iter().position(|known| *known == failure.kind).unwrap_or(WORST_FIRST.len())
+    };
     failures.sort_by(|a, b| (a.state, kind(a), b.count, &a.id).cmp(&(b.state, kind(b), a.count, &b.id)));
 }
 
-/// The state of a failure: seen here, in the night that it is compared with, in any night before.
+/// The state of a failure: seen here, in the night that it is compared with, in any night before. What is not seen here stays
+/// open until its test ran so often that it would have shown.
 pub fn compare(here: bool, in_reference: bool, before: bool) -> FailureState {
     match (here, in_reference, before) {
         (true, true, _) => FailureState::Ongoing,
         (true, false, true) => FailureState::Rare,
         (true, false, false) => FailureState::New,
-        (false, _, _) => FailureState::Resolved,
+        (false, _, _) => FailureState::Open,
     }
 }
 
@@ -149,6 +153,7 @@ fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
         .collect();
     let here: BTreeSet<&str> = night.failures.iter().map(|failure| failure.id.as_str()).collect();
     let mut gone = Vec::new();
+    let then = read_campaign(reference).ok();
     for found in failure_folders(reference) {
         if here.contains(found.id.as_str()) || found.id.starts_with("undecided-") {
             continue;
@@ -156,6 +161,9 @@ fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
         let Ok(mut failure) = read_failure(&found) else { continue };
         if failure.test.as_deref().is_none_or(|test| ran.contains(test)) {
             failure.state = compare(false, true, true);
+            if would_have_shown(&failure, night, then.as_ref()) {
+                failure.state = FailureState::Resolved;
+            }
             if let Some(seen) = earlier.get(&failure.id) {
                 failure.nights = seen.nights.len() as u64;
                 (failure.campaigns, failure.count_ever) = (Some(seen.campaigns), seen.count);
@@ -167,6 +175,15 @@ fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
     }
     night.failures.extend(gone);
     sort(&mut night.failures);
+}
+
+/// Whether the night ran the failure's test so often that it is 95 % sure that the failure would have come, which had the rate
+/// of `then`. A failure of no test comes at no known rate; a night without it is all that can be had.
+fn would_have_shown(failure: &Failure, night: &Night, then: Option<&Campaign>) -> bool {
+    let Some(test) = failure.test.as_deref() else { return true };
+    let rate = failure.measured.or_else(|| rate_in(failure, then?));
+    let needed = rate.and_then(|rate| clean_runs_for(&rate, SURE));
+    needed.is_some_and(|needed| runs_of(test, &night.campaign) >= needed)
 }
 
 /// The nights in a row, oldest first.

@@ -17,6 +17,7 @@ use super::scene::Scene;
 use super::strict::Verdict;
 use crate::failure::{Finding, Kind, Occurrence, Signature};
 use crate::host::HostLog;
+use crate::last_words::own_assertion;
 use crate::report::count;
 use crate::store::{Keep, Shelved};
 use crate::sys;
@@ -106,13 +107,13 @@ impl Investigator {
             }
         };
         let name = scene.test_name(test).unwrap_or_else(|| "the host".to_owned());
-        let word = match received.sort {
-            Sort::Panic => "panic",
-            Sort::Exception => "exception",
-            _ => "assert",
+        let (kind, word) = match received.sort {
+            Sort::Panic => (Kind::Assert, "panic"),
+            Sort::Exception => (Kind::Exception, "exception"),
+            _ => (Kind::Assert, "assert"),
         };
         let signature = EvidenceSignature::of_stack(word, &name, Some(&received.message), &frames);
-        let signature = named(Kind::Assert, signature);
+        let signature = named(kind, signature);
         let wanted = matches!(keep(&signature.id), Keep::Stacks | Keep::Everything);
         let stacks =
             if wanted { self.stacks_with(scene, received.tid, frames, &mut gaps) } else { Vec::new() };
@@ -121,7 +122,7 @@ impl Investigator {
             _ if received.message.is_empty() => "the test reported a failure without a message".to_owned(),
             _ => received.message.clone(),
         };
-        self.draft(scene, Kind::Assert, signature, what, test, scene.of_received(received), stacks, gaps)
+        self.draft(scene, kind, signature, what, test, scene.of_received(received), stacks, gaps)
     }
 
     /// A fatal signal or a call of `exit`: the host is over.
@@ -160,11 +161,15 @@ impl Investigator {
             frames.iter().any(|frame| frame.function.as_deref().is_some_and(|f| f.contains(name)))
         };
         let assertion = calls("__assert_fail");
+        let by_libc = caller_of_abort(frames).is_some_and(sys::leaves_a_message);
         let signal = sys::signal_name(received.signal as i32);
         let message = received.message.trim();
+        // Of several tests in one host, nothing says whose words they are.
+        let alone = sys::is_abort(received.signal) && scene.assignment.plans.len() == 1;
+        let own = alone.then(|| own_assertion(&caught_up(scene.log))).flatten();
         let (kind, word, what) = if received.sort == Sort::Exit {
             (
-                Kind::Crash,
+                Kind::Exit,
                 "exit".to_owned(),
                 format!("{}, which ends the whole process", nonempty(message, "the test called exit()")),
             )
@@ -178,7 +183,13 @@ impl Investigator {
             (Kind::Assert, "assert".to_owned(), nonempty(message, "an assertion failed"))
         } else if calls("std::terminate") || calls("__terminate") || aborted_by_cpp_runtime(frames) {
             let what = last_words(scene.log).unwrap_or_else(|| "std::terminate was called".to_owned());
-            (Kind::Crash, "uncaught exception".to_owned(), what)
+            // A thread that was neither joined nor detached ends in the same place, without an exception.
+            match what.contains("without an active exception") {
+                true => (Kind::Crash, "std::terminate".to_owned(), what),
+                false => (Kind::Exception, "uncaught exception".to_owned(), what),
+            }
+        } else if let Some(said) = own.filter(|_| !by_libc) {
+            (Kind::Assert, "assert".to_owned(), said)
         } else if sys::is_abort(received.signal) {
             let what = if message.is_empty() || !aborted_by_libc(frames) {
                 "abort() was called".to_owned()
@@ -234,11 +245,12 @@ impl Investigator {
         let test = (alone && !loading).then_some(0);
         let owner = scene.test_name(test).map_or_else(String::new, |name| format!(" in {name}"));
         let signature = EvidenceSignature::from_text(format!("host {end}{owner}{while_loading}"));
-        let signature = named(Kind::Crash, signature);
+        let kind = if sys::ending_signal(status).is_some() { Kind::Crash } else { Kind::Exit };
+        let signature = named(kind, signature);
         let gaps = vec!["no stacks: the process was gone".to_owned()];
         let mut draft = self.draft(
             scene,
-            Kind::Crash,
+            kind,
             signature,
             format!("{what}{while_loading}"),
             test,
@@ -436,11 +448,16 @@ fn aborted_by_libc(frames: &[Frame]) -> bool {
     caller_of_abort(frames).is_none_or(sys::leaves_a_message)
 }
 
-/// What the C++ runtime printed before it aborted: it is in the pipe, but perhaps not read yet.
+/// What the C++ runtime printed before it aborted.
 fn last_words(log: &HostLog) -> Option<String> {
+    terminate_message(&caught_up(log))
+}
+
+/// The end of the log: what was printed is in the pipe, but perhaps not read yet.
+fn caught_up(log: &HostLog) -> String {
     const CATCH_UP: Duration = Duration::from_secs(2);
     log.catch_up(CATCH_UP);
-    terminate_message(&log.tail())
+    log.tail()
 }
 
 /// What libstdc++ prints before it aborts, on one line. When several threads came to that, nothing says which of the

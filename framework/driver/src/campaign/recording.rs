@@ -66,6 +66,12 @@ impl Supervisor<'_> {
                 test.retired = Some(after);
                 test.share_until_retired = share.map(|share| share.achieved);
                 session.host.cancel_test(host_test);
+            } else if let Some(retired) = test.retired.as_mut().filter(|why| why.starts_with("retired after"))
+            {
+                // Other workers of it had failed already.
+                let more = test.failures.saturating_sub(test.test.max_failures);
+                let limit = plural(test.test.max_failures, "failure");
+                *retired = format!("retired after {limit}; {more} more came before it stopped");
             }
         }
     }

@@ -15,7 +15,9 @@ pub enum FailureState {
     Ongoing,
     /// Seen before, missing in between, seen again.
     Rare,
-    /// Seen before, not in this night.
+    /// Seen before, not in this night, which did not run its test often enough to tell anything from that.
+    Open,
+    /// Seen before, not in this night, although its test ran so often that it would have shown.
     Resolved,
     /// There is nothing to compare with.
     #[default]
@@ -29,6 +31,7 @@ impl FailureState {
             FailureState::New => "new",
             FailureState::Ongoing => "ongoing",
             FailureState::Rare => "rare",
+            FailureState::Open => "open",
             FailureState::Resolved => "resolved",
             FailureState::Unknown => "seen",
         }
@@ -42,7 +45,7 @@ pub struct Failure {
     pub id: String,
     /// What the signature was computed from.
     pub signature: String,
-    /// What broke: crash, assert, deadlock, race, livelock, slow, starvation, leak.
+    /// What broke: crash, assert, exception, exit, deadlock, race, livelock, slow, starvation, leak.
     pub kind: String,
     /// How it stands against earlier nights.
     pub state: FailureState,
@@ -280,9 +283,14 @@ pub struct Frame {
 }
 
 impl Failure {
+    /// Whether one thread noticed it and waits only because it is looked at.
+    pub fn failed_in_one_place(&self) -> bool {
+        matches!(self.kind.as_str(), "assert" | "exception" | "exit")
+    }
+
     /// Whether it was seen in this night.
     pub fn is_here(&self) -> bool {
-        self.state != FailureState::Resolved
+        !matches!(self.state, FailureState::Resolved | FailureState::Open)
     }
 
     /// How often it comes, as well as that is known: a measurement with the build that failed tells more than the night in

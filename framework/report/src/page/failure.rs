@@ -33,7 +33,9 @@ pub fn failure_card(failure: &Failure, links: FileLinks<'_>, open: bool) -> Stri
         None => pill(failure.state.word(), failure.state.word()),
     };
     let often = match failure.state {
-        FailureState::Resolved => format!("{} before", plural(failure.count_ever, "time")),
+        FailureState::Resolved | FailureState::Open => {
+            format!("{} before", plural(failure.count_ever, "time"))
+        }
         _ => plural(failure.count, "time"),
     };
     format!(
@@ -131,7 +133,7 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
 /// All nights together, then the campaign that the rest of the page is about.
 fn often(failure: &Failure) -> String {
     let mut out = plural(failure.count_ever.max(failure.count), "time");
-    if failure.nights > 1 || failure.state == FailureState::Resolved {
+    if failure.nights > 1 || !failure.is_here() {
         out += &format!(" in {}", plural(failure.nights, "night"));
     } else if let Some(campaigns) = failure.campaigns.filter(|campaigns| *campaigns > 1) {
         out += &format!(" in {campaigns} campaigns of one night");

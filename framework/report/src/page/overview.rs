@@ -43,16 +43,17 @@ pub fn verdict_words(night: &Night) -> String {
         Verdict::NothingRan => "not one iteration was made, so nothing is known".to_owned(),
     };
     if let Some(before) = &night.compared_with {
-        let mut parts: Vec<String> =
-            [FailureState::New, FailureState::Rare, FailureState::Ongoing, FailureState::Resolved]
-                .into_iter()
-                .filter(|state| of(*state) > 0)
-                .map(|state| match state {
-                    FailureState::Rare => format!("{} back", count(of(state))),
-                    FailureState::Resolved => format!("{} not seen any more", count(of(state))),
-                    state => format!("{} {}", count(of(state)), state.word()),
-                })
-                .collect();
+        use FailureState::{New, Ongoing, Open, Rare, Resolved};
+        let mut parts: Vec<String> = [New, Rare, Ongoing, Open, Resolved]
+            .into_iter()
+            .filter(|state| of(*state) > 0)
+            .map(|state| match state {
+                Rare => format!("{} back", count(of(state))),
+                Open => format!("{} not seen in too few iterations to tell", count(of(state))),
+                Resolved => format!("{} not seen any more", count(of(state))),
+                state => format!("{} {}", count(of(state)), state.word()),
+            })
+            .collect();
         if parts.is_empty() {
             parts.push("nothing changed".to_owned());
         }

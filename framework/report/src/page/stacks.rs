@@ -15,7 +15,7 @@ const INNERMOST: usize = 3;
 /// Threads that a group names.
 const NAMES: usize = 6;
 /// Kinds with one place: what the other threads did is seldom of use.
-const ONE_PLACE: [&str; 3] = ["crash", "assert", "leak"];
+const ONE_PLACE: [&str; 5] = ["crash", "assert", "exception", "exit", "leak"];
 
 /// Threads with the same stack.
 struct Group<'a> {
@@ -66,7 +66,7 @@ pub(super) fn stacks(failure: &Failure) -> String {
 fn grouped(failure: &Failure) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (place, stack) in failure.stacks.iter().enumerate() {
-        let blamed = stack.crashed || (place == 0 && failure.kind == "assert");
+        let blamed = stack.crashed || (place == 0 && failure.failed_in_one_place());
         let equal = |group: &&mut Group<'_>| {
             !blamed && !group.blamed && group.first.frames == stack.frames && group.first.doing == stack.doing
         };

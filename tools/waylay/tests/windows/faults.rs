@@ -66,12 +66,12 @@ fn a_livelock_in_rust() {
 fn a_crash_an_abort_and_an_exit_in_c() {
     expect("waylay_faults_c", "crash", "crash", "EXCEPTION_ACCESS_VIOLATION", "faults.c");
     expect("waylay_faults_c", "abort", "crash", "abort", "faults.c");
-    expect("waylay_faults_c", "exit", "crash", "exit()", "faults.c");
+    expect("waylay_faults_c", "exit", "exit", "exit()", "faults.c");
 }
 
 #[test]
 fn an_exception_in_cpp() {
-    expect("waylay_faults_cpp", "exception", "assert", "Unbalanced: the balance is 7", "Withdraw");
+    expect("waylay_faults_cpp", "exception", "exception", "Unbalanced: the balance is 7", "Withdraw");
 }
 
 #[test]

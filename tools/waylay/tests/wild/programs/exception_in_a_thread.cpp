@@ -1,4 +1,4 @@
-// finds: assert terminate called after throwing an instance of 'std::runtime_error'
+// finds: exception terminate called after throwing an instance of 'std::runtime_error'
 #include <atomic>
 #include <future>
 #include <stdexcept>
