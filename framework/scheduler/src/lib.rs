@@ -7,8 +7,10 @@
 //! others go on (unlock, post, signal, create): code between two operations is cut where another thread's
 //! operation can change what it sees, with one step per operation.
 
+mod alarms;
 mod clock;
 mod closing;
+mod handlers;
 mod learning;
 mod limits;
 mod plan;

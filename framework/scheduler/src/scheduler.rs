@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use waylay_schedule::{AnyStrategy, Event, EventKind, ObjectId, RunReport, Strategy, ThreadId};
 
+use super::alarms::Alarms;
 use super::clock::{Clock, Moment};
+use super::handlers::Suspensions;
 use super::recording::Recording;
 use super::thread::{Acquire, Key, Outcome, Shares, State, Thread};
 use super::waiting::Lines;
@@ -34,11 +36,14 @@ pub enum Choice {
 /// One run's threads and the strategy that orders them.
 pub struct Scheduler {
     strategy: AnyStrategy,
-    threads: Vec<Thread>,
-    lines: Lines,
-    /// Deadlines that wait for an idle moment.
-    deadlines: BTreeSet<(Moment, ThreadId)>,
-    policy: TimeoutPolicy,
+    pub(super) threads: Vec<Thread>,
+    pub(super) lines: Lines,
+    /// Waits that a signal handler interrupts.
+    pub(super) suspensions: Suspensions,
+    /// Deadlines that wait for an idle moment, or for an alarm.
+    pub(super) deadlines: BTreeSet<(Moment, ThreadId)>,
+    pub(super) alarms: Alarms,
+    pub(super) policy: TimeoutPolicy,
     /// Virtual time.
     pub clock: Clock,
     /// The schedule as it happens.
@@ -63,6 +68,8 @@ impl Scheduler {
             strategy,
             threads: Vec::new(),
             lines: Lines::default(),
+            suspensions: Suspensions::default(),
+            alarms: Alarms::default(),
             deadlines: BTreeSet::new(),
             policy,
             clock: Clock::default(),
@@ -81,6 +88,8 @@ impl Scheduler {
     pub fn clear(&mut self) {
         self.threads.clear();
         self.lines.clear();
+        self.suspensions.clear();
+        self.alarms.clear();
         self.deadlines.clear();
         self.clock = Clock::default();
         self.recording.clear();
@@ -272,7 +281,7 @@ impl Scheduler {
 
     /// Ends the wait of up to `count` threads, first come first. Returns how many there were.
     pub fn wake(&mut self, key: Key, count: u32, shares: Shares) -> u32 {
-        let mut woken = 0;
+        let mut woken = self.suspensions.wake(key, count, shares);
         let mut at = self.lines.first(key);
         while let Some(thread) = at
             && woken < count
@@ -327,9 +336,9 @@ impl Scheduler {
         self.choose()
     }
 
-    /// How many threads wait for `key`.
+    /// How many threads wait for `key`, those that handle a signal meanwhile included.
     pub fn waiting_on(&self, key: Key) -> u32 {
-        let mut count = 0;
+        let mut count = self.suspensions.waiting_on(key);
         let mut at = self.lines.first(key);
         while let Some(thread) = at {
             let entry = &self.threads[thread.index()];
@@ -370,6 +379,7 @@ impl Scheduler {
     pub fn finish(&mut self) -> Choice {
         let me = self.current;
         self.threads[me.index()].state = State::Finished;
+        self.suspensions.forget(me);
         self.live -= 1;
         self.strategy.finished(me);
         self.choose()
@@ -395,8 +405,7 @@ impl Scheduler {
             let Some(&(moment, thread)) = self.deadlines.first() else { return Choice::Deadlock };
             self.clock.advance_to(moment);
             self.deadlines.remove(&(moment, thread));
-            let event = self.timeout_event(thread);
-            self.strategy.ready(thread, event);
+            self.offer_timeout(thread);
         }
     }
 
@@ -427,6 +436,7 @@ impl Scheduler {
     /// The chosen thread is about to run: it stands in no line and has no deadline any more.
     fn settle(&mut self, next: ThreadId) {
         let entry = &mut self.threads[next.index()];
+        entry.continues = false;
         if entry.state == State::Blocked {
             entry.state = State::Ready;
             entry.outcome = Outcome::TimedOut;
@@ -447,11 +457,10 @@ impl Scheduler {
         let entry = &mut self.threads[thread.index()];
         entry.state = State::Blocked;
         match (entry.deadline, self.policy) {
-            (Some(_), TimeoutPolicy::Choice) => {
-                let event = self.timeout_event(thread);
-                self.strategy.ready(thread, event);
+            (Some(deadline), TimeoutPolicy::Choice) if !self.alarms.any_before(deadline) => {
+                self.offer_timeout(thread);
             }
-            (Some(deadline), TimeoutPolicy::Idle) => {
+            (Some(deadline), _) => {
                 self.deadlines.insert((deadline, thread));
                 self.strategy.blocked(thread);
             }
@@ -466,13 +475,16 @@ impl Scheduler {
         self.strategy.ready(thread, event);
     }
 
-    fn end_wait(&mut self, thread: ThreadId, outcome: Outcome) {
+    pub(super) fn end_wait(&mut self, thread: ThreadId, outcome: Outcome) {
         self.lines.leave(&mut self.threads, thread);
         self.forget_deadline(thread);
         let entry = &mut self.threads[thread.index()];
-        entry.outcome = outcome;
+        // A wait that is over already stays what it was; what is broken off is the one for what comes then.
+        if !core::mem::take(&mut entry.continues) {
+            entry.outcome = outcome;
+        }
         let Some(acquire) = entry.then.take() else { return self.unblock(thread) };
-        (entry.pending, entry.shares) = (acquire.event, Shares::ALL);
+        (entry.pending, entry.shares, entry.continues) = (acquire.event, Shares::ALL, true);
         self.lines.join(&mut self.threads, thread, acquire.key);
         if (acquire.is_free)(acquire.key) {
             self.unblock(thread);
@@ -486,6 +498,12 @@ impl Scheduler {
         if let Some(deadline) = self.threads[thread.index()].deadline.take() {
             self.deadlines.remove(&(deadline, thread));
         }
+    }
+
+    /// The strategy may end the wait of a thread that has a deadline.
+    pub(super) fn offer_timeout(&mut self, thread: ThreadId) {
+        let event = self.timeout_event(thread);
+        self.strategy.ready(thread, event);
     }
 
     fn timeout_event(&self, thread: ThreadId) -> Event {

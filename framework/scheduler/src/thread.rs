@@ -56,7 +56,7 @@ pub enum Outcome {
     Woken,
     /// Its deadline came first.
     TimedOut,
-    /// Somebody asked it to end (cancellation) while it waited.
+    /// The wait was broken off: somebody asked the thread to end, or a signal handler ran.
     Interrupted,
 }
 
@@ -79,6 +79,10 @@ pub struct Thread {
     pub outcome: Outcome,
     /// Its next wait is over before it begins.
     pub(super) called_off: bool,
+    /// Its wait is over, and it stands in line for what comes [`then`](Thread::then).
+    pub(super) continues: bool,
+    /// How many signal handlers it is in, one inside the other.
+    pub(super) handlers: u32,
     /// It is away, or on its way, in a call that only a signal ends.
     pub(super) patient: bool,
     /// Choices that fell on it.
@@ -99,6 +103,8 @@ impl Thread {
             then: None,
             outcome: Outcome::Woken,
             called_off: false,
+            continues: false,
+            handlers: 0,
             patient: false,
             steps: 0,
             next: None,

@@ -8,7 +8,7 @@ use waylay_schedule::EventKind;
 
 use super::interpose;
 use crate::instrument::edge;
-use crate::runtime::{event_at, step, wait, waiting_on, wake};
+use crate::runtime::{Waited, event_at, step, wait, waiting_on, wake};
 use crate::sched::{Key, Shares};
 
 /// Offset of the number of participants in glibc's `pthread_barrier_t` (2.25 and later).
@@ -27,7 +27,8 @@ interpose! {
             step(me, event);
             return libc::PTHREAD_BARRIER_SERIAL_THREAD;
         }
-        wait(me, event, key, Shares::ALL, None, None);
+        // No cancellation point, and no handler lets anybody through.
+        while wait(me, event, key, Shares::ALL, None, None) == Waited::Interrupted {}
         edge::takes_over(me, key);
         0
     }

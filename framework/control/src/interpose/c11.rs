@@ -7,7 +7,7 @@ use libc::{
     EBUSY, ENOMEM, ETIMEDOUT, c_int, pthread_cond_t, pthread_mutex_t, pthread_once_t, pthread_t, timespec,
 };
 
-use super::clock::moment_after;
+use super::clock::{is_length, moment_after};
 use super::{interpose, sleep};
 use crate::me::as_program;
 use crate::runtime::Routine;
@@ -70,9 +70,17 @@ interpose! {
         as_program(me, || sched_yield());
     }
 
-    fn thrd_sleep(length: *const timespec, _rest: *mut timespec) -> c_int, |me| {
-        sleep::sleep_to(me, moment_after(length));
-        0
+    fn thrd_sleep(length: *const timespec, rest: *mut timespec) -> c_int, |me| {
+        const INTERRUPTED: c_int = -1;
+        const OTHER_ERROR: c_int = -2;
+        if !is_length(&*length) {
+            return OTHER_ERROR;
+        }
+        let Err(left) = sleep::sleep_to(me, moment_after(length)) else { return 0 };
+        if !rest.is_null() {
+            *rest = left;
+        }
+        INTERRUPTED
     }
 
     fn mtx_lock(mutex: *mut pthread_mutex_t) -> c_int, |me| { status(as_program(me, || pthread_mutex_lock(mutex))) }

@@ -9,10 +9,11 @@ use libc::{c_int, clockid_t, time_t, timespec, timeval};
 use waylay_control_protocol::ClockSource;
 use waylay_schedule::{Event, EventKind};
 
-use super::interpose;
+use super::{fail, interpose};
 use crate::me::Unmanaged;
 use crate::runtime::{Logical, runtime, step};
 use crate::sched::Moment;
+use crate::sys;
 
 /// Where virtual wall-clock time begins: 2024-01-01 00:00:00 UTC.
 const WALL: u64 = 1_704_067_200 * SECOND;
@@ -49,6 +50,37 @@ pub(super) fn nanoseconds(time: &timespec) -> u64 {
 
 pub(super) fn timespec_of(nanoseconds: u64) -> timespec {
     timespec { tv_sec: (nanoseconds / SECOND) as time_t, tv_nsec: (nanoseconds % SECOND) as libc::c_long }
+}
+
+/// Whether this is a length of time.
+pub(super) fn is_length(time: &timespec) -> bool {
+    time.tv_sec >= 0 && has_nanoseconds(time)
+}
+
+/// Whether the part below the second is one.
+pub(super) fn has_nanoseconds(time: &timespec) -> bool {
+    (0..SECOND as i64).contains(&time.tv_nsec)
+}
+
+/// Whether a deadline of libc's functions may be given by this clock.
+pub(super) fn has_deadlines(clock: clockid_t) -> bool {
+    matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
+}
+
+/// What is left until a moment.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn rest_until(moment: Moment) -> timespec {
+    // SAFETY: by the caller's promise.
+    timespec_of(unsafe { moment.0.saturating_sub((*runtime()).sched.clock.now().0) })
+}
+
+/// Whether the kernel has this clock.
+fn exists(clock: clockid_t) -> bool {
+    let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes the local.
+    unsafe { sys::call(libc::SYS_clock_gettime, [clock as usize, &raw mut time as usize, 0, 0, 0, 0]) == 0 }
 }
 
 /// The moment at which `clock` will show `until`.
@@ -105,6 +137,9 @@ interpose! {
     fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int, |me| {
         if !is_virtual() {
             return real::clock_gettime(clock, time);
+        }
+        if !(libc::CLOCK_REALTIME..=libc::CLOCK_BOOTTIME).contains(&clock) && !exists(clock) {
+            return fail(libc::EINVAL);
         }
         *time = timespec_of(look(me, clock));
         0

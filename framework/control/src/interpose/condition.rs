@@ -6,7 +6,7 @@
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 use waylay_schedule::{Event, EventKind, ObjectId};
 
-use super::clock::moment_of;
+use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::mutex::{lock, relock, take_back, unlock};
 use super::{interpose, signal};
 use crate::instrument::edge;
@@ -40,19 +40,25 @@ unsafe fn wait_on(
         if error != 0 {
             return error;
         }
-        match wait(me, event, key, Shares::ALL, deadline, Some(relock(mutex))) {
-            Waited::Done => {
-                edge::takes_over(me, key);
-                take_back(me, mutex)
-            }
-            Waited::TimedOut => match lock(me, mutex, None) {
-                0 => libc::ETIMEDOUT,
-                error => error,
-            },
-            Waited::Interrupted => {
-                let result = take_back(me, mutex);
-                signal::cancellation_point(me);
-                result
+        loop {
+            match wait(me, event, key, Shares::ALL, deadline, Some(relock(mutex))) {
+                Waited::Done => {
+                    edge::takes_over(me, key);
+                    return take_back(me, mutex);
+                }
+                Waited::TimedOut => {
+                    return match lock(me, mutex, None) {
+                        0 => libc::ETIMEDOUT,
+                        error => error,
+                    };
+                }
+                Waited::Interrupted if signal::is_to_end(me) => {
+                    let result = take_back(me, mutex);
+                    signal::cancellation_point(me);
+                    return result;
+                }
+                // The wait goes on behind a handler.
+                Waited::Interrupted => {}
             }
         }
     }
@@ -68,6 +74,9 @@ interpose! {
         mutex: *mut pthread_mutex_t,
         until: *const timespec,
     ) -> i32 = c"GLIBC_2.3.2", before outside::waits(), |me| {
+        if !has_nanoseconds(&*until) {
+            return libc::EINVAL;
+        }
         wait_on(me, condition, mutex, Some(moment_of(clock_of(condition), until)))
     }
 
@@ -76,7 +85,12 @@ interpose! {
         mutex: *mut pthread_mutex_t,
         clock: clockid_t,
         until: *const timespec,
-    ) -> i32, before outside::waits(), |me| { wait_on(me, condition, mutex, Some(moment_of(clock, until))) }
+    ) -> i32, before outside::waits(), |me| {
+        if !has_nanoseconds(&*until) || !has_deadlines(clock) {
+            return libc::EINVAL;
+        }
+        wait_on(me, condition, mutex, Some(moment_of(clock, until)))
+    }
 
     fn pthread_cond_signal(condition: *mut pthread_cond_t) -> i32 = c"GLIBC_2.3.2", outside outside::did(Key(condition as usize), Act::Woken(1)), |me| {
         let key = Key(condition as usize);

@@ -8,12 +8,13 @@
 use core::ffi::c_void;
 
 use libc::{
-    EPOLLIN, O_NONBLOCK, POLLIN, POLLOUT, c_char, c_int, c_short, c_uint, epoll_event, fd_set, iovec, msghdr, nfds_t, pollfd,
+    EINTR, EINVAL, EPOLLIN, O_NONBLOCK, POLLIN, POLLOUT, c_char, c_int, c_short, c_uint, epoll_event, fd_set, iovec, msghdr, nfds_t, pollfd,
     size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
-use super::clock::moment_after;
-use super::{interpose, signal};
+use super::clock::{is_length, moment_after, moment_of, rest_until};
+use super::signal_wait::OtherMask;
+use super::{fail, interpose, signal};
 use crate::instrument::edge;
 use crate::me::Unmanaged;
 use crate::runtime::{Logical, Waited, descriptors_changed, step, unknown_event, wait_for_descriptors};
@@ -37,41 +38,154 @@ fn connects_threads(fd: c_int) -> bool {
     !matches!(mode, libc::S_IFREG | libc::S_IFDIR | libc::S_IFCHR | libc::S_IFBLK)
 }
 
-fn is_non_blocking(fd: c_int) -> bool {
+/// Whether a call on this descriptor comes back at once: because it is to, or because it cannot be read, or written, at all.
+fn never_waits(fd: c_int, events: c_short) -> bool {
     // SAFETY: only asks for flags.
-    let flags = unsafe { sys::call(libc::SYS_fcntl, [fd as usize, libc::F_GETFL as usize, 0, 0, 0, 0]) };
-    flags >= 0 && flags & O_NONBLOCK as isize != 0
+    let flags = unsafe { sys::call(libc::SYS_fcntl, [fd as usize, libc::F_GETFL as usize, 0, 0, 0, 0]) } as c_int;
+    let wrong = if events == POLLIN { libc::O_WRONLY } else { libc::O_RDONLY };
+    flags >= 0 && (flags & O_NONBLOCK != 0 || flags & libc::O_ACCMODE == wrong)
 }
 
-/// Returns when a call on `fd` would not block, or must not wait anyway.
-unsafe fn ready(me: *mut Logical, fd: c_int, events: c_short, dont_wait: bool) {
-    // A poll has nothing to say about a negative number, and the call will.
-    if fd < 0 || !connects_threads(fd) && events == POLLOUT {
-        return;
+/// Whether a socket has others come to it.
+fn listens(fd: c_int) -> bool {
+    let (mut listens, mut len) = (0i32, size_of::<i32>() as socklen_t);
+    let (level, option) = (libc::SOL_SOCKET as usize, libc::SO_ACCEPTCONN as usize);
+    // SAFETY: the kernel writes no more than the length says.
+    unsafe {
+        let (to, to_len) = (&raw mut listens as usize, &raw mut len as usize);
+        sys::call(libc::SYS_getsockopt, [fd as usize, level, option, to, to_len, 0]);
     }
+    listens != 0
+}
+
+/// The longest message of a queue.
+fn longest_message(queue: c_int) -> size_t {
+    // Flags, number of messages, their size, how many there are, and a rest.
+    let mut attributes = [0i64; 8];
+    let args = [queue as usize, 0, attributes.as_mut_ptr() as usize, 0, 0, 0];
+    // SAFETY: the kernel writes no more than that.
+    unsafe { sys::call(libc::SYS_mq_getsetattr, args) };
+    attributes[2] as size_t
+}
+
+/// Whether a call has to wait, and for how long.
+#[derive(Clone, Copy)]
+enum Patience {
+    /// It does not wait.
+    None,
+    /// As long as it takes, or as the descriptor's own limit says.
+    Full,
+    /// Until then.
+    Until(Moment),
+}
+
+/// The limit that a program sets for reading from a socket, or writing to it.
+unsafe fn limit_of(fd: c_int, events: c_short) -> Option<Moment> {
+    let mut limit = timeval { tv_sec: 0, tv_usec: 0 };
+    let mut len = size_of_val(&limit) as socklen_t;
+    let option = if events == POLLIN { libc::SO_RCVTIMEO } else { libc::SO_SNDTIMEO };
+    let level = libc::SOL_SOCKET as usize;
+    // SAFETY: the kernel writes no more than the length says; nothing where this is no socket.
+    unsafe {
+        let (to, to_len) = (&raw mut limit as usize, &raw mut len as usize);
+        let error = sys::call(libc::SYS_getsockopt, [fd as usize, level, option as usize, to, to_len, 0]);
+        let length = timespec { tv_sec: limit.tv_sec, tv_nsec: limit.tv_usec * 1000 };
+        (error == 0 && (length.tv_sec, length.tv_nsec) != (0, 0)).then(|| moment_after(&raw const length))
+    }
+}
+
+/// What a call that failed returns.
+trait Failed {
+    const FAILED: Self;
+}
+
+impl Failed for c_int {
+    const FAILED: c_int = -1;
+}
+
+impl Failed for ssize_t {
+    const FAILED: ssize_t = -1;
+}
+
+/// Makes a call on `fd` as soon as it does not block, or must not wait anyway.
+unsafe fn when_ready<R: Failed>(
+    me: *mut Logical,
+    fd: c_int,
+    events: c_short,
+    patience: Patience,
+    call: impl FnOnce() -> R,
+) -> R {
     // SAFETY: by the caller's promise.
-    unsafe { wait_until_ready(me, fd, events, dont_wait, connects_threads(fd)) };
-}
-
-/// The same for a message queue, which looks like a file.
-unsafe fn queue_ready(me: *mut Logical, queue: c_int, events: c_short) {
-    if queue >= 0 {
-        // SAFETY: by the caller's promise.
-        unsafe { wait_until_ready(me, queue, events, false, true) };
+    unsafe {
+        // A poll has nothing to say about a negative number, and the call will.
+        if fd >= 0 && (connects_threads(fd) || events != POLLOUT) {
+            let error = wait_until_ready(me, fd, events, patience, connects_threads(fd));
+            if error != 0 {
+                fail(error);
+                return R::FAILED;
+            }
+        }
+        with_effect(call)
     }
 }
 
-unsafe fn wait_until_ready(me: *mut Logical, fd: c_int, events: c_short, dont_wait: bool, connects: bool) {
+/// Makes a call on a message queue, which looks like a file, as soon as it does not block.
+unsafe fn when_queue_ready<R: Failed>(
+    me: *mut Logical,
+    queue: c_int,
+    events: c_short,
+    len: size_t,
+    until: *const timespec,
+    call: impl FnOnce() -> R,
+) -> R {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let longest = longest_message(queue);
+        let patience = match until.as_ref() {
+            // Whoever reads has to have room for any message, and who writes must not write more.
+            _ if if events == POLLIN { len < longest } else { len > longest } => Patience::None,
+            None => Patience::Full,
+            // The call says what is wrong.
+            Some(time) if !is_length(time) => Patience::None,
+            Some(_) => Patience::Until(moment_of(libc::CLOCK_REALTIME, until)),
+        };
+        let error = if queue < 0 { 0 } else { wait_until_ready(me, queue, events, patience, true) };
+        if error != 0 {
+            fail(error);
+            return R::FAILED;
+        }
+        with_effect(call)
+    }
+}
+
+/// Waits until the descriptor is ready; the error of a call that has to fail, or 0.
+unsafe fn wait_until_ready(
+    me: *mut Logical,
+    fd: c_int,
+    events: c_short,
+    patience: Patience,
+    connects: bool,
+) -> c_int {
     // SAFETY: called by the running thread.
     unsafe {
         signal::cancellation_point(me);
         if connects {
             step(me, unknown_event());
         }
-        if !dont_wait && !is_non_blocking(fd) {
+        if !matches!(patience, Patience::None) && !never_waits(fd, events) {
             let mut set = [pollfd { fd, events, revents: 0 }];
-            while wait_for_descriptors(me, &mut set, None) == Waited::Interrupted {
-                signal::cancellation_point(me);
+            let (limit, late) = match patience {
+                Patience::Until(moment) => (Some(moment), libc::ETIMEDOUT),
+                _ => (limit_of(fd, events), libc::EAGAIN),
+            };
+            loop {
+                match wait_for_descriptors(me, &mut set, limit) {
+                    Waited::Done => break,
+                    Waited::TimedOut => return late,
+                    // What has a limit does not begin again.
+                    Waited::Interrupted if signal::fails(me, limit.is_none()) => return EINTR,
+                    Waited::Interrupted => {}
+                }
             }
         }
         if connects && events == POLLIN {
@@ -79,6 +193,7 @@ unsafe fn wait_until_ready(me: *mut Logical, fd: c_int, events: c_short, dont_wa
         } else if connects {
             edge::talks(me);
         }
+        0
     }
 }
 
@@ -104,8 +219,17 @@ fn looked(mut look: impl FnMut() -> c_int) -> c_int {
     }
 }
 
-fn dont_wait(flags: c_int) -> bool {
-    flags & libc::MSG_DONTWAIT != 0
+/// To read or write nothing takes no wait.
+fn patience_for(len: size_t) -> Patience {
+    if len == 0 { Patience::None } else { Patience::Full }
+}
+
+fn patience_of_listener(fd: c_int) -> Patience {
+    if listens(fd) { Patience::Full } else { Patience::None }
+}
+
+fn patience_of(flags: c_int) -> Patience {
+    if flags & libc::MSG_DONTWAIT != 0 { Patience::None } else { Patience::Full }
 }
 
 /// A timeout of 0 or less than nothing is no wait at all.
@@ -119,18 +243,51 @@ unsafe fn deadline_of_milliseconds(milliseconds: c_int) -> Option<Moment> {
     Some(unsafe { moment_after(&raw const length) })
 }
 
-unsafe fn poll_set(me: *mut Logical, set: *mut pollfd, count: nfds_t, deadline: Option<Moment>) -> c_int {
-    // SAFETY: by the caller's promise; an empty set may have a null pointer.
+/// How a wait for several descriptors ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Polled {
+    /// Time to look, whether or not there is something to see.
+    Look,
+    /// A handler ran; none makes such a call begin again.
+    Broken,
+}
+
+/// Waits until one of the descriptors is ready; with another mask of signals if one is given.
+unsafe fn poll_set(
+    me: *mut Logical,
+    set: &mut [pollfd],
+    deadline: Option<Moment>,
+    mask: *const c_void,
+) -> Polled {
+    // SAFETY: by the caller's promise.
     unsafe {
         signal::cancellation_point(me);
         step(me, unknown_event());
-        let set = if count == 0 { &mut [] } else { core::slice::from_raw_parts_mut(set, count as usize) };
+        let other = (!mask.is_null()).then(|| OtherMask::enter(me, mask.cast::<u64>().read_unaligned()));
+        let ready = !set.is_empty() && look_at(set);
+        if !ready && other.as_ref().is_some_and(OtherMask::was_interrupted) {
+            return Polled::Broken;
+        }
         while wait_for_descriptors(me, set, deadline) == Waited::Interrupted {
-            signal::cancellation_point(me);
+            if signal::fails(me, false) {
+                return Polled::Broken;
+            }
         }
         edge::listens(me);
-        set.iter().filter(|entry| entry.revents != 0).count() as c_int
+        Polled::Look
     }
+}
+
+/// Whether one of the descriptors is ready.
+fn look_at(set: &mut [pollfd]) -> bool {
+    // SAFETY: the set is whole and writable.
+    looked(|| unsafe { sys::call(libc::SYS_poll, [set.as_mut_ptr() as usize, set.len(), 0, 0, 0, 0]) } as c_int) != 0
+}
+
+/// The list that a program passes; an empty one may have a null pointer.
+unsafe fn list<'a>(set: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
+    // SAFETY: by the caller's promise.
+    if count == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(set, count as usize) } }
 }
 
 /// The members of up to three sets as a list for poll.
@@ -151,27 +308,55 @@ unsafe fn members(limit: c_int, sets: [(*mut fd_set, c_short); 3]) -> Vec<pollfd
     list
 }
 
-unsafe fn select_sets(me: *mut Logical, limit: c_int, sets: [*mut fd_set; 3], deadline: Option<Moment>) {
+unsafe fn select_sets(
+    me: *mut Logical,
+    limit: c_int,
+    sets: [*mut fd_set; 3],
+    deadline: Option<Moment>,
+    mask: *const c_void,
+) -> Polled {
     let [read, write, exceptional] = sets;
     // SAFETY: by the caller's promise.
     unsafe {
         let mut list = members(limit, [(read, POLLIN), (write, POLLOUT), (exceptional, libc::POLLPRI)]);
-        poll_set(me, list.as_mut_ptr(), list.len() as nfds_t, deadline);
+        poll_set(me, &mut list, deadline, mask)
+    }
+}
+
+/// Waits at a descriptor of `epoll_create`; `look` says what there is to see right now.
+unsafe fn wait_at_epoll(
+    me: *mut Logical,
+    fd: c_int,
+    deadline: Option<Moment>,
+    mask: *const c_void,
+    mut look: impl FnMut() -> c_int,
+) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        step(me, unknown_event());
+        // Also what is wrong with the arguments.
+        let seen = looked(&mut look);
+        if seen != 0 {
+            edge::listens(me);
+            return seen;
+        }
+        let mut set = [pollfd { fd, events: EPOLLIN as c_short, revents: 0 }];
+        match poll_set(me, &mut set, deadline, mask) {
+            Polled::Broken => fail(EINTR),
+            Polled::Look => looked(look),
+        }
     }
 }
 
 interpose! {
     fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t, |me| {
-        ready(me, fd, POLLIN, false);
-        with_effect(|| real::read(fd, to, len))
+        when_ready(me, fd, POLLIN, patience_for(len), || real::read(fd, to, len))
     }
     fn readv(fd: c_int, to: *const iovec, count: c_int) -> ssize_t, |me| {
-        ready(me, fd, POLLIN, false);
-        with_effect(|| real::readv(fd, to, count))
+        when_ready(me, fd, POLLIN, Patience::Full, || real::readv(fd, to, count))
     }
     fn recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t, |me| {
-        ready(me, fd, POLLIN, dont_wait(flags));
-        with_effect(|| real::recv(fd, to, len, flags))
+        when_ready(me, fd, POLLIN, patience_of(flags), || real::recv(fd, to, len, flags))
     }
     fn recvfrom(
         fd: c_int,
@@ -181,32 +366,25 @@ interpose! {
         from: *mut sockaddr,
         from_len: *mut socklen_t,
     ) -> ssize_t, |me| {
-        ready(me, fd, POLLIN, dont_wait(flags));
-        with_effect(|| real::recvfrom(fd, to, len, flags, from, from_len))
+        when_ready(me, fd, POLLIN, patience_of(flags), || real::recvfrom(fd, to, len, flags, from, from_len))
     }
     fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t, |me| {
-        ready(me, fd, POLLIN, dont_wait(flags));
-        with_effect(|| real::recvmsg(fd, message, flags))
+        when_ready(me, fd, POLLIN, patience_of(flags), || real::recvmsg(fd, message, flags))
     }
     fn accept(fd: c_int, peer: *mut sockaddr, len: *mut socklen_t) -> c_int, |me| {
-        ready(me, fd, POLLIN, false);
-        with_effect(|| real::accept(fd, peer, len))
+        when_ready(me, fd, POLLIN, patience_of_listener(fd), || real::accept(fd, peer, len))
     }
     fn accept4(fd: c_int, peer: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int, |me| {
-        ready(me, fd, POLLIN, false);
-        with_effect(|| real::accept4(fd, peer, len, flags))
+        when_ready(me, fd, POLLIN, patience_of_listener(fd), || real::accept4(fd, peer, len, flags))
     }
     fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t, |me| {
-        ready(me, fd, POLLOUT, false);
-        with_effect(|| real::write(fd, from, len))
+        when_ready(me, fd, POLLOUT, patience_for(len), || real::write(fd, from, len))
     }
     fn writev(fd: c_int, from: *const iovec, count: c_int) -> ssize_t, |me| {
-        ready(me, fd, POLLOUT, false);
-        with_effect(|| real::writev(fd, from, count))
+        when_ready(me, fd, POLLOUT, Patience::Full, || real::writev(fd, from, count))
     }
     fn send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t, |me| {
-        ready(me, fd, POLLOUT, dont_wait(flags));
-        with_effect(|| real::send(fd, from, len, flags))
+        when_ready(me, fd, POLLOUT, patience_of(flags), || real::send(fd, from, len, flags))
     }
     fn sendto(
         fd: c_int,
@@ -216,12 +394,10 @@ interpose! {
         to: *const sockaddr,
         to_len: socklen_t,
     ) -> ssize_t, |me| {
-        ready(me, fd, POLLOUT, dont_wait(flags));
-        with_effect(|| real::sendto(fd, from, len, flags, to, to_len))
+        when_ready(me, fd, POLLOUT, patience_of(flags), || real::sendto(fd, from, len, flags, to, to_len))
     }
     fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t, |me| {
-        ready(me, fd, POLLOUT, dont_wait(flags));
-        with_effect(|| real::sendmsg(fd, message, flags))
+        when_ready(me, fd, POLLOUT, patience_of(flags), || real::sendmsg(fd, message, flags))
     }
     fn close(fd: c_int) -> c_int, |me| {
         edge::talks(me);
@@ -232,34 +408,56 @@ interpose! {
         with_effect(|| real::shutdown(fd, how))
     }
     fn eventfd_write(fd: c_int, value: u64) -> c_int, |me| {
-        ready(me, fd, POLLOUT, false);
-        with_effect(|| real::eventfd_write(fd, value))
+        when_ready(me, fd, POLLOUT, Patience::Full, || real::eventfd_write(fd, value))
     }
     fn eventfd_read(fd: c_int, value: *mut u64) -> c_int, |me| {
-        ready(me, fd, POLLIN, false);
-        with_effect(|| real::eventfd_read(fd, value))
+        when_ready(me, fd, POLLIN, Patience::Full, || real::eventfd_read(fd, value))
     }
 
     fn mq_send(queue: c_int, message: *const c_char, len: size_t, priority: c_uint) -> c_int, |me| {
-        queue_ready(me, queue, POLLOUT);
-        with_effect(|| real::mq_send(queue, message, len, priority))
+        when_queue_ready(me, queue, POLLOUT, len, core::ptr::null(), || real::mq_send(queue, message, len, priority))
     }
     fn mq_receive(queue: c_int, message: *mut c_char, len: size_t, priority: *mut c_uint) -> ssize_t, |me| {
-        queue_ready(me, queue, POLLIN);
-        with_effect(|| real::mq_receive(queue, message, len, priority))
+        when_queue_ready(me, queue, POLLIN, len, core::ptr::null(), || real::mq_receive(queue, message, len, priority))
+    }
+
+    fn mq_timedsend(
+        queue: c_int,
+        message: *const c_char,
+        len: size_t,
+        priority: c_uint,
+        until: *const timespec,
+    ) -> c_int, |me| {
+        when_queue_ready(me, queue, POLLOUT, len, until, || real::mq_timedsend(queue, message, len, priority, until))
+    }
+    fn mq_timedreceive(
+        queue: c_int,
+        message: *mut c_char,
+        len: size_t,
+        priority: *mut c_uint,
+        until: *const timespec,
+    ) -> ssize_t, |me| {
+        when_queue_ready(me, queue, POLLIN, len, until, || real::mq_timedreceive(queue, message, len, priority, until))
     }
 
     fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int, |me| {
         if timeout != 0 {
-            poll_set(me, set, count, deadline_of_milliseconds(timeout));
+            let deadline = deadline_of_milliseconds(timeout);
+            if poll_set(me, list(set, count), deadline, core::ptr::null()) == Polled::Broken {
+                return fail(EINTR);
+            }
         }
         looked(|| real::poll(set, count, 0))
     }
     fn ppoll(set: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const c_void) -> c_int, |me| {
+        if timeout.as_ref().is_some_and(|length| !is_length(length)) {
+            return fail(EINVAL);
+        }
         let deadline = (!timeout.is_null()).then(|| moment_after(timeout));
-        poll_set(me, set, count, deadline);
-        let now = timespec { tv_sec: 0, tv_nsec: 0 };
-        looked(|| real::ppoll(set, count, &raw const now, mask))
+        if poll_set(me, list(set, count), deadline, mask) == Polled::Broken {
+            return fail(EINTR);
+        }
+        looked(|| real::poll(set, count, 0))
     }
     fn select(
         limit: c_int,
@@ -268,11 +466,23 @@ interpose! {
         exceptional: *mut fd_set,
         timeout: *mut timeval,
     ) -> c_int, |me| {
-        let deadline = (!timeout.is_null()).then(|| {
-            let length = timespec { tv_sec: (*timeout).tv_sec, tv_nsec: (*timeout).tv_usec * 1000 };
-            moment_after(&raw const length)
+        let length = timeout.as_ref().map(|time| timespec {
+            tv_sec: time.tv_sec.saturating_add(time.tv_usec / 1_000_000),
+            tv_nsec: time.tv_usec % 1_000_000 * 1000,
         });
-        select_sets(me, limit, [read, write, exceptional], deadline);
+        if length.as_ref().is_some_and(|length| !is_length(length)) || limit < 0 {
+            return fail(EINVAL);
+        }
+        let deadline = length.map(|length| moment_after(&raw const length));
+        let polled = select_sets(me, limit, [read, write, exceptional], deadline, core::ptr::null());
+        if let Some(deadline) = deadline {
+            // What is left: the kernel's habit, on which nobody may rely and some do.
+            let rest = rest_until(deadline);
+            *timeout = timeval { tv_sec: rest.tv_sec, tv_usec: rest.tv_nsec / 1000 };
+        }
+        if polled == Polled::Broken {
+            return fail(EINTR);
+        }
         let mut now = timeval { tv_sec: 0, tv_usec: 0 };
         looked(|| real::select(limit, read, write, exceptional, &raw mut now))
     }
@@ -284,17 +494,22 @@ interpose! {
         timeout: *const timespec,
         mask: *const c_void,
     ) -> c_int, |me| {
+        if timeout.as_ref().is_some_and(|length| !is_length(length)) || limit < 0 {
+            return fail(EINVAL);
+        }
         let deadline = (!timeout.is_null()).then(|| moment_after(timeout));
-        select_sets(me, limit, [read, write, exceptional], deadline);
-        let now = timespec { tv_sec: 0, tv_nsec: 0 };
-        looked(|| real::pselect(limit, read, write, exceptional, &raw const now, mask))
+        if select_sets(me, limit, [read, write, exceptional], deadline, mask) == Polled::Broken {
+            return fail(EINTR);
+        }
+        let mut now = timeval { tv_sec: 0, tv_usec: 0 };
+        looked(|| real::select(limit, read, write, exceptional, &raw mut now))
     }
     fn epoll_wait(fd: c_int, events: *mut epoll_event, count: c_int, timeout: c_int) -> c_int, |me| {
-        if timeout != 0 {
-            let mut set = pollfd { fd, events: EPOLLIN as c_short, revents: 0 };
-            poll_set(me, &raw mut set, 1, deadline_of_milliseconds(timeout));
+        let look = || real::epoll_wait(fd, events, count, 0);
+        if timeout == 0 {
+            return looked(look);
         }
-        looked(|| real::epoll_wait(fd, events, count, 0))
+        wait_at_epoll(me, fd, deadline_of_milliseconds(timeout), core::ptr::null(), look)
     }
     fn epoll_pwait(
         fd: c_int,
@@ -303,11 +518,11 @@ interpose! {
         timeout: c_int,
         mask: *const c_void,
     ) -> c_int, |me| {
-        if timeout != 0 {
-            let mut set = pollfd { fd, events: EPOLLIN as c_short, revents: 0 };
-            poll_set(me, &raw mut set, 1, deadline_of_milliseconds(timeout));
+        let look = || real::epoll_pwait(fd, events, count, 0, core::ptr::null());
+        if timeout == 0 {
+            return looked(look);
         }
-        looked(|| real::epoll_pwait(fd, events, count, 0, mask))
+        wait_at_epoll(me, fd, deadline_of_milliseconds(timeout), mask, look)
     }
     fn epoll_pwait2(
         fd: c_int,
@@ -316,8 +531,10 @@ interpose! {
         timeout: *const timespec,
         mask: *const c_void,
     ) -> c_int, |me| {
-        let mut set = pollfd { fd, events: EPOLLIN as c_short, revents: 0 };
-        poll_set(me, &raw mut set, 1, (!timeout.is_null()).then(|| moment_after(timeout)));
-        looked(|| real::epoll_pwait(fd, events, count, 0, mask))
+        if timeout.as_ref().is_some_and(|length| !is_length(length)) {
+            return fail(EINVAL);
+        }
+        let deadline = (!timeout.is_null()).then(|| moment_after(timeout));
+        wait_at_epoll(me, fd, deadline, mask, || real::epoll_pwait(fd, events, count, 0, core::ptr::null()))
     }
 }

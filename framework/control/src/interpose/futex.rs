@@ -5,11 +5,12 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{EAGAIN, EINVAL, ETIMEDOUT, c_long, timespec};
 use waylay_schedule::EventKind;
 
-use super::clock::{moment_after, moment_of};
+use super::clock::{is_length, moment_after, moment_of};
 use super::fail;
 use super::kernel_call::kernel;
 use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
+use crate::runtime::signals::Handled;
 use crate::runtime::{Logical, Waited, away, event_at, step, unknown_event, wait, wake, wake_or_move};
 use crate::sched::{Key, Shares};
 use crate::sys;
@@ -50,18 +51,31 @@ pub(super) unsafe fn futex(
                 if word.load(Ordering::SeqCst) != value {
                     return c_long::from(fail(EAGAIN));
                 }
+                if !time.is_null() && !is_length(&*time) {
+                    return c_long::from(fail(EINVAL));
+                }
                 let deadline = match (time.is_null(), command) {
                     (true, _) => None,
                     (false, libc::FUTEX_WAIT) => Some(moment_after(time)),
                     (false, _) => Some(moment_of(clock, time)),
                 };
-                match wait(me, event, key, shares, deadline, None) {
-                    Waited::Done => {
-                        edge::takes_over(me, key);
-                        0
+                loop {
+                    match wait(me, event, key, shares, deadline, None) {
+                        Waited::Done => {
+                            edge::takes_over(me, key);
+                            return 0;
+                        }
+                        Waited::TimedOut => return c_long::from(fail(ETIMEDOUT)),
+                        // The kernel begins a wait again that has no deadline, with a look at the word.
+                        Waited::Interrupted => match core::mem::take(&mut (*me).handled) {
+                            Handled::Restarts if deadline.is_none() => {}
+                            Handled::Nothing if !(*me).cancelled => {}
+                            _ => return c_long::from(fail(libc::EINTR)),
+                        },
                     }
-                    Waited::TimedOut => c_long::from(fail(ETIMEDOUT)),
-                    Waited::Interrupted => c_long::from(fail(libc::EINTR)),
+                    if word.load(Ordering::SeqCst) != value {
+                        return c_long::from(fail(EAGAIN));
+                    }
                 }
             }
             command @ (libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET) => {

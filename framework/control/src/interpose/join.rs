@@ -25,6 +25,7 @@ unsafe fn join(
         signal::cancellation_point(me);
         if let Some(thread) = lookup(handle as usize)
             && thread != me
+            && !(*thread).detached
         {
             loop {
                 match join_point(me, thread, deadline) {

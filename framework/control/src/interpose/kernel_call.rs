@@ -100,6 +100,8 @@ unsafe extern "C-unwind" {
     fn clock_nanosleep(a: usize, b: usize, c: usize, d: usize) -> c_int;
     fn wait4(a: usize, b: usize, c: usize, d: usize) -> c_int;
     fn flock(a: usize, b: usize) -> c_int;
+    fn kill(a: usize, b: usize) -> c_int;
+    fn tgkill(a: usize, b: usize, c: usize) -> c_int;
     fn pause() -> c_int;
     fn sigsuspend(mask: *const sigset_t) -> c_int;
     fn _exit(a: usize);
@@ -155,6 +157,9 @@ unsafe fn by_function(me: *mut Logical, number: c_long, [a, b, c, d, e, f]: [usi
                     (&raw mut mask).cast::<u64>().write((a as *const u64).read_unaligned());
                     sigsuspend(&raw const mask).into()
                 }
+                libc::SYS_kill => kill(a, b).into(),
+                libc::SYS_tgkill => tgkill(a, b, c).into(),
+                libc::SYS_tkill => tgkill(sys::process_id() as usize, a, b).into(),
                 libc::SYS_exit_group => {
                     _exit(a);
                     0

@@ -9,7 +9,7 @@ use libc::{c_int, off_t};
 use super::fail;
 use crate::instrument::patch::trap;
 use crate::me::{Unmanaged, me};
-use crate::runtime::timers;
+use crate::runtime::signals;
 use crate::snapshot;
 
 mod real {
@@ -107,7 +107,7 @@ unsafe extern "C-unwind" fn sigaction(
         let thread = me();
         if !new.is_null() && !thread.is_null() {
             let _inside = Unmanaged::enter();
-            timers::actions_changed(thread);
+            signals::actions_changed(thread);
         }
         result
     }

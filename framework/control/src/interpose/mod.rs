@@ -28,6 +28,7 @@ pub(crate) mod real_thread;
 mod rwlock;
 mod semaphore;
 mod signal;
+mod signal_wait;
 mod sleep;
 mod spin;
 mod stand_aside;

@@ -5,10 +5,10 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use libc::{EBUSY, EDEADLK, ETIMEDOUT, clockid_t, pthread_mutex_t, timespec};
+use libc::{EBUSY, EDEADLK, EINVAL, ENOTRECOVERABLE, ETIMEDOUT, clockid_t, pthread_mutex_t, timespec};
 use waylay_schedule::EventKind;
 
-use super::clock::moment_of;
+use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::interpose;
 use crate::instrument::{Way, edge};
 use crate::runtime::outside::{self, Act};
@@ -22,6 +22,8 @@ const OWNER: usize = 8;
 const KIND: usize = 16;
 const RECURSIVE: u32 = 1;
 const ERROR_CHECK: u32 = 2;
+/// The part of the lock word of a robust mutex that names its owner.
+const OWNER_BITS: u32 = 0x3fff_ffff;
 /// Bit of the lock word by which the kernel says that the owner of a robust mutex died.
 const OWNER_DIED: u32 = 1 << 30;
 
@@ -82,11 +84,32 @@ pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut pthread_mutex_t, deadlin
     }
 }
 
+/// libc looks at the time only where it has to wait.
+unsafe fn lock_until(
+    me: *mut Logical,
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    until: *const timespec,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let valid = has_nanoseconds(&*until);
+        match lock(me, mutex, Some(if valid { moment_of(clock, until) } else { Moment(0) })) {
+            ETIMEDOUT if !valid => EINVAL,
+            result => result,
+        }
+    }
+}
+
 #[inline]
 unsafe fn attempt(me: *mut Logical, mutex: *mut pthread_mutex_t) -> Option<i32> {
     // SAFETY: by the caller's promise.
     unsafe {
         let result = real::pthread_mutex_trylock(mutex);
+        if result == ENOTRECOVERABLE && word(mutex, LOCK) & OWNER_BITS == (*me).kernel_id as u32 {
+            // libc's trylock keeps what cannot be recovered; its lock, for which this stands, does not.
+            (*mutex.byte_add(LOCK).cast::<AtomicU32>()).store(0, Ordering::Release);
+        }
         if result != EBUSY {
             return Some(result);
         }
@@ -151,11 +174,14 @@ interpose! {
     }
 
     fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, until: *const timespec) -> i32, |me| {
-        lock(me, mutex, Some(moment_of(libc::CLOCK_REALTIME, until)))
+        lock_until(me, mutex, libc::CLOCK_REALTIME, until)
     }
 
     fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec) -> i32, |me| {
-        lock(me, mutex, Some(moment_of(clock, until)))
+        if !has_deadlines(clock) {
+            return EINVAL;
+        }
+        lock_until(me, mutex, clock, until)
     }
 
     fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> i32, outside outside::did(Key(mutex as usize), Act::Freed), |me| {

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{EBUSY, EDEADLK, ETIMEDOUT, clockid_t, pthread_rwlock_t, timespec};
 use waylay_schedule::EventKind;
 
-use super::clock::moment_of;
+use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::interpose;
 use crate::instrument::{self, edge};
 use crate::runtime::outside::{self, Act};
@@ -87,6 +87,23 @@ unsafe fn lock(me: *mut Logical, lock: *mut pthread_rwlock_t, way: Way, deadline
     }
 }
 
+/// libc looks at clock and time whether or not it has to wait.
+unsafe fn lock_until(
+    me: *mut Logical,
+    l: *mut pthread_rwlock_t,
+    way: Way,
+    clock: clockid_t,
+    until: *const timespec,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if !has_nanoseconds(&*until) || !has_deadlines(clock) {
+            return libc::EINVAL;
+        }
+        lock(me, l, way, Some(moment_of(clock, until)))
+    }
+}
+
 unsafe fn try_lock(me: *mut Logical, lock: *mut pthread_rwlock_t, way: Way) -> i32 {
     let key = Key(lock as usize);
     // SAFETY: by the caller's promise.
@@ -115,16 +132,16 @@ interpose! {
     fn pthread_rwlock_trywrlock(l: *mut pthread_rwlock_t) -> i32, |me| { try_lock(me, l, Way::Write) }
 
     fn pthread_rwlock_timedrdlock(l: *mut pthread_rwlock_t, until: *const timespec) -> i32, |me| {
-        lock(me, l, Way::Read, Some(moment_of(libc::CLOCK_REALTIME, until)))
+        lock_until(me, l, Way::Read, libc::CLOCK_REALTIME, until)
     }
     fn pthread_rwlock_timedwrlock(l: *mut pthread_rwlock_t, until: *const timespec) -> i32, |me| {
-        lock(me, l, Way::Write, Some(moment_of(libc::CLOCK_REALTIME, until)))
+        lock_until(me, l, Way::Write, libc::CLOCK_REALTIME, until)
     }
     fn pthread_rwlock_clockrdlock(l: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec) -> i32, |me| {
-        lock(me, l, Way::Read, Some(moment_of(clock, until)))
+        lock_until(me, l, Way::Read, clock, until)
     }
     fn pthread_rwlock_clockwrlock(l: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec) -> i32, |me| {
-        lock(me, l, Way::Write, Some(moment_of(clock, until)))
+        lock_until(me, l, Way::Write, clock, until)
     }
 
     fn pthread_rwlock_unlock(l: *mut pthread_rwlock_t) -> i32, outside outside::did(Key(l as usize), Act::Freed), |me| {

@@ -2,10 +2,10 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use libc::{EINVAL, ETIMEDOUT, clockid_t, sem_t, timespec};
+use libc::{EINTR, EINVAL, ETIMEDOUT, clockid_t, sem_t, timespec};
 use waylay_schedule::EventKind;
 
-use super::clock::moment_of;
+use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::{fail, interpose, signal};
 use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
@@ -43,15 +43,15 @@ unsafe fn wait_for(me: *mut Logical, semaphore: *mut sem_t, deadline: Option<Mom
                     return 0;
                 }
                 Err(Waited::TimedOut) => return fail(ETIMEDOUT),
-                Err(Waited::Interrupted | Waited::Done) => signal::cancellation_point(me),
+                // The kernel begins a wait again that has no deadline.
+                Err(Waited::Interrupted | Waited::Done) => {
+                    if signal::fails(me, deadline.is_none()) {
+                        return fail(EINTR);
+                    }
+                }
             }
         }
     }
-}
-
-fn is_valid(until: *const timespec) -> bool {
-    // SAFETY: the caller of the interposed function vouches for the pointer.
-    unsafe { (0..1_000_000_000).contains(&(*until).tv_nsec) }
 }
 
 interpose! {
@@ -67,14 +67,14 @@ interpose! {
     }
 
     fn sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> i32, |me| {
-        if value(semaphore) == 0 && !is_valid(until) {
+        if !has_nanoseconds(&*until) {
             return fail(EINVAL);
         }
         wait_for(me, semaphore, Some(moment_of(libc::CLOCK_REALTIME, until)))
     }
 
     fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> i32, |me| {
-        if value(semaphore) == 0 && !is_valid(until) {
+        if !has_nanoseconds(&*until) || !has_deadlines(clock) {
             return fail(EINVAL);
         }
         wait_for(me, semaphore, Some(moment_of(clock, until)))

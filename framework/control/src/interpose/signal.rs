@@ -1,7 +1,6 @@
 //! Signals between threads, signal masks and cancellation.
 //!
-//! A signal for another logical thread is kept until that thread runs, which then raises it on itself: handlers run
-//! on the right kernel thread, at a point that the schedule decides, and never beside the thread that has the token.
+//! What is sent to a thread of the run is kept until it runs (`runtime::signals`).
 //! Masks belong to the kernel thread, so a thread that changes its mask moves home first.
 
 use core::ffi::c_void;
@@ -13,10 +12,8 @@ use super::{fail, interpose};
 use crate::instrument::edge;
 use crate::instrument::patch::trap;
 use crate::me::as_program;
-use crate::runtime::{
-    Logical, call_off, demote_me, in_handlers, interrupt, lookup, raise_pending, runtime, step, timers,
-};
-use crate::sched::State;
+use crate::runtime::signals::{self, Handled, Origin, take_held};
+use crate::runtime::{Logical, call_off, demote_me, in_handlers, interrupt, lookup, runtime, step};
 use crate::{snapshot, sys};
 
 /// Where a cancelled thread ends.
@@ -26,7 +23,7 @@ use crate::{snapshot, sys};
 pub(crate) unsafe fn cancellation_point(me: *mut Logical) {
     // SAFETY: by the caller's promise; libc unwinds the thread on its own kernel thread, or up to where that is put back.
     unsafe {
-        if (*me).cancelled {
+        if is_to_end(me) {
             if snapshot::is_on() {
                 (*me).result = CANCELLED;
             } else {
@@ -37,13 +34,68 @@ pub(crate) unsafe fn cancellation_point(me: *mut Logical) {
     }
 }
 
-/// A signal is under way, or may come from a timer or a child. Who waits for one from now on need not be deadlocked.
+/// Whether a thread ends at the next cancellation point.
+///
+/// # Safety
+/// The thread exists.
+pub(super) unsafe fn is_to_end(thread: *mut Logical) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { (*thread).cancelled && !(*thread).keeps_going }
+}
+
+/// A signal may come that no thread of the run sends: from a child, or from a timer of the kernel's. Who waits for one need not be
+/// deadlocked, and has to wait in the kernel.
 ///
 /// # Safety
 /// The caller holds the token.
 pub(super) unsafe fn may_come() {
+    // SAFETY: by the caller's promise; threads that have not finished exist.
+    unsafe {
+        let runtime = runtime();
+        if core::mem::replace(&mut (*runtime).sched.signals_may_come, true) {
+            return;
+        }
+        for &thread in &(*runtime).logicals {
+            if ((*thread).accepts != 0 || (*thread).pauses) && !(*runtime).has_finished(thread) {
+                interrupt(thread);
+            }
+        }
+    }
+}
+
+/// After a wait was broken off: ends the thread if it was asked to end, and says whether the call has to fail with EINTR. Calls that
+/// the kernel begins again behind a handler that wants it (`SA_RESTART`) are `restarted`.
+///
+/// # Safety
+/// `me` executes the call, which is a cancellation point, and holds the token.
+pub(super) unsafe fn fails(me: *mut Logical, restarted: bool) -> bool {
     // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).sched.signals_may_come = true };
+    unsafe {
+        cancellation_point(me);
+        match core::mem::take(&mut (*me).handled) {
+            Handled::Nothing => false,
+            Handled::Restarts => !restarted,
+            Handled::Fails => true,
+        }
+    }
+}
+
+const UNBLOCKABLE: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1) | 0b11 << 31;
+
+/// What a mask becomes; `None` where there is no such change.
+unsafe fn changed(before: u64, how: c_int, new: *const sigset_t) -> Option<u64> {
+    if new.is_null() {
+        return Some(before);
+    }
+    // SAFETY: by the caller's promise; the kernel's part of a set is its first word.
+    let given = unsafe { new.cast::<u64>().read_unaligned() };
+    let after = match how {
+        libc::SIG_BLOCK => before | given,
+        libc::SIG_UNBLOCK => before & !given,
+        libc::SIG_SETMASK => given,
+        _ => return None,
+    };
+    Some(after & !UNBLOCKABLE)
 }
 
 /// Changes the mask of a thread whose kernel thread has none of its own: in a run that will be undone no signal comes from
@@ -52,42 +104,38 @@ pub(super) unsafe fn may_come() {
 /// # Safety
 /// `me` executes the call and holds the token; the pointers are null or valid.
 unsafe fn change_mask(me: *mut Logical, how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
-    const UNBLOCKABLE: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1) | 0b11 << 31;
-    // SAFETY: by the caller's promise; the kernel's part of a set is its first word.
+    // SAFETY: by the caller's promise.
     unsafe {
         let before = (*me).mask;
-        let given = if new.is_null() { 0 } else { new.cast::<u64>().read_unaligned() };
-        let after = match how {
-            _ if new.is_null() => before,
-            libc::SIG_BLOCK => before | given,
-            libc::SIG_UNBLOCK => before & !given,
-            libc::SIG_SETMASK => given,
-            _ => return libc::EINVAL,
-        };
+        let Some(after) = changed(before, how, new) else { return libc::EINVAL };
         if !old.is_null() {
             old.write_bytes(0, 1);
             old.cast::<u64>().write_unaligned(before);
         }
-        (*me).mask = after & !UNBLOCKABLE;
-        edge::masked(me, before, (*me).mask);
-        timers::take_held(me, (*me).mask);
-        if (*me).pending_signals & !(*me).mask != 0 {
-            raise_pending(me);
-        }
+        (*me).mask = after;
+        edge::masked(me, before, after);
+        take_held(me, after);
     }
     0
 }
 
-/// Notes the mask of the calling kernel thread, and takes what it lets through.
-unsafe fn mask_changed(me: *mut Logical) {
+/// Notes the mask of the calling kernel thread, and takes what it lets through. The program sees its own mask and not the
+/// kernel's, in which the signal of breakpoints never is.
+unsafe fn mask_changed(me: *mut Logical, how: c_int, new: *const sigset_t, old: *mut sigset_t) {
     // SAFETY: called by the running thread, at home.
     unsafe {
-        let before = core::mem::replace(&mut (*me).mask, sys::signal_mask());
-        edge::masked(me, before, (*me).mask);
-        if trap::to_block((*me).mask) != (*me).mask {
-            sys::swap_signal_mask(trap::to_block((*me).mask));
+        let before = (*me).mask;
+        let unseen = before & !trap::to_block(before);
+        if !old.is_null() {
+            let word = old.cast::<u64>();
+            word.write_unaligned(word.read_unaligned() | unseen);
         }
-        timers::take_held(me, (*me).mask);
+        // Inside a handler the kernel's mask has more than the thread's own.
+        let now = sys::signal_mask();
+        (*me).mask = changed(now | unseen, how, new).unwrap_or(now | unseen);
+        edge::masked(me, before, (*me).mask);
+        sys::swap_signal_mask(trap::to_block(now));
+        take_held(me, (*me).mask);
     }
 }
 
@@ -95,24 +143,72 @@ unsafe fn mask_changed(me: *mut Logical) {
 const CANCELLED: *mut c_void = core::ptr::without_provenance_mut(usize::MAX);
 const SYNCHRONOUS: c_int = 0;
 const ASYNCHRONOUS: c_int = 1;
+/// `PTHREAD_CANCEL_DISABLE`.
+const DISABLED: c_int = 1;
+
+/// Whether this is a signal that can be sent, not only asked about, and that is not one of libc's own.
+fn is_signal(signal: c_int) -> bool {
+    (1..=64).contains(&signal) && !(32..=33).contains(&signal)
+}
+
+/// Sends a signal to a thread of the run; one that has ended gets none.
+unsafe fn send(me: *mut Logical, to: *mut Logical, signal: c_int, origin: Origin) {
+    // SAFETY: called by the running thread.
+    unsafe {
+        if (*runtime()).has_finished(to) {
+            return;
+        }
+        signals::send_to_thread(me, to, signal, origin);
+        if to != me {
+            step(me, Event::on_thread(EventKind::SignalSend, (*to).id));
+        }
+    }
+}
+
+/// The thread of the run with this number of the kernel's.
+unsafe fn of_kernel_thread(number: pid_t) -> Option<*mut Logical> {
+    // SAFETY: called with the token.
+    unsafe {
+        let known = |thread: &*mut Logical| (**thread).kernel_id == number && !(*runtime()).has_finished(*thread);
+        (*runtime()).logicals.iter().copied().find(known)
+    }
+}
 
 interpose! {
     // The kernel would have the handler run on whatever kernel thread it likes, beside the one that has the token.
     fn kill(process: pid_t, signal: c_int) -> c_int, |me| {
-        may_come();
-        if signal > 0 && signal <= 64 && process == sys::process_id() && timers::send_to_process(me, signal) {
+        if process == sys::process_id() && is_signal(signal) && signals::send_to_process(me, signal, Origin::Process) {
             step(me, Event::local(EventKind::SignalSend));
             return 0;
         }
-        real::kill(process, signal)
+        if process != sys::process_id() {
+            may_come();
+        }
+        in_handlers(me, 0, || real::kill(process, signal))
     }
-    fn killpg(group: pid_t, signal: c_int) -> c_int, |_me| {
+    fn killpg(group: pid_t, signal: c_int) -> c_int, |me| {
         may_come();
-        real::killpg(group, signal)
+        in_handlers(me, 0, || real::killpg(group, signal))
     }
-    fn sigqueue(process: pid_t, signal: c_int, value: libc::sigval) -> c_int, |_me| {
-        may_come();
-        real::sigqueue(process, signal, value)
+    fn sigqueue(process: pid_t, signal: c_int, value: libc::sigval) -> c_int, |me| {
+        let origin = Origin::Queue(value.sival_ptr as usize);
+        if process == sys::process_id() && is_signal(signal) && signals::send_to_process(me, signal, origin) {
+            step(me, Event::local(EventKind::SignalSend));
+            return 0;
+        }
+        if process != sys::process_id() {
+            may_come();
+        }
+        in_handlers(me, 0, || real::sigqueue(process, signal, value))
+    }
+    fn tgkill(process: pid_t, thread: pid_t, signal: c_int) -> c_int, |me| {
+        match of_kernel_thread(thread) {
+            Some(to) if process == sys::process_id() && is_signal(signal) => {
+                send(me, to, signal, Origin::Thread);
+                0
+            }
+            _ => real::tgkill(process, thread, signal),
+        }
     }
 
     // libc would act in the parked kernel thread, at once and on the wrong stack. Instead every step of a thread that
@@ -152,34 +248,46 @@ interpose! {
         result
     }
 
+    fn pthread_setcancelstate(new: c_int, old: *mut c_int) -> c_int, |me| {
+        let result = real::pthread_setcancelstate(new, old);
+        if result == 0 {
+            (*me).keeps_going = new == DISABLED;
+        }
+        result
+    }
+
     fn pthread_kill(handle: pthread_t, signal: c_int) -> c_int, |me| {
-        let Some(thread) = lookup(handle as usize) else { return real::pthread_kill(handle, signal) };
-        if signal <= 0 || signal > 64 {
-            return real::pthread_kill(handle, signal);
+        match lookup(handle as usize) {
+            Some(to) if is_signal(signal) => {
+                send(me, to, signal, Origin::Thread);
+                0
+            }
+            _ => real::pthread_kill(handle, signal),
         }
-        if (*runtime()).has_finished(thread) {
-            return 0;
+    }
+
+    fn pthread_sigqueue(handle: pthread_t, signal: c_int, value: libc::sigval) -> c_int, |me| {
+        match lookup(handle as usize) {
+            Some(to) if is_signal(signal) => {
+                send(me, to, signal, Origin::Queue(value.sival_ptr as usize));
+                0
+            }
+            _ => real::pthread_sigqueue(handle, signal, value),
         }
-        may_come();
-        if (*runtime()).sched.thread((*thread).id).state == State::Away {
-            // It sits in the kernel on its own kernel thread, where the signal belongs.
-            return real::pthread_kill(handle, signal);
+    }
+
+    fn sigpending(set: *mut sigset_t) -> c_int, |me| {
+        if real::sigpending(set) != 0 {
+            return -1;
         }
-        (*thread).pending_signals |= 1 << (signal - 1);
-        edge::signals(me, thread);
-        if thread == me {
-            raise_pending(me);
-            return 0;
-        }
-        interrupt(thread);
-        step(me, Event::on_thread(EventKind::SignalSend, (*thread).id));
+        let word = set.cast::<u64>();
+        word.write_unaligned(word.read_unaligned() | signals::pending(me));
         0
     }
 
     fn raise(signal: c_int) -> c_int, |me| {
-        may_come();
         demote_me(me);
-        as_program(me, || real::raise(signal))
+        in_handlers(me, 0, || real::raise(signal))
     }
 
     fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int, |me| {
@@ -188,7 +296,9 @@ interpose! {
         }
         demote_me(me);
         let result = in_handlers(me, (*me).mask, || real::pthread_sigmask(how, new, old));
-        mask_changed(me);
+        if result == 0 {
+            mask_changed(me, how, new, old);
+        }
         result
     }
 
@@ -201,7 +311,9 @@ interpose! {
         }
         demote_me(me);
         let result = in_handlers(me, (*me).mask, || real::sigprocmask(how, new, old));
-        mask_changed(me);
+        if result == 0 {
+            mask_changed(me, how, new, old);
+        }
         result
     }
 }

@@ -1,48 +1,78 @@
-//! Sleeping: costs no real time, and ends when the strategy says so.
+//! Sleeping: costs no real time, and ends when the strategy says so, or when a signal handler has run.
 
-use libc::{EINVAL, c_int, c_uint, clockid_t, timespec};
+use libc::{EINTR, EINVAL, ENOTSUP, c_int, c_uint, clockid_t, timespec};
 use waylay_schedule::{Event, EventKind};
 
-use super::clock::{moment_after, moment_of};
+use super::clock::{is_length, moment_after, moment_of, rest_until};
 use super::{fail, interpose, signal};
-use crate::runtime::{Logical, sleep as sleep_until, step};
+use crate::runtime::{Logical, Waited, sleep as sleep_until, step};
 use crate::sched::Moment;
 
-pub(super) unsafe fn sleep_to(me: *mut Logical, moment: Moment) {
-    // SAFETY: called by the running thread.
+/// Sleeps until a moment; the time that is left when a handler ran before. No handler makes a sleep begin again.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(super) unsafe fn sleep_to(me: *mut Logical, moment: Moment) -> Result<(), timespec> {
+    // SAFETY: by the caller's promise.
     unsafe {
         signal::cancellation_point(me);
-        sleep_until(me, moment);
+        while sleep_until(me, moment) == Waited::Interrupted {
+            if signal::fails(me, false) {
+                return Err(rest_until(moment));
+            }
+        }
         signal::cancellation_point(me);
+        Ok(())
     }
 }
 
-unsafe fn is_valid(time: *const timespec) -> bool {
-    // SAFETY: by the caller's promise.
-    unsafe { (*time).tv_sec >= 0 && (0..1_000_000_000).contains(&(*time).tv_nsec) }
+/// The error of a sleep by this clock, if there is any.
+fn refusal(clock: clockid_t) -> Option<c_int> {
+    match clock {
+        libc::CLOCK_REALTIME
+        | libc::CLOCK_MONOTONIC
+        | libc::CLOCK_PROCESS_CPUTIME_ID
+        | libc::CLOCK_BOOTTIME
+        | libc::CLOCK_REALTIME_ALARM
+        | libc::CLOCK_BOOTTIME_ALARM
+        | libc::CLOCK_TAI => None,
+        libc::CLOCK_MONOTONIC_RAW | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_MONOTONIC_COARSE => Some(ENOTSUP),
+        clock if clock < 0 => None,
+        _ => Some(EINVAL),
+    }
 }
 
 interpose! {
-    fn nanosleep(length: *const timespec, _rest: *mut timespec) -> c_int, |me| {
-        if !is_valid(length) {
+    fn nanosleep(length: *const timespec, rest: *mut timespec) -> c_int, |me| {
+        if !is_length(&*length) {
             return fail(EINVAL);
         }
-        sleep_to(me, moment_after(length));
-        0
+        let Err(left) = sleep_to(me, moment_after(length)) else { return 0 };
+        if !rest.is_null() {
+            *rest = left;
+        }
+        fail(EINTR)
     }
 
     fn clock_nanosleep(
         clock: clockid_t,
         flags: c_int,
         time: *const timespec,
-        _rest: *mut timespec,
+        rest: *mut timespec,
     ) -> c_int, |me| {
-        if !is_valid(time) {
+        if let Some(error) = refusal(clock) {
+            return error;
+        }
+        if !is_length(&*time) {
             return EINVAL;
         }
         let absolute = flags & libc::TIMER_ABSTIME != 0;
-        sleep_to(me, if absolute { moment_of(clock, time) } else { moment_after(time) });
-        0
+        let moment = if absolute { moment_of(clock, time) } else { moment_after(time) };
+        let Err(left) = sleep_to(me, moment) else { return 0 };
+        if !absolute && !rest.is_null() {
+            *rest = left;
+        }
+        EINTR
     }
 
     fn usleep(microseconds: c_uint) -> c_int, |me| {
@@ -50,14 +80,19 @@ interpose! {
             tv_sec: i64::from(microseconds / 1_000_000),
             tv_nsec: i64::from(microseconds % 1_000_000) * 1000,
         };
-        sleep_to(me, moment_after(&raw const time));
-        0
+        match sleep_to(me, moment_after(&raw const time)) {
+            Ok(()) => 0,
+            Err(_) => fail(EINTR),
+        }
     }
 
     fn sleep(seconds: c_uint) -> c_uint, |me| {
         let time = timespec { tv_sec: i64::from(seconds), tv_nsec: 0 };
-        sleep_to(me, moment_after(&raw const time));
-        0
+        match sleep_to(me, moment_after(&raw const time)) {
+            Ok(()) => 0,
+            // As libc does: the part of a second does not count.
+            Err(left) => left.tv_sec as c_uint,
+        }
     }
 
     fn sched_yield() -> c_int, |me| {

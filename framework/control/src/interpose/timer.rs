@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 
 use libc::{EINVAL, c_int, c_uint, clockid_t, itimerspec, itimerval, sigevent, timespec, timeval};
 
-use super::clock::{is_virtual, moment_of, nanoseconds, timespec_of};
+use super::clock::{is_length, is_virtual, moment_of, nanoseconds, timespec_of};
 use super::{fail, interpose, signal};
 use crate::me::Unmanaged;
 use crate::runtime::timers::{self, Purpose, Timer};
@@ -123,9 +123,21 @@ unsafe fn spec_of(timer: *mut Timer) -> itimerspec {
 }
 
 /// Sets a timer as `timer_settime` does, whose clock shows the time.
-unsafe fn set_by(me: *mut Logical, entry: Entry, absolute: bool, new: *const itimerspec) -> c_int {
-    // SAFETY: the caller of libc's function vouches for the record, ours for the rest.
+unsafe fn set_by(
+    me: *mut Logical,
+    entry: Entry,
+    absolute: bool,
+    new: *const itimerspec,
+    old: *mut itimerspec,
+) -> c_int {
+    // SAFETY: the caller of libc's function vouches for the records, ours for the rest.
     unsafe {
+        if new.is_null() || !is_length(&(*new).it_value) || !is_length(&(*new).it_interval) {
+            return fail(EINVAL);
+        }
+        if !old.is_null() {
+            *old = spec_of(entry.timer);
+        }
         let first = nanoseconds(&(*new).it_value);
         let deadline = (first > 0).then(|| match absolute {
             true => moment_of(entry.clock, &raw const (*new).it_value),
@@ -189,6 +201,10 @@ interpose! {
             is_real();
             return real::setitimer(which, new, old);
         }
+        let valid = |time: timeval| time.tv_sec >= 0 && (0..1_000_000).contains(&time.tv_usec);
+        if new.as_ref().is_some_and(|new| !valid(new.it_value) || !valid(new.it_interval)) {
+            return fail(EINVAL);
+        }
         let timer = alarm_timer();
         let (left, interval) = (*timer).left();
         if !old.is_null() {
@@ -215,8 +231,11 @@ interpose! {
         let handle = FIRST_HANDLE + (*TIMERS.0.get()).1;
         let purpose = if is_virtual() && counts_time(clock) { purpose_of(event, handle) } else { None };
         let Some(purpose) = purpose else {
-            is_real();
-            return real::timer_create(clock, event, timer);
+            let result = real::timer_create(clock, event, timer);
+            if result == 0 {
+                is_real();
+            }
+            return result;
         };
         (*TIMERS.0.get()).1 += 1;
         add(Handle::Made(handle), clock, purpose);
@@ -226,13 +245,7 @@ interpose! {
 
     fn timer_settime(timer: *mut c_void, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int, |me| {
         let Some(ours) = made(timer) else { return real::timer_settime(timer, flags, new, old) };
-        if new.is_null() {
-            return fail(EINVAL);
-        }
-        if !old.is_null() {
-            *old = spec_of(ours.timer);
-        }
-        set_by(me, ours, flags & libc::TIMER_ABSTIME != 0, new)
+        set_by(me, ours, flags & libc::TIMER_ABSTIME != 0, new, old)
     }
 
     fn timer_gettime(timer: *mut c_void, old: *mut itimerspec) -> c_int, |_me| {
@@ -242,7 +255,8 @@ interpose! {
     }
 
     fn timer_getoverrun(timer: *mut c_void) -> c_int, |_me| {
-        if made(timer).is_some() { 0 } else { real::timer_getoverrun(timer) }
+        let Some(ours) = made(timer) else { return real::timer_getoverrun(timer) };
+        c_int::try_from((*ours.timer).overruns()).unwrap_or(c_int::MAX)
     }
 
     fn timer_delete(timer: *mut c_void) -> c_int, |me| {
@@ -271,16 +285,13 @@ interpose! {
     fn timerfd_settime(fd: c_int, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int, |me| {
         const ABSOLUTE: c_int = 1;
         let Some(ours) = find(Handle::Descriptor(fd)) else { return real::timerfd_settime(fd, flags, new, old) };
-        if !old.is_null() {
-            *old = spec_of(ours.timer);
-        }
         // Ends that were not read belong to the time before.
         let mut count = 0u64;
         let mut set = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         if sys::call(libc::SYS_poll, [&raw mut set as usize, 1, 0, 0, 0, 0]) == 1 {
             sys::call(libc::SYS_read, [fd as usize, &raw mut count as usize, 8, 0, 0, 0]);
         }
-        set_by(me, ours, flags & ABSOLUTE != 0, new)
+        set_by(me, ours, flags & ABSOLUTE != 0, new, old)
     }
 
     fn timerfd_gettime(fd: c_int, old: *mut itimerspec) -> c_int, |_me| {

@@ -3,12 +3,12 @@
 
 use core::ffi::c_void;
 
-use libc::{c_int, c_long, pid_t, rusage, siginfo_t, sigset_t, sockaddr, socklen_t, timespec};
+use libc::{c_int, c_long, pid_t, rusage, siginfo_t, sockaddr, socklen_t, timespec};
 
 use super::{interpose, signal};
 use crate::instrument::patch::trap;
 use crate::me::Unmanaged;
-use crate::runtime::{Logical, TICK_SIGNALS, away, runtime, timers, unknown_event};
+use crate::runtime::{Logical, Place, TICK_SIGNALS, away, runtime, unknown_event};
 use crate::sys;
 
 unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
@@ -17,7 +17,7 @@ unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
         signal::cancellation_point(me);
         let result = away(me, unknown_event(), || {
             let unmanaged = Unmanaged::enter();
-            let undisturbed = Undisturbed::enter();
+            let undisturbed = Undisturbed::enter(me);
             let result = call();
             // errno belongs to the logical thread, whose FS base the home has too.
             drop(undisturbed);
@@ -30,12 +30,18 @@ unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
 }
 
 /// Keeps the ticks of our own timers away from the calling kernel thread: some calls do not begin again after a handler,
-/// and to the program a wait for signals ends with one of its own.
+/// and to the program a wait for signals ends with one of its own. The program's signals get through, also where the kernel
+/// thread is one that waits with all of them blocked for its logical thread to come home.
 struct Undisturbed(u64);
 
 impl Undisturbed {
-    fn enter() -> Undisturbed {
-        Undisturbed(sys::block_signals(TICK_SIGNALS))
+    unsafe fn enter(me: *mut Logical) -> Undisturbed {
+        // SAFETY: the calling kernel thread is that of the logical thread, which nobody else changes meanwhile.
+        let parked = unsafe { ((*me).place == Place::Carrier).then(|| (*me).mask) };
+        Undisturbed(match parked {
+            Some(mask) => sys::swap_signal_mask(trap::to_block(mask) | TICK_SIGNALS),
+            None => sys::block_signals(TICK_SIGNALS),
+        })
     }
 }
 
@@ -45,8 +51,18 @@ impl Drop for Undisturbed {
     }
 }
 
-/// For as long as it lives, a thread that is away accepts these signals.
-struct Accepting(*mut Logical);
+/// For as long as it lives, a thread takes these signals.
+pub(super) struct Accepting(*mut Logical);
+
+impl Accepting {
+    /// # Safety
+    /// `me` executes the call and holds the token.
+    pub(super) unsafe fn enter(me: *mut Logical, signals: u64) -> Accepting {
+        // SAFETY: by the caller's promise.
+        unsafe { (*me).accepts = signals };
+        Accepting(me)
+    }
+}
 
 impl Drop for Accepting {
     fn drop(&mut self) {
@@ -55,26 +71,19 @@ impl Drop for Accepting {
     }
 }
 
-/// A call that one of these signals may end, or nothing else if `only`.
-unsafe fn accepting<R>(me: *mut Logical, signals: u64, only: bool, call: impl FnOnce() -> R) -> R {
-    // SAFETY: as for `outside`.
+/// A call that only one of these signals ends, and that somebody may send from elsewhere.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(super) unsafe fn accepting<R>(me: *mut Logical, signals: u64, call: impl FnOnce() -> R) -> R {
+    // SAFETY: by the caller's promise.
     unsafe {
-        timers::take_held(me, !signals);
-        if only {
-            (*runtime()).sched.will_wait_for_signal();
-        }
-        (*me).accepts = signals;
-        let accepting = Accepting(me);
+        (*runtime()).sched.will_wait_for_signal();
+        let accepting = Accepting::enter(me, signals);
         let result = outside(me, call);
         drop(accepting);
         result
     }
-}
-
-/// The kernel's part of a set, its first word; nothing of one that is not there.
-unsafe fn signals_in(set: *const sigset_t) -> u64 {
-    // SAFETY: the set is null or whole.
-    if set.is_null() { 0 } else { unsafe { set.cast::<u64>().read_unaligned() } }
 }
 
 interpose! {
@@ -96,25 +105,6 @@ interpose! {
     }
     fn flock(fd: c_int, operation: c_int) -> c_int, |me| { outside(me, || real::flock(fd, operation)) }
     fn lockf(fd: c_int, command: c_int, len: i64) -> c_int, |me| { outside(me, || real::lockf(fd, command, len)) }
-    fn pause() -> c_int, |me| { accepting(me, !(*me).mask, true, || real::pause()) }
-    fn sigsuspend(mask: *const sigset_t) -> c_int, |me| {
-        if mask.is_null() {
-            return real::sigsuspend(mask);
-        }
-        let wanted = signals_in(mask);
-        let mut real_mask = *mask;
-        (&raw mut real_mask).cast::<u64>().write_unaligned(trap::to_block(wanted) | TICK_SIGNALS);
-        accepting(me, !wanted, true, || real::sigsuspend(&raw const real_mask))
-    }
-    fn sigwait(set: *const sigset_t, number: *mut c_int) -> c_int, |me| {
-        accepting(me, signals_in(set), true, || real::sigwait(set, number))
-    }
-    fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int, |me| {
-        accepting(me, signals_in(set), true, || real::sigwaitinfo(set, info))
-    }
-    fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, length: *const timespec) -> c_int, |me| {
-        accepting(me, signals_in(set), false, || real::sigtimedwait(set, info, length))
-    }
     fn semop(set: c_int, operations: *mut c_void, count: usize) -> c_int, |me| {
         outside(me, || real::semop(set, operations, count))
     }

@@ -9,13 +9,15 @@ use core::ffi::{c_int, c_void};
 use super::handover::{Afterwards, after_switch, arrive, give_away_after_switch};
 use super::logical::{Logical, Place};
 use super::{SHARED, preempt, runtime};
+use crate::instrument::patch::trap;
 use crate::interpose::real_thread;
 use crate::me::{Unmanaged, as_program, me};
 use crate::switch::{Context, Signal, Stack, fs_base, switch};
 use crate::sys;
 
-/// Enough for the park loop and for a choice made on behalf of an arriving thread.
-const PARK_STACK: usize = 32 * 1024;
+/// Enough for the park loop and for a choice made on behalf of an arriving thread: where nothing is optimised, drawing random
+/// numbers alone takes more than 32 KiB. What is not touched costs nothing.
+const PARK_STACK: usize = 128 * 1024;
 /// Room for a signal handler of the program that runs on the carrier.
 const ALTERNATE_STACK: usize = 64 * 1024;
 /// Everything but SIGKILL and SIGSTOP, which cannot be blocked, and the two signals that libc keeps for itself
@@ -48,6 +50,13 @@ impl Carrier {
             kernel_id: 0,
             trace: core::ptr::null_mut(),
         }
+    }
+}
+
+impl Carrier {
+    /// Whether there is a kernel thread that executes fibers.
+    pub(super) fn is_running(&self) -> bool {
+        self.running
     }
 }
 
@@ -168,7 +177,7 @@ extern "C" fn park() -> ! {
         loop {
             (*me).homeward.wait();
             if (*me).place == Place::Home {
-                sys::swap_signal_mask((*me).mask);
+                sys::swap_signal_mask(trap::to_block((*me).mask));
             }
             switch(&raw mut (*me).park, &raw const (*me).context);
             arrive(me);

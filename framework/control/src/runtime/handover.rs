@@ -15,9 +15,11 @@ use waylay_schedule::{Event, ThreadId};
 use super::closing::without_the_rest;
 use super::descriptors::ask_outside;
 use super::logical::{Logical, Place};
-use super::{SHARED, ending, inspect, preempt, runtime, timers, watcher};
+use super::signals::raise_pending;
+use super::{SHARED, ending, inspect, preempt, runtime, watcher};
 use crate::heap::guard;
 use crate::instrument::edge;
+use crate::instrument::patch::trap;
 use crate::interpose::cancellation_point;
 use crate::me::as_program;
 use crate::sched::{Choice, State};
@@ -215,7 +217,7 @@ pub(super) unsafe fn give_away_after_switch() {
 unsafe fn float(me: *mut Logical) {
     preempt::held_by(0);
     // SAFETY: still with the token.
-    if unsafe { !(*runtime()).watches.is_empty() } {
+    if unsafe { !(*runtime()).watches.is_empty() || (*runtime()).sched.has_deadlines() } {
         watcher::watch();
     }
     SHARED.floating.store(true, Ordering::SeqCst);
@@ -335,7 +337,10 @@ pub(crate) unsafe fn demote_me(me: *mut Logical) {
         let carrier = &raw mut (*runtime()).carrier;
         (*carrier).afterwards.release = me;
         switch(&raw mut (*me).context, &raw const (*carrier).idle);
-        sys::swap_signal_mask((*me).mask);
+        if let Some(stack) = (*me).alternate_stack.take() {
+            sys::call(libc::SYS_sigaltstack, [&raw const stack as usize, 0, 0, 0, 0, 0]);
+        }
+        sys::swap_signal_mask(trap::to_block((*me).mask));
     }
 }
 
@@ -374,32 +379,5 @@ pub(crate) unsafe fn in_handlers<R>(me: *mut Logical, signals: u64, call: impl F
         edge::goes_on(me, signals);
         (*me).handlers -= 1;
         result
-    }
-}
-
-/// Raises the signals that others sent to the running thread.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-#[cold]
-pub(crate) unsafe fn raise_pending(me: *mut Logical) {
-    // SAFETY: by the caller's promise; the handler runs before the system call returns, on the thread's own kernel
-    // thread, or later if the thread blocks the signal.
-    unsafe {
-        if snapshot::is_on() && (*me).pending_signals & !(*me).mask == 0 {
-            return;
-        }
-        demote_me(me);
-        let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
-        for signal in 1..=64usize {
-            let bit = 1u64 << (signal - 1);
-            if (*me).pending_signals & bit != 0 {
-                (*me).pending_signals &= !bit;
-                let values = &mut (*runtime()).values;
-                let value = values.iter().position(|(known, _)| *known == signal as i32);
-                let value = value.map(|place| values.swap_remove(place).1);
-                in_handlers(me, bit, || timers::queue(process, (*me).kernel_id, signal as i32, value));
-            }
-        }
     }
 }

@@ -129,6 +129,9 @@ unsafe fn from_pool(stack_size: Option<usize>) -> Option<*mut Logical> {
         (*thread).cancelled = false;
         (*thread).cancels_anywhere = false;
         (*thread).pending_signals = 0;
+        (*thread).keeps_going = false;
+        (*thread).pauses = false;
+        (*thread).alternate_stack = None;
         (*thread).handlers = 0;
         Some(thread)
     }
@@ -297,6 +300,7 @@ unsafe fn leave(thread: *mut Logical) -> Choice {
             (*runtime).handles.remove(&(*thread).handle);
             instrument::edge::ended(thread);
         }
+        super::signals::forget(thread);
         (*runtime).sched.freed(key_of(thread), Shares::ALL);
         if (*runtime).pooling {
             in_process::one_less();

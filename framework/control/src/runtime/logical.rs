@@ -8,6 +8,7 @@ use waylay_schedule::ThreadId;
 pub(crate) use crate::heap::tag::Routine;
 
 use super::pool::Blocks;
+use super::signals::Handled;
 use crate::switch::{Context, Signal, Stack};
 
 /// How many were made.
@@ -56,8 +57,16 @@ pub(crate) struct Logical {
     pub(crate) cancels_anywhere: bool,
     /// Signals it will raise on itself when it runs next: bit n-1 is signal n.
     pub(crate) pending_signals: u64,
-    /// Signals that end the call it is away in, if it waits for some.
+    /// Signals that it waits for and takes, instead of handling them.
     pub(crate) accepts: u64,
+    /// It waits for a handler to run.
+    pub(crate) pauses: bool,
+    /// The stack for signals that it asked for on the carrier.
+    pub(crate) alternate_stack: Option<libc::stack_t>,
+    /// Whether handlers have run since it began to wait.
+    pub(crate) handled: Handled,
+    /// It does not end at cancellation points for now.
+    pub(crate) keeps_going: bool,
     /// Handlers of signals that it is in.
     pub(crate) handlers: u32,
     /// How often the destructor that runs last has run.
@@ -103,6 +112,10 @@ impl Logical {
             cancels_anywhere: false,
             pending_signals: 0,
             accepts: 0,
+            pauses: false,
+            alternate_stack: None,
+            handled: Handled::Nothing,
+            keeps_going: false,
             handlers: 0,
             rounds: 0,
             result: core::ptr::null_mut(),

@@ -12,7 +12,7 @@
 //!   [`robust`]: what they leave locked
 //! - [`point`], [`descriptors`], [`calls`]: what the interposed functions call
 //! - [`session`]: beginning a run; [`ending`]: the report
-//! - [`timers`]: timers of the program, whose time is virtual
+//! - [`signals`]: signals on their way; [`timers`]: timers of the program, whose time is virtual
 //! - [`idling`]: threads that only sleep while the outside world is awaited
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
@@ -39,6 +39,7 @@ mod pool;
 mod preempt;
 mod robust;
 mod session;
+pub(crate) mod signals;
 pub(crate) mod timers;
 mod watcher;
 
@@ -52,7 +53,7 @@ use crate::sched::{ByAddress, Limits, Scheduler, Series, State};
 pub(crate) use calls::Whereabouts;
 pub(crate) use descriptors::{descriptors_changed, unknown_event, wait_for_descriptors};
 pub(crate) use ending::{end_at_race, finalise};
-pub(crate) use handover::{demote_me, in_handlers, raise_pending};
+pub(crate) use handover::{demote_me, in_handlers};
 pub(crate) use in_process::{begin as begin_in_process, end as end_in_process, stop as stop_in_process};
 pub(crate) use leaving::call_until_exit;
 pub(crate) use lifecycle::{complete_join, create, exit_point, join_point, last_words, lookup, main_left};
@@ -88,12 +89,12 @@ pub(crate) struct Runtime {
     pub(crate) watches: Vec<descriptors::Watch>,
     /// How long threads have only slept while the outside world was awaited.
     pub(crate) idling: idling::Idling,
-    /// Signals of timers that every thread blocks: bit n-1 is signal n.
+    /// Signals to the process that every thread blocks: bit n-1 is signal n.
     pub(crate) held: u64,
     /// Signals of timers that would end the process.
-    pub(crate) overdue: u64,
-    /// Values that go with signals on their way.
-    pub(crate) values: Vec<(i32, usize)>,
+    pub(crate) overdue: Vec<(i32, signals::Origin)>,
+    /// Signals on their way.
+    pub(crate) sent: Vec<signals::Sent>,
     /// The main thread.
     pub(crate) main: *mut Logical,
     /// Runs are repeated in this process: threads go to the pool.

@@ -11,6 +11,7 @@ use super::handover::{excursion, follow, take_arrivals};
 use super::idling::time_passes;
 use super::logical::Logical;
 use super::outside::take_letters;
+use super::signals::Handled;
 use super::{SHARED, ending, runtime};
 use crate::sched::{Acquire, Choice, Key, Moment, Outcome, Shares};
 
@@ -21,7 +22,7 @@ pub(crate) enum Waited {
     Done,
     /// The deadline came first.
     TimedOut,
-    /// The thread was asked to end.
+    /// The thread was asked to end, or handled a signal.
     Interrupted,
 }
 
@@ -80,6 +81,7 @@ pub(crate) unsafe fn acquire<R>(
             return Ok(result);
         }
         loop {
+            (*me).handled = Handled::Nothing;
             let choice = if may {
                 Choice::Run((*runtime()).sched.step_acquire(event, key, shares, deadline))
             } else {
@@ -121,6 +123,7 @@ pub(crate) unsafe fn wait(
         count_look();
         (*runtime()).limits.progressed((*runtime()).sched.steps);
         let now = (*runtime()).sched.clock.now();
+        (*me).handled = Handled::Nothing;
         let choice = (*runtime()).sched.wait(event, key, shares, deadline, then);
         if let Some(deadline) = deadline {
             time_passes(now, deadline);
@@ -139,6 +142,7 @@ pub(crate) unsafe fn sleep(me: *mut Logical, deadline: Moment) -> Waited {
     unsafe {
         before_choice();
         let now = (*runtime()).sched.clock.now();
+        (*me).handled = Handled::Nothing;
         let choice = (*runtime()).sched.sleep(deadline);
         time_passes(now, deadline);
         follow(me, choice);

@@ -14,10 +14,10 @@ use core::ffi::c_void;
 use waylay_schedule::{Event, EventKind};
 
 use super::logical::Logical;
+use super::signals::{self, Origin};
 use super::{create, descriptors_changed, interrupt, runtime, sleep, step};
-use crate::instrument::edge;
 use crate::me::{Unmanaged, as_program, me};
-use crate::sched::{Moment, State};
+use crate::sched::Moment;
 use crate::sys;
 
 /// What a timer is for.
@@ -42,6 +42,10 @@ pub(crate) struct Timer {
     deadline: Option<Moment>,
     interval: u64,
     sleeper: *mut Logical,
+    /// When it came to its end first since the program was told, if the signal is still on its way.
+    untold: Option<Moment>,
+    /// How often it had come to its end again when the program was told.
+    overruns: u64,
 }
 
 struct Order {
@@ -52,7 +56,12 @@ struct Order {
 impl Timer {
     /// A timer that is not set.
     pub(crate) const fn new(purpose: Purpose) -> Timer {
-        Timer { purpose, set: 0, deadline: None, interval: 0, sleeper: core::ptr::null_mut() }
+        Timer { purpose, set: 0, deadline: None, interval: 0, sleeper: core::ptr::null_mut(), untold: None, overruns: 0 }
+    }
+
+    /// How often it had come to its end again when the program was told that it did.
+    pub(crate) fn overruns(&self) -> u64 {
+        self.overruns
     }
 
     /// Nanoseconds until it ends, 0 if it is not set, and its interval.
@@ -82,6 +91,8 @@ pub(crate) unsafe fn set(
         (*timer).set += 1;
         (*timer).deadline = deadline;
         (*timer).interval = interval;
+        (*timer).untold = None;
+        set_alarm(timer);
         let before = core::mem::replace(&mut (*timer).sleeper, core::ptr::null_mut());
         if !before.is_null() {
             interrupt(before);
@@ -104,6 +115,15 @@ pub(crate) unsafe fn set(
     }
 }
 
+/// Whether a thread of the run is the sleeper of a timer, which gets no signal that is for the process.
+///
+/// # Safety
+/// The thread exists.
+pub(super) unsafe fn is_sleeper(thread: *mut Logical) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { (*thread).routine.is_some_and(|routine| routine as *const () == sleeper as *const ()) }
+}
+
 /// The life of a sleeper. It is entered as program code is.
 extern "C-unwind" fn sleeper(order: *mut c_void) -> *mut c_void {
     let me = me();
@@ -117,15 +137,20 @@ extern "C-unwind" fn sleeper(order: *mut c_void) -> *mut c_void {
         }
         while wanted() && let Some(deadline) = (*timer).deadline {
             sleep(me, deadline);
-            if !wanted() {
-                break;
-            }
-            if (*runtime()).sched.clock.now() < deadline {
+            // It may have been put off meanwhile.
+            let Some(deadline) = (*timer).deadline.filter(|_| wanted()) else { break };
+            let now = (*runtime()).sched.clock.now();
+            if now < deadline {
                 continue;
             }
-            let again = ((*timer).interval > 0).then(|| Moment(deadline.0.saturating_add((*timer).interval)));
-            (*timer).deadline = again;
-            act(me, (*timer).purpose);
+            let missed = (now.0 - deadline.0).checked_div((*timer).interval);
+            (*timer).deadline = missed.map(|missed| after(deadline, missed + 1, (*timer).interval));
+            if (*timer).untold.is_none() {
+                act(me, timer, deadline);
+            }
+            if wanted() {
+                set_alarm(timer);
+            }
         }
         if wanted() {
             (*timer).sleeper = core::ptr::null_mut();
@@ -135,13 +160,50 @@ extern "C-unwind" fn sleeper(order: *mut c_void) -> *mut c_void {
     core::ptr::null_mut()
 }
 
-unsafe fn act(me: *mut Logical, purpose: Purpose) {
+/// The moment that lies so many intervals behind another.
+fn after(moment: Moment, intervals: u64, length: u64) -> Moment {
+    Moment(moment.0.saturating_add(intervals.saturating_mul(length)))
+}
+
+/// What has a signal to send interrupts whoever waits for longer.
+unsafe fn set_alarm(timer: *mut Timer) {
+    // SAFETY: called with the token; timers live for good.
+    unsafe {
+        if let Purpose::Signal { .. } = (*timer).purpose {
+            (*runtime()).sched.set_alarm(timer as usize, (*timer).deadline);
+        }
+    }
+}
+
+/// The program is told that a timer came to its end. How often it did so again meanwhile.
+///
+/// # Safety
+/// The caller holds the token; the timer was made by [`Timer::new`] and lives for good.
+pub(super) unsafe fn told(timer: *mut Timer) -> u64 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let Some(first) = (*timer).untold.take() else { return 0 };
+        let passed = (*runtime()).sched.clock.now().0.saturating_sub(first.0);
+        (*timer).overruns = passed.checked_div((*timer).interval).unwrap_or(0);
+        if (*timer).interval > 0 && (*timer).deadline.is_some() {
+            (*timer).deadline = Some(after(first, (*timer).overruns + 1, (*timer).interval));
+            set_alarm(timer);
+        }
+        (*timer).overruns
+    }
+}
+
+unsafe fn act(me: *mut Logical, timer: *mut Timer, end: Moment) {
     // SAFETY: the calling thread has the token.
     unsafe {
-        match purpose {
+        match (*timer).purpose {
             Purpose::Signal { signal, to, value } => {
                 step(me, Event::local(EventKind::SignalSend));
-                send(me, signal, to, value);
+                let origin = value.map_or(Origin::Process, |value| Origin::Timer(value, timer));
+                if value.is_some() {
+                    (*timer).untold = Some(end);
+                }
+                signals::send(me, signal, to, origin);
             }
             Purpose::Call(function, value) => as_program(me, || function(value)),
             Purpose::Descriptor(descriptor) => {
@@ -153,155 +215,4 @@ unsafe fn act(me: *mut Logical, purpose: Purpose) {
             Purpose::Nothing => {}
         }
     }
-}
-
-/// Sends a signal to the thread with that number; or to the first that does not block it, or waits for it in the kernel;
-/// or, if there is none, keeps it until one of them wants it.
-unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, value: Option<usize>) {
-    let bit = 1u64 << (signal - 1);
-    // SAFETY: called with the token; threads that have not finished exist.
-    unsafe {
-        let runtime = runtime();
-        let is_sleeper = |thread: *mut Logical| {
-            (*thread).routine.is_some_and(|routine| routine as *const () == sleeper as *const ())
-        };
-        let takes = |thread: *mut Logical| match to {
-            Some(number) => (*thread).kernel_id == number,
-            None => {
-                let away = (*runtime).sched.thread((*thread).id).state == State::Away;
-                let waits = away && (*thread).accepts & bit != 0;
-                (waits || (*thread).mask & bit == 0) && !is_sleeper(thread)
-            }
-        };
-        let mut alive = (*runtime).logicals.iter().copied().filter(|&thread| !(*runtime).has_finished(thread));
-        let target = alive.find(|&thread| takes(thread));
-        if target.is_some_and(|target| (*target).mask & bit == 0) && would_end_process(signal) {
-            (*runtime).overdue |= bit;
-            return;
-        }
-        target.into_iter().for_each(|target| edge::signals(me, target));
-        (*runtime).sched.signals_may_come = true;
-        let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
-        match target {
-            // It sits in the kernel on its own kernel thread, where the signal belongs.
-            Some(target) if (*runtime).sched.thread((*target).id).state == State::Away => {
-                queue(process, (*target).kernel_id, signal, value);
-            }
-            target => {
-                (*runtime).values.retain(|(known, _)| *known != signal);
-                (*runtime).values.extend(value.map(|value| (signal, value)));
-                match target {
-                    Some(target) => {
-                        (*target).pending_signals |= bit;
-                        interrupt(target);
-                    }
-                    None => (*runtime).held |= bit,
-                }
-            }
-        }
-    }
-}
-
-/// Whether the process has no action of its own for a signal whose default is its end.
-fn would_end_process(signal: i32) -> bool {
-    const HARMLESS: [i32; 8] = [
-        libc::SIGCHLD,
-        libc::SIGCONT,
-        libc::SIGURG,
-        libc::SIGWINCH,
-        libc::SIGSTOP,
-        libc::SIGTSTP,
-        libc::SIGTTIN,
-        libc::SIGTTOU,
-    ];
-    action_of(signal) == Some(libc::SIG_DFL) && !HARMLESS.contains(&signal)
-}
-
-/// Whether the program has a handler for a signal.
-fn is_handled(signal: i32) -> bool {
-    action_of(signal).is_some_and(|action| action != libc::SIG_DFL && action != libc::SIG_IGN)
-}
-
-fn action_of(signal: i32) -> Option<usize> {
-    // As the kernel has it: handler, flags, restorer, mask.
-    let mut action = [0usize; 4];
-    // SAFETY: the kernel writes no more than that, and changes nothing without a new action.
-    let error = unsafe {
-        sys::call(libc::SYS_rt_sigaction, [signal as usize, 0, &raw mut action as usize, size_of::<u64>(), 0, 0])
-    };
-    (error == 0).then_some(action[0])
-}
-
-/// The program may handle signals now that it did not handle before: those that timers were to bring are on their way.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn actions_changed(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let overdue = core::mem::take(&mut (*runtime()).overdue);
-        for signal in (1..=64).filter(|signal| overdue & 1 << (signal - 1) != 0) {
-            send(me, signal, None, None);
-        }
-    }
-}
-
-/// The running thread sends a signal to the process; false when that would end it, or when the kernel should have it for
-/// another reason.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn send_to_process(me: *mut Logical, signal: i32) -> bool {
-    if !is_handled(signal) {
-        return false;
-    }
-    // SAFETY: by the caller's promise.
-    unsafe {
-        send(me, signal, None, None);
-        if (*me).pending_signals & !(*me).mask != 0 {
-            super::raise_pending(me);
-        }
-    }
-    true
-}
-
-/// Gives signals that nobody wanted to the calling thread, which does not block them any more or is about to wait for them.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn take_held(me: *mut Logical, blocked: u64) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        actions_changed(me);
-        let held = (*runtime()).held & !blocked;
-        (*runtime()).held &= !held;
-        (*me).pending_signals |= held;
-        if (*me).pending_signals & !blocked != 0 {
-            super::raise_pending(me);
-        }
-    }
-}
-
-/// Sends a signal to a kernel thread, as a timer does that has this value.
-///
-/// # Safety
-/// None beyond that of a signal.
-pub(super) unsafe fn queue(process: usize, thread: i32, signal: i32, value: Option<usize>) {
-    /// As the kernel lays it out: number, error, code, a gap, the timer's number and overruns, the value.
-    #[repr(C)]
-    struct Info {
-        numbers: [i32; 4],
-        timer: [i32; 2],
-        value: usize,
-        rest: [u64; 12],
-    }
-    let Some(value) = value else {
-        // SAFETY: takes no pointer.
-        unsafe { sys::call(libc::SYS_tgkill, [process, thread as usize, signal as usize, 0, 0, 0]) };
-        return;
-    };
-    let info = Info { numbers: [signal, 0, libc::SI_TIMER, 0], timer: [0; 2], value, rest: [0; 12] };
-    let args = [process, thread as usize, signal as usize, &raw const info as usize, 0, 0];
-    // SAFETY: the kernel reads 128 bytes, which is what the record has.
-    unsafe { sys::call(libc::SYS_rt_tgsigqueueinfo, args) };
 }

@@ -21,6 +21,10 @@ use crate::sys;
 /// Real time between two looks.
 const PERIOD: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
+/// Looks after which time passes for those who sleep, although a thread that is away may come back before: as long as a disk or
+/// a child that has something to do may take.
+const PATIENCE: u32 = 50;
+
 static WANTED: Signal = Signal::new();
 static EXISTS: AtomicBool = AtomicBool::new(false);
 static KERNEL_ID: AtomicI32 = AtomicI32::new(0);
@@ -30,7 +34,7 @@ pub(super) fn kernel_id() -> i32 {
     KERNEL_ID.load(Ordering::Relaxed)
 }
 
-/// The token is about to float while threads wait for descriptors.
+/// The token is about to float while threads wait for descriptors, or for time to pass.
 pub(super) fn watch() {
     if !EXISTS.swap(true, Ordering::Relaxed) {
         let _unmanaged = Unmanaged::enter();
@@ -48,7 +52,9 @@ extern "C-unwind" fn watcher(_: *mut c_void) -> *mut c_void {
     sys::swap_signal_mask(u64::MAX);
     loop {
         WANTED.wait();
+        let mut looks = 0;
         loop {
+            looks += 1;
             let never = AtomicU32::new(0);
             sys::futex_wait_for(&never, 0, &PERIOD);
             // Somebody else took it: the next float calls again.
@@ -56,21 +62,25 @@ extern "C-unwind" fn watcher(_: *mut c_void) -> *mut c_void {
                 break;
             }
             // SAFETY: the token was taken.
-            if unsafe { look() } {
+            if unsafe { look(looks >= PATIENCE) } {
                 break;
             }
         }
     }
 }
 
-/// Passes the token on if somebody can run, else lets it float; true in the first case.
-unsafe fn look() -> bool {
+/// Passes the token on if somebody can run, else lets it float; true in the first case. When threads have been away `for_long`,
+/// those who sleep may be the ones who could bring them back.
+unsafe fn look(for_long: bool) -> bool {
     // SAFETY: called with the token, which is not used after it is given away.
     unsafe {
         loop {
             take_arrivals();
             take_letters();
             descriptors_changed();
+            if for_long && (*runtime()).sched.expire_first() {
+                (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+            }
             if let Choice::Run(next) = (*runtime()).sched.choose() {
                 start((&(*runtime()).logicals)[next.index()]);
                 return true;

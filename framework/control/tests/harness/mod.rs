@@ -85,9 +85,18 @@ impl Program {
 
     /// Compiles `tests/programs/<file>` with a compiler and options of the caller's.
     pub(crate) fn build_with(name: &str, options: &[&str], file: &str) -> Program {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(file);
+        Program::compile("tests/programs", &["check.h", "zoo.h"], name, options, file)
+    }
+
+    /// Compiles a file of another folder of this crate, which uses these headers of that folder.
+    pub(crate) fn build_in(folder: &str, headers: &[&str], file: &str) -> Program {
+        Program::compile(folder, headers, compiler_of(file), &[], file)
+    }
+
+    fn compile(folder: &str, headers: &[&str], name: &str, options: &[&str], file: &str) -> Program {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(file);
         let mut text = std::fs::read(&source).expect("the program is there");
-        for header in ["check.h", "zoo.h"] {
+        for header in headers {
             text.extend(std::fs::read(source.with_file_name(header)).expect("the header is there"));
         }
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -12,6 +12,7 @@ use iced_x86::{Instruction, OpKind, Register};
 use super::stub::FROM_KERNEL;
 use super::table::at_site;
 use crate::me::me;
+use crate::sys;
 
 /// A breakpoint.
 struct Trap {
@@ -100,6 +101,8 @@ pub(super) fn install(debugged: bool) {
         libc::sigaction(libc::SIGTRAP, &raw const action, core::ptr::null_mut());
     }
     CAUGHT.store(true, Ordering::Relaxed);
+    // It may have been blocked before there was a run, or by whoever started the program.
+    sys::swap_signal_mask(to_block(sys::signal_mask()));
 }
 
 /// Notes a breakpoint that will be made; false when the address of its access cannot be told.

@@ -1,0 +1,360 @@
+//! Signals that the run itself sends: between threads, to the process, and from timers.
+//!
+//! A signal is kept until the thread that gets it runs, which then raises it on itself: handlers run on the right kernel
+//! thread, at a point that the schedule decides, and never beside the thread that has the token. If the thread waits, the wait
+//! is broken off for the handler; what becomes of the call then is the caller's business, and [`Handled`] tells it what it
+//! has to know. Standard signals are kept once, real-time signals as often as they are sent, as the kernel does.
+
+use super::handover::{demote_me, in_handlers};
+use super::logical::Logical;
+use super::{runtime, timers};
+use crate::instrument::edge;
+use crate::sched::State;
+use crate::{snapshot, sys};
+
+/// What handlers that ran during a wait mean for the call that waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Handled {
+    /// None ran.
+    #[default]
+    Nothing,
+    /// The first that ran wants calls to begin again where they can (`SA_RESTART`).
+    Restarts,
+    /// The first that ran wants calls to fail.
+    Fails,
+}
+
+/// Who sent a signal, as the program sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin {
+    /// `kill`.
+    Process,
+    /// `pthread_kill`.
+    Thread,
+    /// `sigqueue`, with its value.
+    Queue(usize),
+    /// A timer, with its value.
+    Timer(usize, *mut timers::Timer),
+}
+
+/// A signal on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    signal: i32,
+    /// Null while no thread takes it.
+    to: *mut Logical,
+    origin: Origin,
+}
+
+/// The kernel's first signal of which more than one can be pending.
+const FIRST_REAL_TIME: i32 = 32;
+
+/// The kernel's bit for a signal.
+pub(crate) fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// What the process does when a signal comes, as the kernel has it.
+struct Action {
+    handler: usize,
+    flags: usize,
+}
+
+impl Action {
+    fn of(signal: i32) -> Option<Action> {
+        // Handler, flags, restorer, mask.
+        let mut action = [0usize; 4];
+        let args = [signal as usize, 0, &raw mut action as usize, size_of::<u64>(), 0, 0];
+        // SAFETY: the kernel writes no more than that, and changes nothing without a new action.
+        let error = unsafe { sys::call(libc::SYS_rt_sigaction, args) };
+        (error == 0).then_some(Action { handler: action[0], flags: action[1] })
+    }
+
+    fn is_handler(&self) -> bool {
+        self.handler != libc::SIG_DFL && self.handler != libc::SIG_IGN
+    }
+
+    fn is_nothing(&self, signal: i32) -> bool {
+        const HARMLESS: [i32; 4] = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH];
+        self.handler == libc::SIG_IGN || self.handler == libc::SIG_DFL && HARMLESS.contains(&signal)
+    }
+}
+
+/// What a handler of this signal means for a call that it interrupts.
+fn handled_by(signal: i32) -> Handled {
+    match Action::of(signal) {
+        Some(action) if action.is_handler() && action.flags & libc::SA_RESTART as usize != 0 => Handled::Restarts,
+        Some(action) if action.is_handler() => Handled::Fails,
+        _ => Handled::Nothing,
+    }
+}
+
+/// What the first handler of these signals, which are about to run, means for a call.
+pub(crate) fn handled_by_any(signals: u64) -> Handled {
+    (1..=64)
+        .filter(|&signal| signals & bit(signal) != 0)
+        .map(handled_by)
+        .find(|&handled| handled != Handled::Nothing)
+        .unwrap_or_default()
+}
+
+/// Whether the program has a handler for a signal.
+fn is_handled(signal: i32) -> bool {
+    Action::of(signal).is_some_and(|action| action.is_handler())
+}
+
+/// Whether the process has no action of its own for a signal whose default is its end.
+fn would_end_process(signal: i32) -> bool {
+    const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+    let ends = |action: Action| !action.is_handler() && !action.is_nothing(signal) && !STOPS.contains(&signal);
+    Action::of(signal).is_some_and(ends)
+}
+
+/// Signals that the kernel keeps for the calling kernel thread or for the process.
+pub(crate) fn kernel_pending() -> u64 {
+    let mut pending = 0u64;
+    // SAFETY: the kernel writes eight bytes, the size passed.
+    unsafe { sys::call(libc::SYS_rt_sigpending, [&raw mut pending as usize, size_of::<u64>(), 0, 0, 0, 0]) };
+    pending
+}
+
+/// Signals that would reach the running thread but for its mask.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn pending(me: *mut Logical) -> u64 {
+    // SAFETY: by the caller's promise.
+    unsafe { kernel_pending() | (*me).pending_signals | (*runtime()).held }
+}
+
+/// Notes a signal for a thread, or for the process while no thread takes it, and breaks the thread's wait off for it.
+///
+/// # Safety
+/// The caller holds the token; the thread has not finished.
+unsafe fn post(to: *mut Logical, signal: i32, origin: Origin) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let runtime = runtime();
+        let known = if to.is_null() { &raw mut (*runtime).held } else { &raw mut (*to).pending_signals };
+        if *known & bit(signal) == 0 || signal >= FIRST_REAL_TIME {
+            (*runtime).sent.push(Sent { signal, to, origin });
+        }
+        *known |= bit(signal);
+        if to.is_null() {
+            return;
+        }
+        let id = (*to).id;
+        if (*to).accepts & bit(signal) != 0 {
+            (*runtime).sched.interrupt(id);
+        } else if (*to).mask & bit(signal) == 0 {
+            (*runtime).sched.interrupt_for_signal(id);
+        }
+    }
+}
+
+/// The running thread sends a signal to another one, or to itself.
+///
+/// # Safety
+/// `me` executes the call and holds the token; the thread has not finished.
+pub(crate) unsafe fn send_to_thread(me: *mut Logical, to: *mut Logical, signal: i32, origin: Origin) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        edge::signals(me, to);
+        if (*runtime()).sched.thread((*to).id).state == State::Away {
+            // It sits in the kernel on its own kernel thread, where the signal belongs.
+            return raise(to, signal, origin);
+        }
+        let blocked = (*to).mask & bit(signal) != 0;
+        if !blocked && Action::of(signal).is_some_and(|action| action.is_nothing(signal)) {
+            return;
+        }
+        post(to, signal, origin);
+        if to == me {
+            raise_pending(me);
+        }
+    }
+}
+
+/// The running thread sends a signal to the process; false when that is the kernel's business: when it would end the process
+/// or do nothing, and when nobody handles it or waits for it.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn send_to_process(me: *mut Logical, signal: i32, origin: Origin) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let awaited = (*runtime()).logicals.iter().any(|&thread| (*thread).accepts & bit(signal) != 0);
+        // The kernel keeps what every thread blocks; but the carrier, which is no thread of the program's, blocks nothing.
+        let kept = (*runtime()).carrier.is_running() && (*runtime()).logicals.iter().all(|&thread| {
+            (*runtime()).has_finished(thread) || timers::is_sleeper(thread) || (*thread).mask & bit(signal) != 0
+        });
+        if !awaited && !kept && !is_handled(signal) {
+            return false;
+        }
+        send(me, signal, None, origin);
+        if (*me).pending_signals & !(*me).mask != 0 {
+            raise_pending(me);
+        }
+    }
+    true
+}
+
+/// Sends a signal to the thread with that number; or to the first that does not block it, or waits for it; or, if there is none,
+/// keeps it until one of them wants it.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(super) unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, origin: Origin) {
+    // SAFETY: by the caller's promise; threads that have not finished exist.
+    unsafe {
+        let runtime = runtime();
+        let takes = |thread: *mut Logical| match to {
+            Some(number) => (*thread).kernel_id == number,
+            None => {
+                let waits = (*thread).accepts & bit(signal) != 0;
+                (waits || (*thread).mask & bit(signal) == 0) && !timers::is_sleeper(thread)
+            }
+        };
+        let mut alive = (*runtime).logicals.iter().copied().filter(|&thread| !(*runtime).has_finished(thread));
+        let target = alive.find(|&thread| takes(thread));
+        let waits = target.is_some_and(|target| (*target).accepts & bit(signal) != 0);
+        if target.is_some_and(|target| (*target).mask & bit(signal) == 0) && !waits && would_end_process(signal) {
+            (*runtime).overdue.push((signal, origin));
+            return;
+        }
+        match target {
+            Some(target) => {
+                edge::signals(me, target);
+                if (*runtime).sched.thread((*target).id).state == State::Away {
+                    raise(target, signal, origin);
+                } else if waits || !Action::of(signal).is_some_and(|action| action.is_nothing(signal)) {
+                    post(target, signal, origin);
+                }
+            }
+            None => post(core::ptr::null_mut(), signal, origin),
+        }
+    }
+}
+
+/// The program may handle signals now that it did not handle before: those that timers were to bring are on their way.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn actions_changed(me: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        for (signal, origin) in core::mem::take(&mut (*runtime()).overdue) {
+            send(me, signal, None, origin);
+        }
+    }
+}
+
+/// Gives signals that nobody wanted to the calling thread, which does not block them any more or is about to wait for them.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn take_held(me: *mut Logical, blocked: u64) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        actions_changed(me);
+        let runtime = runtime();
+        let held = (*runtime).held & !blocked;
+        if held != 0 {
+            (*runtime).held &= !held;
+            (*me).pending_signals |= held;
+            let sent = &mut (*runtime).sent;
+            sent.iter_mut()
+                .filter(|sent| sent.to.is_null() && held & bit(sent.signal) != 0)
+                .for_each(|sent| sent.to = me);
+        }
+        if (*me).pending_signals & !blocked != 0 {
+            raise_pending(me);
+        }
+    }
+}
+
+/// Raises the signals that others sent to the running thread.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+#[cold]
+pub(crate) unsafe fn raise_pending(me: *mut Logical) {
+    // SAFETY: by the caller's promise; the handler runs before the system call returns, on the thread's own kernel
+    // thread, or later if the thread blocks the signal.
+    unsafe {
+        if snapshot::is_on() && (*me).pending_signals & !(*me).mask == 0 {
+            return;
+        }
+        demote_me(me);
+        // A handler may wait for things of its own; what the thread was doing goes on behind it.
+        let before = (*runtime()).sched.begin_handlers();
+        for signal in 1..=64 {
+            if (*me).pending_signals & bit(signal) == 0 {
+                continue;
+            }
+            (*me).pending_signals &= !bit(signal);
+            while let Some(sent) = take_sent(me, signal) {
+                let first = core::mem::take(&mut (*me).handled);
+                let blocked = (*me).mask & bit(signal) != 0;
+                let handled = if blocked { Handled::Nothing } else { handled_by(signal) };
+                in_handlers(me, bit(signal), || raise(me, signal, sent.origin));
+                (*me).handled = if first == Handled::Nothing { handled } else { first };
+            }
+        }
+        (*runtime()).sched.end_handlers(before);
+    }
+}
+
+unsafe fn take_sent(me: *mut Logical, signal: i32) -> Option<Sent> {
+    // SAFETY: called with the token.
+    unsafe {
+        let sent = &mut (*runtime()).sent;
+        let place = sent.iter().position(|sent| sent.to == me && sent.signal == signal)?;
+        Some(sent.remove(place))
+    }
+}
+
+/// A thread is gone, and so are the signals that were for it alone.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn forget(thread: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).sent.retain(|sent| sent.to != thread) };
+}
+
+/// Sends a signal to a thread's kernel thread, as if it came from its origin.
+///
+/// # Safety
+/// The caller holds the token; the thread has a kernel thread.
+unsafe fn raise(to: *mut Logical, signal: i32, origin: Origin) {
+    /// As the kernel lays it out: number, error, code, a gap; process and user, or a timer's number and overruns; the value.
+    #[repr(C)]
+    struct Info {
+        numbers: [i32; 4],
+        sender: [i32; 2],
+        value: usize,
+        rest: [u64; 12],
+    }
+    const TIMER: i32 = -2;
+    const QUEUE: i32 = -1;
+    let process = sys::process_id();
+    // SAFETY: takes no pointer.
+    let user = unsafe { sys::call(libc::SYS_getuid, [0; 6]) } as i32;
+    let (code, sender, value) = match origin {
+        Origin::Thread => (libc::SI_TKILL, [process, user], 0),
+        Origin::Process => (libc::SI_USER, [process, user], 0),
+        Origin::Queue(value) => (QUEUE, [process, user], value),
+        // SAFETY: by the caller's promise; timers live for good.
+        Origin::Timer(value, timer) => (TIMER, [0, unsafe { timers::told(timer) } as i32], value),
+    };
+    let info = Info { numbers: [signal, 0, code, 0], sender, value, rest: [0; 12] };
+    // SAFETY: the kernel reads 128 bytes, which is what the record has.
+    unsafe {
+        let args = [process as usize, (*to).kernel_id as usize, signal as usize, &raw const info as usize, 0, 0];
+        if sys::call(libc::SYS_rt_tgsigqueueinfo, args) == -(libc::EPERM as isize) {
+            // For another kernel thread the kernel writes these records itself.
+            sys::call(libc::SYS_tgkill, args);
+        }
+    }
+}
