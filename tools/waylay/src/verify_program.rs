@@ -56,7 +56,8 @@ impl Progress for Watch<'_> {
                 state.failures
             );
         }
-        !(self.back && state.failures >= self.wanted) && !interrupt::requested()
+        let enough = self.back && state.failures >= self.wanted;
+        !enough && !interrupt::requested()
     }
 
     fn found(&mut self, found: &Found) {

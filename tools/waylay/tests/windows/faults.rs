@@ -124,13 +124,7 @@ fn a_pure_call_and_an_invalid_parameter() {
 #[test]
 fn the_ways_of_the_system_to_end_a_process() {
     expect("waylay_faults_c", "exit-process", "exit", "called ExitProcess()", "exits_process");
-    expect(
-        "waylay_faults_c",
-        "terminate-process",
-        "exit",
-        "called TerminateProcess()",
-        "terminates_process",
-    );
+    expect("waylay_faults_c", "terminate-process", "exit", "called TerminateProcess()", "terminates_process");
     expect("waylay_faults", "exit", "exit", "called ExitProcess()", "waylay_faults::sudden");
 }
 
