@@ -116,7 +116,7 @@ pub struct Tally {
     pub steps: AtomicU64,
     /// The most steps of a run that ended.
     pub longest: AtomicU64,
-    /// The greatest k that a run was planned with.
+    /// The greatest k that a run was planned with that promises something by depth.
     pub reach: AtomicU64,
     /// Runs that ended and in which something outside the library's control took part.
     pub partly_controlled: AtomicU64,
@@ -130,9 +130,9 @@ pub struct Tally {
     pub accesses: AtomicU64,
     /// The most code sites of a run that made so many steps that their later accesses were none.
     pub limited: AtomicU64,
-    /// Runs by the depth that they aimed at.
+    /// Runs by the depth that they promise something for, since `reach` last grew; the others are at 0.
     pub aimed: [AtomicU64; DEPTHS],
-    /// The most threads of a run that ended.
+    /// The most threads of a run that ended, and of their timers where a strategy tells them apart.
     pub threads: AtomicU32,
     /// Threads that the last run left behind; the process can make no further run then.
     pub left: AtomicU32,

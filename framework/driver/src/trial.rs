@@ -16,6 +16,7 @@ use waylay_page::record::Sort;
 use waylay_page::{Clock, Command, HostPhase, Ticks, WorkerState};
 use waylay_randomizer::RawSettings;
 use waylay_schedule::Schedule;
+use waylay_schedule::promise::Promise;
 
 use crate::campaign::strict::{StrictTest, Verdict};
 use crate::catalog::Installation;
@@ -429,7 +430,10 @@ impl Arena {
 /// What is promised for one life: by the strategy, or by the bound of random suspension.
 fn promised(trial: &Trial, account: &Account, numbers: Option<&StrictNumbers>) -> BTreeMap<u32, f64> {
     if let Some(numbers) = numbers {
-        return numbers.guarantees.iter().map(|promise| (promise.depth, promise.per_run)).collect();
+        // Of any schedule of this life: not all of them count.
+        let share = |runs| runs as f64 / numbers.runs.max(1) as f64;
+        let of_any = |promise: &Promise| (promise.depth, promise.per_run * share(promise.runs));
+        return numbers.guarantees.iter().map(of_any).collect();
     }
     let bound = || {
         let Scheduling::Randomized(settings) = &trial.scheduling else { return None };

@@ -13,7 +13,7 @@ use waylay_driver::store::{
     Campaign, CampaignRecord, CampaignState, FailureStore, Retention, ScenarioRecord, StrictNumbers,
     TestRecord, WriteError,
 };
-use waylay_schedule::promise::{headline, promises};
+use waylay_schedule::promise::{Aimed, Promise, headline, promises};
 use waylay_schedule::{Outcome, RunParameters, Seed, Spec};
 
 use crate::batch::{Done, Shared, run_batch};
@@ -81,6 +81,12 @@ pub enum ExploreError {
          starts itself is not controlled; explore that program directly)"
     )]
     NoThreads(String),
+    /// What there is to explore happens where nothing is controlled.
+    #[error(
+        "{0} has one thread under control in every run: those that it starts before main (in a constructor, or in a \
+         library that is being loaded) run beside the schedule. Nothing to explore; start them in main, or later"
+    )]
+    ThreadsBeforeMain(String),
 }
 
 /// Whom to tell how it goes.
@@ -129,11 +135,11 @@ struct Exploration<'a> {
     findings: Findings<'a>,
     begun: Instant,
     summary: Summary,
-    /// Runs by the depth that they aimed at.
-    aimed: Vec<u64>,
+    /// Runs by the depth that they promise something for.
+    aimed: Aimed,
     parameters: RunParameters,
-    /// The greatest k that a run was planned with.
-    reach: u64,
+    /// n: the most threads, and timers of threads, of a run.
+    rivals: u32,
     total_steps: u64,
     single: u64,
     sites: Sites,
@@ -174,9 +180,9 @@ impl<'a> Exploration<'a> {
             findings: Findings::new(plan, store),
             begun: Instant::now(),
             summary,
-            aimed: Vec::new(),
+            aimed: Aimed::default(),
             parameters: RunParameters::of(plan.strategy.to_string()),
-            reach: 0,
+            rivals: 0,
             total_steps: 0,
             single: 0,
             sites: Sites::new(&plan.conditions, plan.strategy.is_search()),
@@ -258,17 +264,22 @@ impl<'a> Exploration<'a> {
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
         self.total_steps += observed.steps;
-        self.reach = self.reach.max(planned.parameters.steps);
-        let depth = planned.parameters.depth as usize;
-        if self.aimed.len() <= depth {
-            self.aimed.resize(depth + 1, 0);
+        self.rivals = self.rivals.max(observed.threads).max(planned.parameters.threads);
+        if observed.partly_controlled {
+            // What took part without being scheduled is in no bound.
+            self.aimed.add(&Aimed { reach: 0, runs: vec![1] });
+        } else {
+            self.aimed.take(&planned.parameters);
         }
-        self.aimed[depth] += 1;
         self.single = if observed.threads <= 1 && failed.is_none() { self.single + 1 } else { 0 };
         if self.single == self.summary.runs
             && self.single >= SINGLE_THREADED.min(self.plan.runs.unwrap_or(u64::MAX))
         {
-            return Err(ExploreError::NoThreads(self.plan.program.title()));
+            let title = self.plan.program.title();
+            return Err(match self.summary.partly_controlled {
+                0 => ExploreError::NoThreads(title),
+                _ => ExploreError::ThreadsBeforeMain(title),
+            });
         }
         let over = match failed {
             Some((failure, schedule)) => {
@@ -299,6 +310,8 @@ impl<'a> Exploration<'a> {
         self.learner.learn(planned, lesson);
         if steps_changed {
             self.learner.steps_changed();
+            // A bug between accesses that were no steps could not have been found.
+            self.aimed.forget();
         }
         self.hangs += u64::from(observed.hung.is_some());
         if self.hangs >= MOST_HANGS && self.plan.duration.is_none() && !over {
@@ -360,11 +373,15 @@ impl<'a> Exploration<'a> {
         Ok(())
     }
 
+    fn promises(&self) -> Vec<Promise> {
+        promises(&self.parameters, self.rivals, &self.aimed)
+    }
+
     /// What the runs so far amount to, as in the record of a strict test.
     fn numbers(&self, seconds: f64) -> StrictNumbers {
         let summary = &self.summary;
-        let steps = if self.reach > 0 { self.reach } else { summary.steps };
-        let mut guarantees = promises(&self.parameters, summary.threads, steps, &self.aimed);
+        let steps = if self.aimed.reach > 0 { self.aimed.reach } else { summary.steps };
+        let mut guarantees = self.promises();
         let missing = not_looked_at(&self.plan.conditions.steps, summary);
         for promise in &mut guarantees {
             promise.conditions.extend(missing.iter().map(|note| format!("it does not lie where {note}")));
@@ -374,7 +391,7 @@ impl<'a> Exploration<'a> {
             strategy: self.parameters.strategy.clone(),
             seed: summary.seed.clone(),
             runs: summary.runs,
-            threads: summary.threads,
+            threads: self.rivals,
             steps,
             depth: guarantee.as_ref().map_or(0, |promise| promise.depth),
             guarantee,
@@ -411,16 +428,17 @@ impl<'a> Exploration<'a> {
             }
         };
         let seconds = self.begun.elapsed().as_secs_f64();
+        let promises = self.promises();
         let summary = &mut self.summary;
         summary.seconds = seconds;
         summary.found = std::mem::take(&mut self.findings.found);
         summary.not_examined = self.findings.not_examined;
         summary.schedules_per_second = summary.runs as f64 / seconds.max(1e-9);
         summary.steps_per_second = self.total_steps as f64 / seconds.max(1e-9);
-        if self.reach > 0 {
-            summary.steps = self.reach;
+        if self.aimed.reach > 0 {
+            summary.steps = self.aimed.reach;
         }
-        summary.guarantees = promises(&self.parameters, summary.threads, summary.steps, &self.aimed);
+        summary.guarantees = promises;
         summary.guarantee = headline(&summary.guarantees);
         if summary.first_failure_run.is_none() {
             summary.depth = summary.guarantee.as_ref().map_or(0, |promise| promise.depth);

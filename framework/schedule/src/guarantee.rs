@@ -19,9 +19,12 @@ pub struct Guarantee {
     pub conditions: Vec<&'static str>,
 }
 
-/// The conditions that the practical parts of PCT put on a bug.
-fn conditions(rules: Rules) -> Vec<&'static str> {
+/// The conditions that the practical parts of PCT put on a bug; a bare run has none of them.
+fn conditions(rules: Rules, bare: bool) -> Vec<&'static str> {
     let mut conditions = Vec::new();
+    if bare {
+        return conditions;
+    }
     match rules.phases {
         Phases::None => {}
         Phases::Joined => {
@@ -45,19 +48,22 @@ impl Guarantee {
         let RunParameters { threads, steps, depth, .. } = *parameters;
         let threads = u64::from(threads);
         match parameters.strategy.parse().ok()? {
-            Spec::Pct(_) | Spec::RPro(_) if threads == 0 => None,
+            // Depth 1 is an order of events of two threads: one thread has none.
+            Spec::Pct(_) | Spec::RPro(_) if threads < 2 || depth == 0 => None,
             Spec::Pct(options) => Some(Guarantee {
                 per_run: bound::pct(threads, steps, depth),
                 depth,
-                conditions: conditions(options.rules),
+                conditions: conditions(options.rules, parameters.bare),
             }),
             Spec::RPro(options) => {
-                let mut conditions = conditions(options.rules);
-                conditions.push("its change points lie within the radius, the first first");
+                let mut conditions = conditions(options.rules, parameters.bare);
+                if depth > 2 {
+                    conditions.push("its change points lie within the radius, the first first");
+                }
                 let per_run = bound::rpro(threads, steps, depth, options.radius);
                 Some(Guarantee { per_run, depth, conditions })
             }
-            Spec::Stride(limit) if !parameters.profiling => {
+            Spec::Stride(limit) if !parameters.profiling && threads != 1 => {
                 let orders = match limit {
                     crate::stride::StrideLimit::Confident { orders, .. } => orders,
                     _ => 1,
@@ -96,11 +102,17 @@ mod tests {
         assert_eq!(pct.conditions.len(), 3);
         let bare = "pct:depth=2,phases=none,final-wait=off,starvation=off";
         assert!(Guarantee::of(&parameters(bare, 2)).unwrap().conditions.is_empty());
+        let drawn = RunParameters { bare: true, ..parameters("pct:depth=2", 2) };
+        assert!(Guarantee::of(&drawn).unwrap().conditions.is_empty(), "a run without the practical parts");
         let rpro = Guarantee::of(&parameters("rpro:radius=10,depth=3", 3)).unwrap();
         assert!((rpro.per_run.value() - 1.0 / 4000.0).abs() < 1e-15);
         assert!(Guarantee::of(&parameters("stride:ratio=6.6", 0)).is_some());
         let unknown = RunParameters { threads: 0, ..parameters("pct", 1) };
         assert_eq!(Guarantee::of(&unknown), None);
+        for strategy in ["pct", "rpro", "stride", "portfolio"] {
+            let alone = RunParameters { threads: 1, ..parameters(strategy, 1) };
+            assert_eq!(Guarantee::of(&alone), None, "one thread has one schedule");
+        }
         let several = Guarantee::of(&parameters("portfolio:pct+surw", 2)).unwrap();
         assert_eq!(several.per_run, pct.per_run, "those runs of a portfolio that aim at the depth are PCT's");
         assert_eq!(Guarantee::of(&parameters("portfolio:pct+surw", 0)), None, "and the others are not");

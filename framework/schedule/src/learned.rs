@@ -1,31 +1,61 @@
 //! What earlier runs teach the next: how many threads, how many steps.
 //!
-//! The paper on PCT takes the steps of the run before as the estimate of the next; the theorem asks for an upper
-//! bound. The greatest of the last runs serves both: it is a bound when runs repeat themselves, and it forgets a
-//! run that was long by accident. Runs that were cut short or ran into a limit teach nothing.
+//! The paper on PCT takes the steps of the run before as the estimate of the next; the theorem asks for an upper bound. So
+//! for runs that are to keep the promise for every bug the estimate is above all runs so far: a run whose k is smaller than
+//! the true length says nothing about bugs near its end. It grows in coarse steps, with some room, because each growth
+//! makes the runs before it worthless. Runs in phases promise less and may follow the program more closely: for them it is
+//! the longest phase of the last runs, which forgets one that was long by accident. Runs that were cut short or ran into a
+//! limit teach nothing.
 
 use crate::run::{Outcome, RunReport};
 
-/// Runs that are remembered.
+/// Runs in phases that are remembered.
 const WINDOW: usize = 32;
 
-/// Threads and steps of the last runs.
+/// How long a run was.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Length {
+    /// The steps that may count in another schedule.
+    pub whole: u64,
+    /// Those of the longest phase; none when the run was not made in phases.
+    pub phase: Option<u64>,
+    /// Threads, and timers of threads.
+    pub threads: u32,
+}
+
+/// Threads and steps of the runs so far.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
-    steps: [u64; WINDOW],
-    threads: [u32; WINDOW],
+    phases: [u64; WINDOW],
+    in_phases: usize,
+    longest: u64,
+    reach: u64,
+    threads: u32,
     runs: usize,
 }
 
+/// The next number of a coarse scale that leaves an eighth of room: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 and so on.
+fn with_room(steps: u64) -> u64 {
+    let least = steps.saturating_add(steps.div_ceil(8)).max(4);
+    let unit = (1_u64 << least.ilog2()) / 4;
+    least.div_ceil(unit).saturating_mul(unit)
+}
+
 impl Learned {
-    /// Takes one run in, with the steps that count for the strategy.
-    pub fn take(&mut self, report: &RunReport<'_>, steps: u64) {
+    /// Takes one run in.
+    pub fn take(&mut self, report: &RunReport<'_>, length: Length) {
         if report.outcome == Outcome::Cut {
             return;
         }
-        let place = self.runs % WINDOW;
-        self.steps[place] = steps;
-        self.threads[place] = report.lengths.len() as u32;
+        if let Some(phase) = length.phase {
+            self.phases[self.in_phases % WINDOW] = phase;
+            self.in_phases += 1;
+        }
+        self.longest = self.longest.max(length.whole);
+        if self.longest > self.reach {
+            self.reach = with_room(self.longest);
+        }
+        self.threads = self.threads.max(length.threads);
         self.runs += 1;
     }
 
@@ -34,14 +64,24 @@ impl Learned {
         self.runs
     }
 
-    /// The most steps; 0 when nothing is known.
-    pub fn steps(&self) -> u64 {
-        self.steps.iter().copied().max().unwrap_or(0)
+    /// The most steps of a phase; 0 when nothing is known.
+    pub fn phase(&self) -> u64 {
+        self.phases.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The most steps of a run.
+    pub fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    /// More than the steps of any run so far; 0 when nothing is known.
+    pub fn reach(&self) -> u64 {
+        self.reach
     }
 
     /// The most threads; 0 when nothing is known.
     pub fn threads(&self) -> u32 {
-        self.threads.iter().copied().max().unwrap_or(0)
+        self.threads
     }
 }
 
@@ -50,16 +90,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_and_cut_runs_are_forgotten() {
+    fn phases_are_forgotten_and_lengths_are_not() {
         let mut learned = Learned::default();
         let report = |outcome| RunReport { outcome, steps: 0, lengths: &[1, 2], news: false };
-        learned.take(&report(Outcome::Cut), 1_000_000);
-        assert_eq!((learned.steps(), learned.threads(), learned.runs()), (0, 0, 0));
-        learned.take(&report(Outcome::Failed), 500);
-        assert_eq!((learned.steps(), learned.threads()), (500, 2));
+        let length = |whole, phase, threads| Length { whole, phase, threads };
+        learned.take(&report(Outcome::Cut), length(1_000_000, Some(1_000_000), 9));
+        assert_eq!((learned.phase(), learned.reach(), learned.threads(), learned.runs()), (0, 0, 0, 0));
+        learned.take(&report(Outcome::Failed), length(900, Some(500), 2));
+        assert_eq!((learned.phase(), learned.longest(), learned.threads()), (500, 900, 2));
+        let reach = learned.reach();
+        assert!((1000..=1280).contains(&reach), "{reach}");
         for _ in 0..WINDOW {
-            learned.take(&report(Outcome::Passed), 20);
+            learned.take(&report(Outcome::Passed), length(reach, Some(20), 2));
         }
-        assert_eq!(learned.steps(), 20);
+        assert_eq!((learned.phase(), learned.reach()), (20, reach), "as long as it was planned for");
+        learned.take(&report(Outcome::Passed), length(reach + 1, None, 3));
+        assert_eq!((learned.phase(), learned.threads()), (20, 3));
+        assert!(learned.reach() > reach + reach / 8);
+    }
+
+    #[test]
+    fn the_scale_is_coarse_and_leaves_room() {
+        let mut scale: Vec<u64> = (1..200).map(with_room).collect();
+        scale.dedup();
+        assert_eq!(scale[..11], [4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24]);
+        for steps in (1..100_000).step_by(7) {
+            let room = with_room(steps) as f64 / steps as f64;
+            assert!(steps < 4 || (1.125..1.45).contains(&room), "{steps}: {room}");
+        }
+        assert_eq!(with_room(u64::MAX), u64::MAX);
     }
 }

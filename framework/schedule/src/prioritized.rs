@@ -7,7 +7,7 @@ use std::fmt;
 use crate::bound::Chance;
 use crate::depth::Depth;
 use crate::event::{Event, ThreadId};
-use crate::learned::Learned;
+use crate::learned::{Learned, Length};
 use crate::priority::{Changes, Phases, Priorities, Rules};
 use crate::run::{Run, RunParameters, RunReport};
 use crate::source::{ChaCha, Source};
@@ -15,6 +15,11 @@ use crate::strategy::Strategy;
 
 /// Separates the draw of the depth from the draws of the run.
 const DEPTH_STREAM: u64 = 1;
+/// Separates the draw of bare runs from both.
+const BARE_STREAM: u64 = 2;
+/// One run in so many is bare, unless all are. Whatever a bug needs, at most half of the runs are of the kind that cannot
+/// show it, and no other share promises as much for both kinds.
+pub const BARE_ONE_IN: u64 = 2;
 
 /// What a strategy by priority is made of; its text is the strategy's name.
 pub trait Planning: fmt::Display + Send {
@@ -54,6 +59,8 @@ pub struct Prioritized<O, S = ChaCha> {
     options: O,
     threads: Priorities<S>,
     learned: Learned,
+    /// Whether this run is.
+    bare: bool,
 }
 
 impl<O: Planning> Prioritized<O> {
@@ -67,23 +74,42 @@ impl<O: Planning, S: Source> Prioritized<O, S> {
     /// One that draws from `source`.
     pub fn with_source(options: O, source: S) -> Prioritized<O, S> {
         let threads = Priorities::new(source, options.rules());
-        Prioritized { options, threads, learned: Learned::default() }
+        Prioritized { options, threads, learned: Learned::default(), bare: false }
     }
 }
 
 impl<O: Planning, S: Source> Strategy for Prioritized<O, S> {
     fn plan(&mut self, run: Run) -> Option<RunParameters> {
         let (depth, learned) = (self.options.depth(), &self.learned);
-        let steps = if self.options.steps() > 0 { self.options.steps() } else { learned.steps() };
+        let always_bare = self.options.rules() == Rules::BARE;
+        // What the user knows is at least what was seen: change points must reach the end of every run.
+        let (whole, phase) = match self.options.steps() {
+            0 => (learned.reach(), learned.phase()),
+            given => (given.max(learned.longest()), given),
+        };
         let threads = learned.threads();
-        let mut parameters = RunParameters { threads, steps, ..RunParameters::of(self.options.to_string()) };
+        let mut parameters =
+            RunParameters { threads, steps: phase, ..RunParameters::of(self.options.to_string()) };
         let measured = learned.runs() >= depth.profiling_runs();
-        let known = steps > 0 && (measured || !matches!(depth, Depth::Confident { .. }));
+        let known = whole > 0 && (measured || !matches!(depth, Depth::Confident { .. }));
         if known {
             let mut stream = ChaCha::new();
+            stream.begin(run.split(BARE_STREAM));
+            let drawn = stream.one_in(BARE_ONE_IN);
+            let share = if always_bare { 1.0 } else { BARE_ONE_IN as f64 };
             stream.begin(run.split(DEPTH_STREAM));
-            let chance = |depth| self.options.chance(u64::from(threads), steps, depth);
+            let chance = |depth| {
+                let of_bare = self.options.chance(u64::from(threads), whole, depth);
+                Chance::from_ln(of_bare.ln() - share.ln())
+            };
             parameters.depth = depth.choose(chance, |bound| stream.below(bound));
+            // Where depths are drawn, the deeper runs with the practical parts show bugs of depth 1 as well. Before a run in
+            // phases was seen, nothing is known about them.
+            let shallow = parameters.depth == 1 && matches!(depth, Depth::Auto { .. });
+            parameters.bare = always_bare || drawn || shallow || phase == 0;
+            if parameters.bare {
+                parameters.steps = whole;
+            }
         } else {
             parameters.depth = 1;
             parameters.profiling = true;
@@ -92,8 +118,9 @@ impl<O: Planning, S: Source> Strategy for Prioritized<O, S> {
     }
 
     fn begin(&mut self, run: Run, parameters: &RunParameters) {
-        let RunParameters { depth, steps, .. } = *parameters;
-        self.threads.begin(run, Changes { depth, steps, radius: self.options.radius() });
+        let RunParameters { depth, steps, bare, .. } = *parameters;
+        self.bare = bare;
+        self.threads.begin(run, Changes { depth, steps, radius: self.options.radius() }, bare);
     }
 
     fn spawned(&mut self, thread: ThreadId, _parent: Option<ThreadId>) {
@@ -125,6 +152,11 @@ impl<O: Planning, S: Source> Strategy for Prioritized<O, S> {
     }
 
     fn end(&mut self, report: &RunReport<'_>) {
-        self.learned.take(report, self.threads.reach());
+        let length = Length {
+            whole: self.threads.whole_reach(),
+            phase: (!self.bare).then(|| self.threads.reach()),
+            threads: (report.lengths.len() + self.threads.timer_count()) as u32,
+        };
+        self.learned.take(report, length);
     }
 }

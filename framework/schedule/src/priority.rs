@@ -12,8 +12,14 @@
 //! the drop of t. With this rule the theorem holds for the number of counted steps.
 //!
 //! How many steps there are. Few steps count in a run whose threads happen to come one after the other, more when they
-//! are interleaved, and the theorem asks for the most of any schedule. So the estimate handed on is twice what was
-//! counted, but not more than all steps taken while some thread was not joined yet.
+//! are interleaved, and the theorem asks for the most of any schedule. So the estimate handed on is all steps taken while
+//! some thread was not joined yet: the others can count in no schedule. Left out are steps that may be those of a thread
+//! that spins, because they say nothing about the program; of a thread that works, others of many runs show as much.
+//!
+//! Waits with a deadline. That a wait expires is not the waiting thread's doing: while it lasts, the thread is blocked. So
+//! the expiries of a thread's waits are the steps of a second thread, its timer, with a priority of its own, which is drawn
+//! when the thread first waits like this. The theorem holds with n as the number of threads and timers. Were an expiry a
+//! step of the waiting thread, one that runs before all others would never stay parked.
 //!
 //! Phases. At a join point (all other threads were joined, or on request one thread is enabled) everything is drawn
 //! afresh when concurrency begins again, so each phase is a run of the algorithm of its own, with the steps of the
@@ -25,6 +31,11 @@
 //! times the steps of a whole earlier run, which no schedule of a program with k steps reaches. So the theorem is not touched
 //! where k is right. Those are lowered that took their share of that time: a thread that just came to do what is waited for
 //! has not.
+//!
+//! Bare runs. Each of the last two parts, and the main thread's wait before it exits, keeps some schedules from ever
+//! happening, and with them the bugs that need those. A bare run has none of these parts, so the theorem holds for every
+//! bug. Only when a thread was starved for longer than any schedule of k steps lasts, or idled for [`MOST_IDLE`] steps in a
+//! row, the run is none that the theorem speaks of any more, and the rule against starvation takes over so that it ends.
 
 use crate::event::{Event, EventKind, ObjectId, ThreadId};
 use crate::run::Run;
@@ -47,6 +58,11 @@ const FREE_LOADS: u32 = 64;
 const PATIENCE_FACTOR: u64 = 4;
 /// The least patience, for runs about which nothing is known.
 const PATIENCE_LEAST: u64 = 1000;
+/// The patience of a bare run: one would do where k is right.
+const BARE_PATIENCE_FACTOR: u64 = 2;
+/// Idle steps of one thread in a row after which even a bare run takes it to spin, as a systematic search does: no run may
+/// come near the steps without change that are called a livelock.
+pub const MOST_IDLE: u32 = 20_000;
 
 /// When a new phase begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +86,11 @@ pub struct Rules {
     pub final_wait: bool,
     /// Whether spinning threads are lowered.
     pub starvation: bool,
+}
+
+impl Rules {
+    /// None of the practical parts: Fig. 7 of the paper.
+    pub const BARE: Rules = Rules { phases: Phases::None, final_wait: false, starvation: false };
 }
 
 impl Default for Rules {
@@ -99,11 +120,23 @@ struct ChangePoint {
 #[derive(Clone, Debug)]
 pub struct Priorities<S> {
     source: S,
+    /// Those of runs that are not bare.
+    usual: Rules,
+    /// Those of this run.
     rules: Rules,
+    bare: bool,
+    /// Spinning threads are not lowered yet: no thread was starved so far.
+    lenient: bool,
     changes: Changes,
     enabled: Tournament,
     /// Priority of each thread; 0 once it is finished.
     priorities: Vec<u64>,
+    /// Priority of each thread's timer; 0 as long as it never waited with a deadline.
+    timers: Vec<u64>,
+    /// Whether the thread is in a wait that can expire: what is enabled is its timer.
+    waits: Vec<bool>,
+    /// The step of `running` is one of its timer.
+    expires: bool,
     unfinished: usize,
     /// Threads somebody waited for.
     joined: Vec<bool>,
@@ -115,10 +148,14 @@ pub struct Priorities<S> {
     counted: u64,
     /// Steps of this phase that were not counted although another thread was not joined yet.
     alone: u64,
-    /// Counted steps of this phase in which a thread was starved: they do not belong to the program's length.
+    /// Steps of this phase, of those and of the counted ones, that do not belong to the program's length.
     spun: u64,
-    /// The count up to which steps are among those if they are at all.
+    /// The length up to which steps are among those if they are at all.
     spun_until: u64,
+    /// The length when each thread last ran.
+    ran_at: Vec<u64>,
+    /// The length when `running` began to run without a break, or was lowered.
+    since_at: u64,
     /// The count when each thread last ran; of a thread that has not yet, when it was created.
     ran: Vec<u64>,
     /// Counted steps of each thread since it was last lowered, but for those since it runs now.
@@ -131,6 +168,8 @@ pub struct Priorities<S> {
     starved: Option<ThreadId>,
     /// The estimate of steps for the longest earlier phase.
     longest: u64,
+    /// The estimates of all earlier phases together.
+    before: u64,
     /// The count at which the next change point or starvation has to be looked at.
     attention: u64,
     running: ThreadId,
@@ -148,10 +187,16 @@ impl<S: Source> Priorities<S> {
     pub fn new(source: S, rules: Rules) -> Priorities<S> {
         Priorities {
             source,
+            usual: rules,
             rules,
+            bare: false,
+            lenient: false,
             changes: Changes::default(),
             enabled: Tournament::default(),
             priorities: Vec::new(),
+            timers: Vec::new(),
+            waits: Vec::new(),
+            expires: false,
             unfinished: 0,
             joined: Vec::new(),
             joins: 0,
@@ -161,12 +206,15 @@ impl<S: Source> Priorities<S> {
             alone: 0,
             spun: 0,
             spun_until: 0,
+            ran_at: Vec::new(),
+            since_at: 0,
             ran: Vec::new(),
             taken: Vec::new(),
             since: 0,
             review: 0,
             starved: None,
             longest: 0,
+            before: 0,
             attention: u64::MAX,
             running: ThreadId::MAIN,
             owed: false,
@@ -177,16 +225,26 @@ impl<S: Source> Priorities<S> {
         }
     }
 
-    /// Starts a run.
-    pub fn begin(&mut self, run: Run, changes: Changes) {
+    /// Starts a run; a bare one has none of the practical parts.
+    pub fn begin(&mut self, run: Run, changes: Changes, bare: bool) {
         self.source.begin(run);
         self.changes = changes;
+        self.bare = bare;
+        self.lenient = bare;
+        self.rules = match self.usual {
+            Rules { starvation, .. } if bare => Rules { phases: Phases::None, final_wait: false, starvation },
+            usual => usual,
+        };
         self.enabled.clear();
         self.priorities.clear();
+        self.timers.clear();
+        self.waits.clear();
+        self.expires = false;
         self.unfinished = 0;
         self.joined.clear();
         self.joins = 0;
         self.longest = 0;
+        self.before = 0;
         self.owed = false;
         self.idle = 0;
         self.loads = 0;
@@ -200,8 +258,10 @@ impl<S: Source> Priorities<S> {
         self.spun = 0;
         self.spun_until = 0;
         self.ran.fill(0);
+        self.ran_at.fill(0);
         self.taken.fill(0);
         self.since = 0;
+        self.since_at = 0;
         self.review = self.patience();
         self.starved = None;
         self.passed = 0;
@@ -226,10 +286,11 @@ impl<S: Source> Priorities<S> {
     }
 
     fn patience(&self) -> u64 {
-        if self.rules.starvation {
-            self.changes.steps.saturating_mul(PATIENCE_FACTOR).max(PATIENCE_LEAST)
-        } else {
-            u64::MAX
+        match self.changes.steps {
+            _ if !self.rules.starvation => u64::MAX,
+            // Beside the factor a little for runs of a few steps.
+            steps if self.bare && steps > 0 => steps.saturating_mul(BARE_PATIENCE_FACTOR).saturating_add(64),
+            steps => steps.saturating_mul(PATIENCE_FACTOR).max(PATIENCE_LEAST),
         }
     }
 
@@ -240,8 +301,12 @@ impl<S: Source> Priorities<S> {
     }
 
     fn begin_phase(&mut self) {
+        self.before = self.whole_reach();
         self.longest = self.reach();
         for index in 0..self.priorities.len() {
+            if self.timers[index] != 0 {
+                self.timers[index] = self.initial();
+            }
             if self.priorities[index] != 0 {
                 let priority = self.initial();
                 self.assign(ThreadId(index as u32), priority);
@@ -256,13 +321,26 @@ impl<S: Source> Priorities<S> {
 
     fn assign(&mut self, thread: ThreadId, priority: u64) {
         self.priorities[thread.index()] = priority;
+        self.enter(thread);
+    }
+
+    /// The thread or its timer, if one of them is enabled, takes part with its priority as it is now.
+    fn enter(&mut self, thread: ThreadId) {
         if self.enabled.key(thread) != 0 {
-            self.enabled.set(thread, priority);
+            let of = if self.waits[thread.index()] { &self.timers } else { &self.priorities };
+            self.enabled.set(thread, of[thread.index()]);
         }
     }
 
     fn lower(&mut self, thread: ThreadId) {
-        // Runs out after 2⁶² lowerings.
+        // Runs out after 2⁶¹ lowerings.
+        if let Some(timer) = self.timers.get_mut(thread.index())
+            && *timer != 0
+        {
+            // Or it would spin on with waits that expire.
+            self.lowest -= 1;
+            *timer = self.lowest;
+        }
         self.lowest -= 1;
         self.assign(thread, self.lowest);
         if let Some(taken) = self.taken.get_mut(thread.index()) {
@@ -270,6 +348,7 @@ impl<S: Source> Priorities<S> {
         }
         if thread == self.running {
             self.since = self.counted;
+            self.since_at = self.length();
         }
         self.idle = 0;
         self.loads = 0;
@@ -284,11 +363,15 @@ impl<S: Source> Priorities<S> {
         self.enabled.reserve(thread);
         if self.priorities.len() <= thread.index() {
             self.priorities.resize(thread.index() + 1, 0);
+            self.timers.resize(thread.index() + 1, 0);
+            self.waits.resize(thread.index() + 1, false);
             self.joined.resize(thread.index() + 1, false);
             self.ran.resize(thread.index() + 1, 0);
+            self.ran_at.resize(thread.index() + 1, 0);
             self.taken.resize(thread.index() + 1, 0);
         }
         self.ran[thread.index()] = self.counted;
+        self.ran_at[thread.index()] = self.length();
         self.priorities[thread.index()] = self.initial();
         self.unfinished += 1;
     }
@@ -296,19 +379,52 @@ impl<S: Source> Priorities<S> {
     /// The thread is enabled and about to do `next`.
     #[inline]
     pub fn ready(&mut self, thread: ThreadId, next: Event) {
-        let priority = self.priorities.get(thread.index()).copied().unwrap_or(0);
+        let priority = match next.kind {
+            EventKind::Timeout | EventKind::Sleep => self.timer(thread),
+            _ => {
+                self.stop_waiting(thread);
+                self.priorities.get(thread.index()).copied().unwrap_or(0)
+            }
+        };
         self.enabled.set(thread, priority);
         self.notice(thread, next);
+    }
+
+    /// The thread's wait can expire: the priority of its timer.
+    #[cold]
+    fn timer(&mut self, thread: ThreadId) -> u64 {
+        if self.timers.get(thread.index()).is_none_or(|_| self.priorities[thread.index()] == 0) {
+            return 0;
+        }
+        self.waits[thread.index()] = true;
+        if self.timers[thread.index()] == 0 {
+            self.timers[thread.index()] = self.initial();
+        }
+        self.timers[thread.index()]
+    }
+
+    #[inline]
+    fn is_waiting(&self, thread: ThreadId) -> bool {
+        self.waits.get(thread.index()).is_some_and(|&waits| waits)
+    }
+
+    #[inline]
+    fn stop_waiting(&mut self, thread: ThreadId) {
+        if let Some(waits) = self.waits.get_mut(thread.index()) {
+            *waits = false;
+        }
     }
 
     /// The thread is not enabled any more.
     #[inline]
     pub fn blocked(&mut self, thread: ThreadId) {
+        self.stop_waiting(thread);
         self.enabled.set(thread, 0);
     }
 
     /// The thread is gone.
     pub fn finished(&mut self, thread: ThreadId) {
+        self.stop_waiting(thread);
         self.enabled.set(thread, 0);
         if let Some(priority) = self.priorities.get_mut(thread.index())
             && *priority != 0
@@ -329,7 +445,10 @@ impl<S: Source> Priorities<S> {
     pub fn pick(&mut self) -> Option<ThreadId> {
         if self.owed {
             self.owed = false;
-            if self.enabled.len() != 1 || self.enabled.key(self.running) == 0 {
+            // A timer is blocked behind each of its steps, and a thread behind the one with which its wait begins.
+            let goes_on =
+                self.enabled.key(self.running) != 0 && !self.expires && !self.is_waiting(self.running);
+            if self.enabled.len() != 1 || !goes_on {
                 self.count();
             } else {
                 self.alone += u64::from(self.joins + 1 < self.priorities.len());
@@ -340,6 +459,7 @@ impl<S: Source> Priorities<S> {
         }
         let next = self.enabled.winner()?;
         self.switch(next);
+        self.expires = self.is_waiting(next);
         self.owed = true;
         Some(next)
     }
@@ -347,7 +467,7 @@ impl<S: Source> Priorities<S> {
     /// The running thread stays enabled and is about to do `next`.
     #[inline(always)]
     pub fn step(&mut self, current: ThreadId, next: Event) -> ThreadId {
-        if current != self.running || self.enabled.key(current) == 0 {
+        if current != self.running || self.enabled.key(current) == 0 || self.expires {
             self.ready(current, next);
             return self.pick().unwrap_or(current);
         }
@@ -374,14 +494,17 @@ impl<S: Source> Priorities<S> {
         if next != self.running {
             if let Some(ran) = self.ran.get_mut(self.running.index()) {
                 *ran = self.counted;
+                self.ran_at[self.running.index()] = self.counted + self.alone;
                 self.taken[self.running.index()] += self.counted - self.since;
             }
             self.since = self.counted;
+            self.since_at = self.length();
             if self.starved == Some(next) {
                 self.starved = None;
                 self.review = self.counted + 1;
             }
             self.running = next;
+            self.expires = self.is_waiting(next);
             self.idle = 0;
             self.loads = 0;
             self.set_attention();
@@ -402,10 +525,17 @@ impl<S: Source> Priorities<S> {
             && point.step <= self.counted
         {
             self.passed += 1;
+            // It may have spun all the while, up to the last step that a change point reaches: k would grow and grow. Of a
+            // thread that worked, other runs show as much without a break.
+            self.forget(u64::MAX, self.since_at);
             match self.priorities[self.running.index()] {
                 0 => {}
                 // It was lowered because it seemed to spin: the point's own priority could be above all others.
                 lowered if lowered < LEVEL => self.lower(self.running),
+                _ if self.expires => {
+                    self.timers[self.running.index()] = point.priority;
+                    self.enter(self.running);
+                }
                 _ => self.assign(self.running, point.priority),
             }
         }
@@ -413,9 +543,7 @@ impl<S: Source> Priorities<S> {
             self.look_for_starved();
         }
         if let Some(starved) = self.starved {
-            let from = self.spun_until.max(self.ran[starved.index()]);
-            self.spun += self.counted - from;
-            self.spun_until = self.counted;
+            self.forget(u64::MAX, self.ran_at[starved.index()]);
             // Only where it would run instead: it may be in line for what others hold most of the time.
             let taken = self.taken[self.running.index()] + self.counted - self.since;
             let share = (self.counted - self.ran[starved.index()]) / self.unfinished.max(1) as u64;
@@ -439,6 +567,7 @@ impl<S: Source> Priorities<S> {
                 next = next.min(due);
             } else if self.enabled.key(thread) != 0 {
                 self.starved = Some(thread);
+                self.lenient = false;
                 return;
             } else {
                 // It may be enabled in between, now and then: at no fixed distance, which a loop could have as well.
@@ -461,7 +590,7 @@ impl<S: Source> Priorities<S> {
             _ if thread != self.running || !self.rules.starvation => {}
             EventKind::AtomicLoad if next.object == self.loaded => {
                 self.loads += 1;
-                if self.loads > FREE_LOADS {
+                if self.loads > FREE_LOADS && self.is_idle_for(self.loads) {
                     self.suspect(thread);
                 }
             }
@@ -471,7 +600,7 @@ impl<S: Source> Priorities<S> {
             }
             kind if kind.is_idle() => {
                 self.idle += 1;
-                if self.idle > FREE_IDLE {
+                if self.idle > FREE_IDLE && self.is_idle_for(self.idle) {
                     self.suspect(thread);
                 }
             }
@@ -489,17 +618,44 @@ impl<S: Source> Priorities<S> {
         }
     }
 
+    /// Whether so many idle steps in a row are enough to take the thread to spin.
+    fn is_idle_for(&mut self, steps: u32) -> bool {
+        self.lenient &= steps < MOST_IDLE;
+        !self.lenient
+    }
+
     #[cold]
     fn suspect(&mut self, thread: ThreadId) {
         if self.enabled.len() > 1 && self.source.one_in(LOWER_ONE_IN) {
+            self.forget(u64::from(self.idle) + u64::from(self.loads), self.since_at);
             self.lower(thread);
         }
     }
 
+    /// Up to so many steps since then do not belong to the program's length: with fewer of them it comes as far.
+    fn forget(&mut self, most: u64, since: u64) {
+        self.spun += most.min(self.length() - since.max(self.spun_until));
+        self.spun_until = self.length();
+    }
+
+    /// Steps of this phase that may count in another schedule.
+    fn length(&self) -> u64 {
+        self.counted + self.alone
+    }
+
     /// The most steps that may count in a phase of another schedule, judging by this run.
     pub fn reach(&self) -> u64 {
-        let counted = self.counted - self.spun;
-        self.longest.max(counted.saturating_mul(2).min(counted.saturating_add(self.alone)))
+        self.longest.max(self.length() - self.spun)
+    }
+
+    /// The most steps that may count in another schedule of one phase, judging by this run.
+    pub fn whole_reach(&self) -> u64 {
+        self.before + self.length() - self.spun
+    }
+
+    /// How many threads waited with a deadline.
+    pub fn timer_count(&self) -> usize {
+        self.timers.iter().filter(|&&timer| timer != 0).count()
     }
 }
 
@@ -533,7 +689,7 @@ mod tests {
         let work = Event::local(EventKind::UserWrite);
         let point = 2 * u64::from(FREE_IDLE) + 6;
         let mut threads = Priorities::new(Fixed { point, keys: 100 }, Rules::default());
-        threads.begin(Run::default(), Changes { depth: 2, steps: 100, radius: None });
+        threads.begin(Run::default(), Changes { depth: 2, steps: 100, radius: None }, false);
         for thread in [one, other] {
             threads.spawned(thread);
             threads.ready(thread, work);

@@ -11,11 +11,11 @@ use crate::run::RunParameters;
 pub struct Promise {
     /// For bugs of this depth.
     pub depth: u32,
-    /// The least probability of finding one in a run that aims at this depth.
+    /// The least probability of finding one in a run that counts.
     pub per_run: f64,
     /// The least probability that all runs together would have found one.
     pub after_runs: f64,
-    /// Runs that aimed at this depth.
+    /// Runs that count: they aimed at this depth, reached the end of the longest run, and had no practical parts.
     pub runs: u64,
     /// What else must hold of the bug.
     pub conditions: Vec<String>,
@@ -24,12 +24,64 @@ pub struct Promise {
 /// How probable is well promised.
 const WELL: f64 = 0.95;
 
-/// The promises of runs by depth: `aimed` says how many runs aimed at each depth, from 1.
-pub fn promises(parameters: &RunParameters, threads: u32, steps: u64, aimed: &[u64]) -> Vec<Promise> {
+/// Runs by the depth that they promise something for.
+///
+/// A run whose change points could not reach the end of the longest run says nothing about bugs that lie there. So those
+/// that were made before k last grew are forgotten.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aimed {
+    /// k of the runs that are counted.
+    pub reach: u64,
+    /// How many promise something for bugs of each depth, from 1; those of depth 0 promise nothing by depth.
+    pub runs: Vec<u64>,
+}
+
+impl Aimed {
+    /// Takes one run in.
+    pub fn take(&mut self, parameters: &RunParameters) {
+        let depth = parameters.promised_depth() as usize;
+        let mut one = Aimed { reach: 0, runs: vec![0; depth + 1] };
+        one.runs[depth] = 1;
+        if depth > 0 {
+            one.reach = parameters.steps;
+        }
+        self.add(&one);
+    }
+
+    /// Takes in the runs of another process.
+    pub fn add(&mut self, other: &Aimed) {
+        if other.reach > self.reach {
+            self.forget();
+            self.reach = other.reach;
+        }
+        if self.runs.len() < other.runs.len() {
+            self.runs.resize(other.runs.len(), 0);
+        }
+        for (depth, (sum, &more)) in self.runs.iter_mut().zip(&other.runs).enumerate() {
+            if depth == 0 || other.reach == self.reach {
+                *sum += more;
+            }
+        }
+    }
+
+    /// The runs so far promise nothing any more.
+    pub fn forget(&mut self) {
+        self.runs.clear();
+    }
+}
+
+/// The promises of runs by depth.
+pub fn promises(parameters: &RunParameters, threads: u32, aimed: &Aimed) -> Vec<Promise> {
     let mut promises = Vec::new();
-    for (index, &runs) in aimed.iter().enumerate().filter(|&(_, &runs)| runs > 0) {
-        let given =
-            RunParameters { threads, steps, depth: index as u32, profiling: false, ..parameters.clone() };
+    for (index, &runs) in aimed.runs.iter().enumerate().filter(|&(_, &runs)| runs > 0) {
+        let given = RunParameters {
+            threads,
+            steps: aimed.reach,
+            depth: index as u32,
+            bare: true,
+            profiling: false,
+            ..parameters.clone()
+        };
         let Some(Guarantee { per_run, depth, conditions }) = Guarantee::of(&given) else { continue };
         let after_runs = Chance::within(per_run, runs as f64);
         let conditions = conditions.into_iter().map(str::to_owned).collect();
@@ -47,12 +99,25 @@ impl std::fmt::Display for Promise {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "a bug of depth {} would have been found with probability {} at least ({} per run)",
+            "a bug of depth {} would have been found with probability {} at least ({} in each of {} that count)",
             self.depth,
             rounded(self.after_runs),
-            rounded(self.per_run)
-        )
+            rounded(self.per_run),
+            if self.runs == 1 { "one run".to_owned() } else { format!("{} runs", grouped(self.runs)) }
+        )?;
+        for (place, condition) in self.conditions.iter().enumerate() {
+            write!(f, "{} {condition}", if place == 0 { ", provided that" } else { " and that" })?;
+        }
+        Ok(())
     }
+}
+
+/// With a comma before each three digits.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> =
+        (0..digits.len()).rev().step_by(3).map(|end| &digits[end.saturating_sub(2)..=end]).collect();
+    groups.into_iter().rev().collect::<Vec<_>>().join(",")
 }
 
 fn rounded(probability: f64) -> String {
@@ -71,7 +136,8 @@ mod tests {
     #[test]
     fn promises_are_made_per_depth_and_the_deepest_good_one_is_named() {
         let parameters = RunParameters::of("pct:depth=auto");
-        let promises = promises(&parameters, 2, 10, &[0, 100, 1000, 10]);
+        let aimed = Aimed { reach: 10, runs: vec![7, 100, 1000, 10] };
+        let promises = promises(&parameters, 2, &aimed);
         let depths: Vec<u32> = promises.iter().map(|promise| promise.depth).collect();
         assert_eq!(depths, [1, 2, 3]);
         assert!((promises[1].per_run - 0.05).abs() < 1e-12);
@@ -79,9 +145,31 @@ mod tests {
         assert_eq!(best.depth, 2);
         assert_eq!(
             best.to_string(),
-            "a bug of depth 2 would have been found with probability 0.999999 at least (0.0500 per run)"
+            "a bug of depth 2 would have been found with probability 0.999999 at least (0.0500 in each of 1,000 runs that count)"
+        );
+        assert!(super::promises(&parameters, 1, &aimed).is_empty(), "one thread has one schedule");
+        let radius = super::promises(&RunParameters::of("rpro"), 2, &aimed).pop().unwrap().to_string();
+        assert!(
+            radius.ends_with(", provided that its change points lie within the radius, the first first"),
+            "{radius}"
         );
         assert_eq!([0.99997, 0.0083333, 2e-4].map(rounded), ["0.9999", "0.0083", "2.0e-4"]);
-        assert!(super::promises(&RunParameters::of("random"), 2, 10, &[5]).is_empty());
+        assert!(super::promises(&RunParameters::of("random"), 2, &aimed).is_empty());
+    }
+
+    #[test]
+    fn runs_count_that_are_bare_and_reach_the_end() {
+        let run = |depth, steps, bare| RunParameters { depth, steps, bare, ..RunParameters::of("pct") };
+        let mut aimed = Aimed::default();
+        for (depth, steps, bare) in [(1, 0, false), (2, 50, true), (2, 50, false), (3, 50, true)] {
+            aimed.take(&run(depth, steps, bare));
+        }
+        assert_eq!(aimed, Aimed { reach: 50, runs: vec![1, 0, 1, 1] });
+        aimed.take(&run(1, 60, true));
+        assert_eq!(aimed, Aimed { reach: 60, runs: vec![0, 1] }, "those before reached 50 steps only");
+        aimed.add(&Aimed { reach: 50, runs: vec![1, 9] });
+        assert_eq!(aimed, Aimed { reach: 60, runs: vec![1, 1] });
+        aimed.add(&Aimed { reach: 60, runs: vec![0, 2, 2] });
+        assert_eq!(aimed, Aimed { reach: 60, runs: vec![1, 3, 2] });
     }
 }

@@ -43,7 +43,7 @@ pub struct RunParameters {
     pub strategy: String,
     /// n: how many threads earlier runs had; 0 when unknown.
     pub threads: u32,
-    /// k: how many steps (of one phase) earlier runs had; 0 when unknown.
+    /// k: how many steps earlier runs had, in one phase if this run has phases; 0 when unknown.
     pub steps: u64,
     /// d: the bug depth aimed at; 0 when the strategy has none.
     pub depth: u32,
@@ -67,6 +67,9 @@ pub struct RunParameters {
     /// the strategy computes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_bits: Option<u64>,
+    /// This run has none of the practical parts of its strategy: what is promised holds for every bug.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bare: bool,
     /// This run only measures, with a random walk.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub profiling: bool,
@@ -79,6 +82,11 @@ impl RunParameters {
     /// Parameters with nothing learned.
     pub fn of(strategy: impl Into<String>) -> RunParameters {
         RunParameters { format: RunParameters::FORMAT, strategy: strategy.into(), ..RunParameters::default() }
+    }
+
+    /// The depth of the bugs that this run promises to find, whatever else they need; 0 when it promises nothing by depth.
+    pub fn promised_depth(&self) -> u32 {
+        if self.bare { self.depth } else { 0 }
     }
 }
 

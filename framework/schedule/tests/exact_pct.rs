@@ -6,14 +6,14 @@ use model::directive::Directive;
 use model::enumerate::{Fraction, probability};
 use model::figures::*;
 use model::{Execution, Program, STEP_LIMIT, most_counted};
-use waylay_schedule::RunParameters;
 use waylay_schedule::depth::Depth;
 use waylay_schedule::pct::{Pct, PctOptions};
 use waylay_schedule::priority::{Phases, Rules};
 use waylay_schedule::rpro::{RPro, RProOptions};
+use waylay_schedule::{Run, RunParameters, Seed, Strategy};
 
 /// The bare algorithm of Fig. 7.
-const BARE: Rules = Rules { phases: Phases::None, final_wait: false, starvation: false };
+const BARE: Rules = Rules::BARE;
 
 fn pct(
     program: &Program,
@@ -174,6 +174,81 @@ fn the_main_thread_waits_before_it_exits() {
     let waiting = Rules { final_wait: true, ..BARE };
     assert_eq!(pct(&program, 10, 1, BARE, failed), one_in(2));
     assert_eq!(pct(&program, 10, 1, waiting, failed), Fraction::ONE);
+}
+
+/// Of the runs that most rules apply to, those are bare that the strategy draws so.
+fn drawn_bare(program: &Program, steps: u64, depth: u32, wanted: impl Fn(&Execution) -> bool) -> Fraction {
+    let options = PctOptions { depth: Depth::Fixed(depth), steps, rules: Rules::default() };
+    let parameters = RunParameters { steps, depth, bare: true, ..RunParameters::of(options.to_string()) };
+    probability(program, &parameters, |source| Pct::with_source(options, source), wanted)
+}
+
+#[test]
+fn a_bare_run_lets_the_main_thread_leave_early() {
+    let program = exit_too_early(4);
+    let left = |run: &Execution| run.before((0, 2), (1, 5));
+    let waiting = Rules { final_wait: true, ..BARE };
+    assert_eq!(pct(&program, 10, 1, waiting, left), Fraction::ZERO);
+    assert_eq!(drawn_bare(&program, 10, 1, left), one_in(2));
+}
+
+#[test]
+fn a_bare_run_finds_what_lies_in_two_phases() {
+    // The first phase leaves a flag that a thread of the second must not see: it has to stop just before it writes it.
+    let program = fork_join_twice();
+    let k = most_counted(&program);
+    let exact = drawn_bare(&program, k, 2, failed);
+    assert_eq!(exact, pct(&program, k, 2, BARE, failed));
+    assert!(exact >= one_in(5 * k), "{exact:?}");
+}
+
+/// The thread that spins goes on for as long as a schedule of k steps could last, and then gives way so that the run ends.
+#[test]
+fn a_bare_run_ends_although_a_thread_spins() {
+    use model::Op::*;
+    let program = Program::flat(vec![
+        vec![Spin { flag: 0, polite: true }, FailIf(T, 0)],
+        vec![Local, Set(0), Write(T, 1)],
+    ]);
+    let options = PctOptions { depth: Depth::Fixed(2), steps: 5, rules: Rules::default() };
+    let mut strategy = Pct::new(options);
+    let mut failures = 0;
+    for index in 0..400 {
+        let run = Run { seed: Seed(3), index };
+        let parameters =
+            RunParameters { steps: 5, depth: 2, bare: true, ..RunParameters::of(options.to_string()) };
+        strategy.begin(run, &parameters);
+        let execution = model::execute(&program, &mut strategy);
+        assert!(execution.trace.steps.len() < 2 * 5 + 64 + 400, "{}", execution.trace.steps.len());
+        failures += u32::from(execution.failed);
+        model::finish(&mut strategy, &execution);
+    }
+    // 1/(2·5) in each: fewer than 8 of 400 has probability 2⁻³⁶.
+    assert!(failures >= 8, "{failures}");
+}
+
+/// A waiter that is registered, a second thread that sees it, and the wait expires before that has done what it does then.
+/// With the expiry as a step of the waiter it takes two change points: a thread that runs first gives up at once.
+#[test]
+fn a_wait_that_expires_in_a_window_takes_one_change_point() {
+    for tail in 0..3 {
+        let program = expires_in_a_window(tail);
+        let k = most_counted(&program);
+        // The waiter before the other thread, and that before the waiter's timer.
+        assert_eq!(pct(&program, k, 2, BARE, failed), one_in(6 * k), "tail={tail}");
+        assert_eq!(drawn_bare(&program, k, 2, failed), one_in(6 * k), "tail={tail}");
+        assert_eq!(pct(&program, k, 1, BARE, failed), Fraction::ZERO);
+    }
+}
+
+/// Expiry is a depth of its own: whether the waiter is woken or gives up is which of two threads comes first.
+#[test]
+fn who_comes_first_decides_whether_a_wait_expires() {
+    use model::Op::*;
+    let program = Program::flat(vec![vec![WaitFor(0), FailIf(T, 0)], vec![Write(T, 1), Set(0)]]);
+    // The timer before the other thread: the waiter has lost its priority only if it is behind both.
+    let gave_up = pct(&program, most_counted(&program), 1, BARE, failed);
+    assert_eq!(gave_up, Fraction::new(1, 3), "timer and waiter before the other thread");
 }
 
 #[test]

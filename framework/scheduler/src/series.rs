@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use waylay_control_protocol::{Begun, Earlier, RegionMap, RunSummary, Site};
+use waylay_control_protocol::{Begun, Earlier, RegionMap, RunSummary, Site, Tally};
 use waylay_schedule::{
     AnyStrategy, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
 };
@@ -165,16 +165,26 @@ impl Series {
         }
         report.partly_controlled.store(0, Ordering::Relaxed);
         add(&tally.runs, 1);
-        add(&tally.aimed[(parameters.depth as usize).min(tally.aimed.len() - 1)], 1);
-        tally.reach.store(tally.reach.load(Ordering::Relaxed).max(parameters.steps), Ordering::Relaxed);
+        // The timers of threads are among those that a strategy by priority counts, and promises for.
+        let threads = tally.threads.load(Ordering::Relaxed).max(parameters.threads);
+        tally.threads.store(threads, Ordering::Relaxed);
+        let depth = aimed_at(parameters, tally);
+        if depth > 0 && parameters.steps > tally.reach.load(Ordering::Relaxed) {
+            // The runs so far could not reach the end of the longest: they promise nothing by depth.
+            forget_aims(tally);
+            tally.reach.store(parameters.steps, Ordering::Relaxed);
+        }
+        add(&tally.aimed[depth], 1);
     }
 
     /// The run that ended is made again, so it never was.
     fn uncount(&self, region: &RegionMap) {
         let tally = &region.report().tally;
-        let less = |word: &AtomicU64| word.store(word.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        let less = |word: &AtomicU64| {
+            word.store(word.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+        };
         less(&tally.runs);
-        less(&tally.aimed[(self.planned.depth as usize).min(tally.aimed.len() - 1)]);
+        less(&tally.aimed[aimed_at(&self.planned, tally)]);
         add(&tally.repeats, 1);
     }
 
@@ -197,7 +207,7 @@ impl Series {
         }
         if news {
             // What was aimed at before was aimed without these steps, and promises nothing about them.
-            region.report().tally.aimed.iter().for_each(|runs| runs.store(0, Ordering::Relaxed));
+            forget_aims(&region.report().tally);
             self.search_again(sched);
         }
         if left > 0 {
@@ -254,6 +264,16 @@ impl Series {
         let steps = sched.steps;
         sched.end(&RunReport { outcome, steps, lengths: &self.lengths, news: failed });
     }
+}
+
+/// Where a run is counted by the depth that it promises something for.
+fn aimed_at(parameters: &RunParameters, tally: &Tally) -> usize {
+    (parameters.promised_depth() as usize).min(tally.aimed.len() - 1)
+}
+
+/// The runs so far promise nothing any more.
+fn forget_aims(tally: &Tally) {
+    tally.aimed.iter().for_each(|runs| runs.store(0, Ordering::Relaxed));
 }
 
 /// The runs that come before the one that follows a schedule.

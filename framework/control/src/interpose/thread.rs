@@ -8,7 +8,7 @@ use super::{interpose, real_thread};
 use crate::heap::tag;
 use crate::instrument::edge;
 use crate::me::{Unmanaged, as_program, me};
-use crate::runtime::{Routine, create, exit_point, lookup, runtime};
+use crate::runtime::{Routine, create, exit_point, lookup, note_uncontrolled_thread, runtime};
 
 /// Creates a thread that begins with the heap tag of its creator, and takes part in a run if its creator does.
 ///
@@ -26,6 +26,7 @@ unsafe extern "C-unwind" fn pthread_create(
     // SAFETY: by the caller's promise to libc; a logical thread that runs program code has the token.
     unsafe {
         let error = if me.is_null() {
+            note_uncontrolled_thread();
             real_thread::pthread_create(handle, attributes, start.0, start.1)
         } else {
             let _inside = Unmanaged::enter();

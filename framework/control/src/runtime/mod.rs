@@ -64,7 +64,7 @@ pub(crate) use point::{
     wake_or_move,
 };
 pub(crate) use preempt::{TICK_SIGNALS, note_modules};
-pub(crate) use session::{
+pub(crate) use session::{note_uncontrolled_thread, 
     Planned, begin, begin_restored, can_carry, is_prepared_in_process, plan, prepare_in_process, prepare_to_restore,
     recalled, settings_of,
 };

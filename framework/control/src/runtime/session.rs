@@ -99,11 +99,22 @@ pub(crate) unsafe fn begin_restored() {
     }
 }
 
+/// Whether the program created a thread that is not under control.
+static UNCONTROLLED: AtomicBool = AtomicBool::new(false);
+
+/// A thread is created that is not under control: a constructor that runs before `main` does that.
+pub(crate) fn note_uncontrolled_thread() {
+    UNCONTROLLED.store(true, Ordering::Relaxed);
+}
+
 /// Lets the run begin.
 unsafe fn start(settings: Settings) {
     // SAFETY: called once per run, by its main thread, which is the only one so far.
     unsafe {
         let main = (*runtime()).main;
+        if UNCONTROLLED.load(Ordering::Relaxed) {
+            (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+        }
         (*runtime()).random.begin(Run { seed: Seed(!settings.seed), index: settings.run });
         lifecycle::register(main);
         lifecycle::arm_end(main);

@@ -13,7 +13,7 @@ use waylay_control_protocol::Site;
 use waylay_dist::Seed;
 use waylay_evidence::ThreadStack;
 use waylay_host::plan::SchedulePlan;
-use waylay_schedule::promise::{headline, promises};
+use waylay_schedule::promise::{Aimed, headline, promises};
 use waylay_schedule::{RunParameters, Schedule};
 
 use super::scenario::ScenarioTest;
@@ -42,7 +42,6 @@ pub(crate) struct RunTotals {
     pub(crate) runs: u64,
     pub(crate) steps: u64,
     pub(crate) longest: u64,
-    pub(crate) reach: u64,
     pub(crate) threads: u32,
     pub(crate) partly_controlled: u64,
     /// Schedules in which it was looked which plain accesses conflict, and the most accesses of one.
@@ -54,7 +53,7 @@ pub(crate) struct RunTotals {
     /// Instructions of plugins that can be steps, and that cannot.
     pub(crate) patched: u64,
     pub(crate) refused: u64,
-    pub(crate) aimed: Vec<u64>,
+    pub(crate) aimed: Aimed,
 }
 
 impl RunTotals {
@@ -62,7 +61,6 @@ impl RunTotals {
         self.runs += other.runs;
         self.steps += other.steps;
         self.longest = self.longest.max(other.longest);
-        self.reach = self.reach.max(other.reach);
         self.threads = self.threads.max(other.threads);
         self.partly_controlled += other.partly_controlled;
         self.looked_at += other.looked_at;
@@ -75,12 +73,7 @@ impl RunTotals {
         ] {
             *most = (*most).max(more);
         }
-        if self.aimed.len() < other.aimed.len() {
-            self.aimed.resize(other.aimed.len(), 0);
-        }
-        for (sum, more) in self.aimed.iter_mut().zip(&other.aimed) {
-            *sum += more;
-        }
+        self.aimed.add(&other.aimed);
     }
 }
 
@@ -140,10 +133,10 @@ impl StrictTest {
         let (learned, mut totals) = (region.learned(), region.totals());
         // Schedules without some of the steps promise nothing about these.
         if learned.len() > self.sites.len() {
-            self.past.aimed.clear();
+            self.past.aimed.forget();
         }
         if region.steps().is_some_and(|steps| learned.len() > steps.sites.len()) {
-            totals.aimed.clear();
+            totals.aimed.forget();
         }
         self.past.add(&totals);
         self.sites = learned;
@@ -182,13 +175,13 @@ impl StrictTest {
         let mut sum = self.past.clone();
         if let Some(region) = running {
             if region.steps().is_some_and(|steps| steps.sites.len() > self.sites.len()) {
-                sum.aimed.clear();
+                sum.aimed.forget();
             }
             sum.add(&region.totals());
         }
-        let steps = if sum.reach > 0 { sum.reach } else { sum.longest };
+        let steps = if sum.aimed.reach > 0 { sum.aimed.reach } else { sum.longest };
         let parameters = RunParameters::of(self.strict.strategy.to_string());
-        let mut guarantees = promises(&parameters, sum.threads, steps, &sum.aimed);
+        let mut guarantees = promises(&parameters, sum.threads, &sum.aimed);
         let notes = left_out(&Covered {
             level: self.strict.level.level(),
             patch: self.strict.patch,

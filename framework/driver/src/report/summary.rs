@@ -158,8 +158,11 @@ fn strict_lines(text: &mut String, strict: &StrictNumbers) {
             let _ = writeln!(text, "    guarantee: {promise}");
         }
         None if strict.exhausted => {}
+        None if strict.threads < 2 => {
+            let _ = writeln!(text, "    no guarantee: with one thread there is nothing to schedule");
+        }
         None => {
-            let _ = writeln!(text, "    no guarantee: this strategy promises nothing by depth");
+            let _ = writeln!(text, "    no guarantee: none of these schedules promises anything by depth");
         }
     }
     let mut note = |number: u64, words: &str| {

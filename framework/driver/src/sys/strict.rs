@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use waylay_control_protocol::{
     Ending, Instrumentation, REGION_VARIABLE, RegionMap, Settings, Site, Switching, Timeouts, cache_folder,
 };
+use waylay_schedule::promise::Aimed;
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
 
 use crate::campaign::strict::{Past, PlainSteps, RunTotals, Verdict};
@@ -138,7 +139,6 @@ impl ControlRegion {
             runs: tally.runs.load(Ordering::Relaxed),
             steps: tally.steps.load(Ordering::Relaxed),
             longest: tally.longest.load(Ordering::Relaxed),
-            reach: tally.reach.load(Ordering::Relaxed),
             threads: tally.threads.load(Ordering::Relaxed),
             partly_controlled: tally.partly_controlled.load(Ordering::Relaxed),
             looked_at: tally.looked_at.load(Ordering::Relaxed),
@@ -147,7 +147,10 @@ impl ControlRegion {
             places: places(self.0.chosen().unwrap_or_default()),
             patched: self.0.report().patched.load(Ordering::Relaxed).into(),
             refused: self.0.report().refused.load(Ordering::Relaxed).into(),
-            aimed: tally.aimed.iter().map(|runs| runs.load(Ordering::Relaxed)).collect(),
+            aimed: Aimed {
+                reach: tally.reach.load(Ordering::Relaxed),
+                runs: tally.aimed.iter().map(|runs| runs.load(Ordering::Relaxed)).collect(),
+            },
         }
     }
 }

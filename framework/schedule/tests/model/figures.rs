@@ -4,7 +4,7 @@ use super::Op::{self, *};
 use super::Program;
 
 /// Variables and locks by the names the figures use.
-const T: u8 = 0;
+pub const T: u8 = 0;
 const INIT: u8 = 1;
 const A: u8 = 0;
 const B: u8 = 1;
@@ -108,4 +108,13 @@ pub fn fork_join_twice() -> Program {
 /// The main thread exits while its child is about to fail.
 pub fn exit_too_early(work: usize) -> Program {
     Program::spawning(vec![vec![Spawn(1), Exit], [locals(work), vec![FailIf(T, 0)]].concat()])
+}
+
+/// A waiter registers, waits and takes itself off; the other thread has seen it registered and relies on it. Found when the
+/// wait expires between the two steps of the other thread.
+pub fn expires_in_a_window(tail: usize) -> Program {
+    Program::flat(vec![
+        [vec![Write(INIT, 1), WaitFor(0), Write(INIT, 0)], locals(tail)].concat(),
+        vec![SkipUnless(INIT, 1, 1), FailIf(INIT, 0), Local],
+    ])
 }

@@ -38,6 +38,8 @@ pub enum Op {
     Set(u8),
     /// Waits for a flag, blocked.
     Wait(u8),
+    /// Waits for a flag, blocked, and gives up some time.
+    WaitFor(u8),
     /// Waits for a flag by loading it again and again, with a yield after each load if so said.
     Spin { flag: u8, polite: bool },
     /// The same with two loads in turn.
@@ -183,10 +185,29 @@ impl<'a> Machine<'a> {
         self.threads[thread].finished
     }
 
-    /// The operation the thread is at, as (thread, place); `None` at its start and end.
+    /// The operation the thread is at, as (thread, place); `None` at its start and end. That a wait expires is a step of the
+    /// thread's timer, whose number is that of the thread beyond all threads.
     pub fn label(&self, thread: usize) -> Option<(u32, usize)> {
         let Thread { exists, started, pc, .. } = self.threads[thread];
-        (exists && started && pc < self.program.threads[thread].len()).then_some((thread as u32, pc))
+        let of = if self.expires(thread) { thread + self.threads.len() } else { thread };
+        (exists && started && pc < self.program.threads[thread].len()).then_some((of as u32, pc))
+    }
+
+    /// Whether the thread is in a wait that can only expire as things are.
+    pub fn expires(&self, thread: usize) -> bool {
+        let Thread { exists, started, pc, finished, .. } = self.threads[thread];
+        let waits = || match self.program.threads[thread][pc] {
+            Op::WaitFor(flag) => !self.flags[flag as usize],
+            _ => false,
+        };
+        exists && started && !finished && waits()
+    }
+
+    /// Whether a step counts for PCT after which the machine is as it is: dropping who made it can make a difference.
+    fn counts(&self, thread: usize, expired: bool) -> bool {
+        let goes_on = !expired && !self.expires(thread);
+        let alone = goes_on && self.enabled_threads() == [thread];
+        !self.finished(thread) && !alone
     }
 
     fn settle(&mut self, thread: usize) {
@@ -228,7 +249,8 @@ impl<'a> Machine<'a> {
             Op::Lock(lock) => Event::new(EventKind::MutexLock, ObjectId(0x2000 + 8 * u64::from(lock))),
             Op::Unlock(lock) => Event::new(EventKind::MutexUnlock, ObjectId(0x2000 + 8 * u64::from(lock))),
             Op::Set(index) => Event::access(EventKind::AtomicStore, 0x3000 + 8 * u64::from(index), 4),
-            Op::Wait(index) => flag(index),
+            Op::WaitFor(_) if self.expires(thread) => Event::new(EventKind::Timeout, ObjectId(0x3000)),
+            Op::Wait(index) | Op::WaitFor(index) => flag(index),
             Op::Spin { polite: true, .. } if phase == 1 => Event::local(EventKind::Yield),
             Op::Spin { flag: index, .. } => flag(index),
             Op::SpinTwo(first, second) => flag(if phase == 0 { first } else { second }),
@@ -258,7 +280,7 @@ impl<'a> Machine<'a> {
         let mut next = pc + 1;
         let mut phase = 0;
         match self.program.threads[thread][pc] {
-            Op::Local | Op::Read(_) | Op::Wait(_) | Op::Join(_) => {}
+            Op::Local | Op::Read(_) | Op::Wait(_) | Op::WaitFor(_) | Op::Join(_) => {}
             Op::Write(index, value) => self.variables[index as usize] = value,
             Op::FailIf(index, value) => self.failed |= self.variables[index as usize] == value,
             Op::SkipUnless(index, value, count) => {
@@ -361,7 +383,7 @@ fn counted_from(machine: &Machine<'_>, known: &mut std::collections::HashMap<Sta
     for thread in machine.enabled_threads() {
         let mut next = machine.clone();
         next.advance(thread);
-        let counts = !next.finished(thread) && next.enabled_threads() != [thread];
+        let counts = next.counts(thread, machine.expires(thread));
         most = most.max(u64::from(counts) + counted_from(&next, known));
     }
     known.insert(key, most);
@@ -376,10 +398,12 @@ pub fn execute(program: &Program, strategy: &mut impl Strategy) -> Execution {
     let mut machine = Machine::new(program);
     let mut execution = Execution { lengths: vec![0; program.initial], ..Execution::default() };
     let mut was_enabled = vec![false; program.threads.len()];
+    let mut could_expire = vec![false; program.threads.len()];
     for (thread, was) in was_enabled.iter_mut().enumerate().take(program.initial) {
         let id = ThreadId(thread as u32);
         strategy.spawned(id, None);
         *was = machine.enabled(thread);
+        could_expire[thread] = machine.expires(thread);
         if *was {
             strategy.ready(id, machine.next_event(thread));
         } else if machine.finished(thread) {
@@ -396,6 +420,7 @@ pub fn execute(program: &Program, strategy: &mut impl Strategy) -> Execution {
         assert!(machine.enabled(thread), "{current} was picked but is not enabled");
         execution.trace.push(current, machine.next_event(thread));
         execution.lengths[thread] += 1;
+        let expired = machine.expires(thread);
         if let Some(child) = machine.advance(thread) {
             strategy.spawned(ThreadId(child as u32), Some(current));
             execution.lengths.resize(execution.lengths.len().max(child + 1), 0);
@@ -403,9 +428,12 @@ pub fn execute(program: &Program, strategy: &mut impl Strategy) -> Execution {
                 strategy.finished(ThreadId(child as u32));
             }
         }
+        // Who could expire and does not any more was woken: it is told what it does now.
         for other in (0..program.threads.len()).filter(|&other| other != thread) {
             let enabled = machine.enabled(other);
-            if enabled && !was_enabled[other] {
+            let woken = std::mem::replace(&mut could_expire[other], machine.expires(other))
+                && !machine.expires(other);
+            if enabled && (!was_enabled[other] || woken) {
                 strategy.ready(ThreadId(other as u32), machine.next_event(other));
             } else if !enabled && was_enabled[other] {
                 strategy.blocked(ThreadId(other as u32));
@@ -413,9 +441,12 @@ pub fn execute(program: &Program, strategy: &mut impl Strategy) -> Execution {
             was_enabled[other] = enabled;
         }
         was_enabled[thread] = machine.enabled(thread);
-        let alone = was_enabled[thread] && was_enabled.iter().filter(|&&enabled| enabled).count() == 1;
-        execution.counted += u64::from(!machine.finished(thread) && !alone);
-        next = if was_enabled[thread] {
+        could_expire[thread] = machine.expires(thread);
+        execution.counted += u64::from(machine.counts(thread, expired));
+        next = if could_expire[thread] {
+            strategy.ready(current, machine.next_event(thread));
+            strategy.pick()
+        } else if was_enabled[thread] {
             Some(strategy.step(current, machine.next_event(thread)))
         } else {
             if machine.finished(thread) {
