@@ -8,6 +8,8 @@
 mod endings;
 #[path = "explore/outside.rs"]
 mod outside;
+#[path = "explore/promised.rs"]
+mod promised;
 #[path = "explore/rebuilt.rs"]
 mod rebuilt;
 mod support;
@@ -503,18 +505,18 @@ fn a_deadlock_is_told_in_one_block() {
 fn a_report_of_an_exploration_says_what_the_summary_says() {
     let place = Workplace::new();
     let program = build(&place, LOCKS, &[]);
-    let summary = json(&explore(&place, &["--runs", "200", "--strategy", "pct:depth=2"], &program));
+    let summary = json(&explore(&place, &["--runs", "600", "--strategy", "pct:depth=2"], &program));
     let often = summary["found"][0]["count"].as_u64().unwrap();
     assert!(often > 5, "more than are looked at: {summary:#}");
     let night = json(&place.waylay(&["report", "--json"]));
     let failure = &night["failures"][0];
     assert_eq!(failure["count"], often, "{failure:#}");
-    assert_eq!((&failure["rate"]["reproduced"], &failure["rate"]["runs"]), (&often.into(), &200.into()));
+    assert_eq!((&failure["rate"]["reproduced"], &failure["rate"]["runs"]), (&often.into(), &600.into()));
     let strict = &night["campaign"]["scenarios"][0]["tests"][0]["strict"];
-    assert_eq!((&strict["runs"], &strict["threads"]), (&200.into(), &3.into()), "{strict:#}");
+    assert_eq!((&strict["runs"], &strict["threads"]), (&600.into(), &3.into()), "{strict:#}");
     let told = place.waylay(&["report"]).stdout;
     assert!(
-        told.contains("200 schedules with pct:depth=2: a bug of depth 2 or less would have been found"),
+        told.contains("600 schedules with pct:depth=2: a bug of depth 2 or less would have been found"),
         "{told}"
     );
 }

@@ -78,7 +78,10 @@ pub(crate) fn build(place: &Workplace, source: &str, options: &[&str]) -> String
 
 /// Explores it with a fixed seed.
 pub(crate) fn explore(place: &Workplace, options: &[&str], program: &str) -> Ran {
-    let mut arguments = vec!["explore", "--json", "--seed", "7"];
+    let mut arguments = vec!["explore", "--json"];
+    if !options.contains(&"--seed") {
+        arguments.extend(["--seed", "7"]);
+    }
     arguments.extend(options);
     arguments.extend(["--", program]);
     place.waylay(&arguments)

@@ -1,0 +1,143 @@
+//! What an exploration promises is kept by its own runs, and nothing is promised where nothing was scheduled.
+
+use serde_json::Value;
+
+use crate::support::Workplace;
+use crate::support::small::{build, explore, json};
+
+/// The main thread returns without joining, and what runs at exit relies on the other thread.
+const LEAVES: &str = r#"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+static atomic_int half;
+static void *other(void *x) { half = 1; half = 2; return x; }
+static void at_exit(void) { if (half == 1) abort(); }
+int main(void) {
+    pthread_t t;
+    atexit(at_exit);
+    pthread_create(&t, 0, other, 0);
+    pthread_detach(t);
+    return 0;
+}
+"#;
+
+/// A thread is registered while it waits; the other has seen it and relies on it. The wait expires in between.
+const EXPIRES: &str = r#"
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+static atomic_int registered;
+static sem_t never;
+static void *waiter(void *x) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 1;
+    registered = 1;
+    sem_timedwait(&never, &until);
+    registered = 0;
+    return x;
+}
+int main(void) {
+    pthread_t t;
+    sem_init(&never, 0, 0);
+    pthread_create(&t, 0, waiter, 0);
+    if (registered && !registered) abort();
+    pthread_join(t, 0);
+    return 0;
+}
+"#;
+
+/// 20,000 steps of one thread while the other could run.
+const LONG: &str = r#"
+#include <pthread.h>
+#include <stdatomic.h>
+static atomic_int count, seen;
+static void *works(void *x) { for (int i = 0; i < 20000; i++) count++; return x; }
+static void *looks(void *x) { seen = count; return x; }
+int main(void) {
+    pthread_t a, b;
+    pthread_create(&a, 0, works, 0);
+    pthread_create(&b, 0, looks, 0);
+    pthread_join(a, 0);
+    pthread_join(b, 0);
+    return 0;
+}
+"#;
+
+const BEFORE_MAIN: &str = r#"
+#include <pthread.h>
+static pthread_t t;
+static void *other(void *x) { return x; }
+__attribute__((constructor)) static void start(void) { pthread_create(&t, 0, other, 0); }
+int main(void) { return 0; }
+"#;
+
+/// The probability of at most `found` successes in `runs` runs with probability `chance` each.
+fn at_most(found: u64, runs: u64, chance: f64) -> f64 {
+    let odds = chance / (1.0 - chance);
+    let mut term = (1.0 - chance).powf(runs as f64);
+    let mut sum = term;
+    for i in 0..found.min(runs) {
+        term *= (runs - i) as f64 / (i + 1) as f64 * odds;
+        sum += term;
+    }
+    sum
+}
+
+/// A promise is broken when finding the bug so rarely has a probability below 10⁻⁸.
+fn keeps(summary: &Value, depth: u64) {
+    let promises = summary["guarantees"].as_array().expect("a list");
+    let promise = promises.iter().find(|promise| promise["depth"] == depth).expect("it is promised");
+    let (runs, per_run) = (promise["runs"].as_u64().unwrap(), promise["per_run"].as_f64().unwrap());
+    assert_eq!(promise["conditions"].as_array().map(Vec::len), Some(0), "{promise}");
+    let found = summary["failures"].as_u64().unwrap();
+    assert!(at_most(found, runs, per_run) > 1e-8, "{found} found, promised {promise:#}");
+    assert!(runs as f64 * per_run > 10.0 && found > 0, "{found} found, promised {promise:#}");
+}
+
+#[test]
+fn a_bug_that_needs_the_main_thread_to_leave_early_is_found() {
+    let place = Workplace::new();
+    let program = build(&place, LEAVES, &[]);
+    keeps(&json(&explore(&place, &["--strategy", "pct:depth=2", "--runs", "2000"], &program)), 2);
+}
+
+/// The waiter before the other thread, that before the expiry, and a change point: 1/(6·k) with k of about 20 in every other
+/// run, so 2,000 runs miss it with probability e⁻⁸, and the seed is fixed.
+#[test]
+fn a_wait_that_expires_in_a_window_is_found() {
+    let place = Workplace::new();
+    let program = build(&place, EXPIRES, &[]);
+    let ran = explore(&place, &["--strategy", "pct:depth=2", "--runs", "4000", "--stop-on-first"], &program);
+    assert_eq!(json(&ran)["kind"], "crash", "{ran:#?}");
+}
+
+#[test]
+fn long_runs_are_learned_as_they_are() {
+    let place = Workplace::new();
+    let program = build(&place, LONG, &[]);
+    for seed in ["1", "2", "3"] {
+        let summary =
+            json(&explore(&place, &["--strategy", "pct", "--runs", "20", "--seed", seed], &program));
+        let steps = summary["steps"].as_u64().unwrap();
+        assert!((20_000..30_000).contains(&steps), "k = {steps}");
+    }
+}
+
+#[test]
+fn nothing_is_promised_where_nothing_was_scheduled() {
+    let place = Workplace::new();
+    let alone = build(&place, "#include <stdlib.h>\nint main(void) { abort(); }", &[]);
+    let summary = json(&explore(&place, &["--runs", "40"], &alone));
+    assert_eq!((&summary["kind"], &summary["guarantee"]), (&"crash".into(), &Value::Null), "{summary:#}");
+    let beside = build(&place, BEFORE_MAIN, &[]);
+    let ran = explore(&place, &[], &beside);
+    assert_eq!(ran.status.code(), Some(2), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("before main") && !ran.stderr.contains("one thread in every run"),
+        "{ran:#?}"
+    );
+}
