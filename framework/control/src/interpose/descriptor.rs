@@ -46,16 +46,24 @@ fn never_waits(fd: c_int, events: c_short) -> bool {
     flags >= 0 && (flags & O_NONBLOCK != 0 || flags & libc::O_ACCMODE == wrong)
 }
 
+/// What a socket says about itself; nothing of what is no socket.
+fn option_of(fd: c_int, option: c_int) -> Option<i32> {
+    let (mut value, mut len) = (0i32, size_of::<i32>() as socklen_t);
+    // SAFETY: the kernel writes no more than the length says.
+    let error = unsafe {
+        let (to, to_len) = (&raw mut value as usize, &raw mut len as usize);
+        sys::call(libc::SYS_getsockopt, [fd as usize, libc::SOL_SOCKET as usize, option as usize, to, to_len, 0])
+    };
+    (error == 0).then_some(value)
+}
+
+fn is_socket(fd: c_int) -> bool {
+    option_of(fd, libc::SO_TYPE).is_some()
+}
+
 /// Whether a socket has others come to it.
 fn listens(fd: c_int) -> bool {
-    let (mut listens, mut len) = (0i32, size_of::<i32>() as socklen_t);
-    let (level, option) = (libc::SOL_SOCKET as usize, libc::SO_ACCEPTCONN as usize);
-    // SAFETY: the kernel writes no more than the length says.
-    unsafe {
-        let (to, to_len) = (&raw mut listens as usize, &raw mut len as usize);
-        sys::call(libc::SYS_getsockopt, [fd as usize, level, option, to, to_len, 0]);
-    }
-    listens != 0
+    option_of(fd, libc::SO_ACCEPTCONN).is_some_and(|listens| listens != 0)
 }
 
 /// The longest message of a queue.
@@ -188,6 +196,8 @@ unsafe fn wait_until_ready(
                 }
             }
         }
+        // The call that follows is one for libc, too, which must not find anything to do.
+        signal::cancellation_point(me);
         if connects && events == POLLIN {
             edge::listens(me);
         } else if connects {
@@ -228,8 +238,8 @@ fn patience_of_listener(fd: c_int) -> Patience {
     if listens(fd) { Patience::Full } else { Patience::None }
 }
 
-fn patience_of(flags: c_int) -> Patience {
-    if flags & libc::MSG_DONTWAIT != 0 { Patience::None } else { Patience::Full }
+fn patience_of(fd: c_int, flags: c_int) -> Patience {
+    if flags & libc::MSG_DONTWAIT != 0 || !is_socket(fd) { Patience::None } else { Patience::Full }
 }
 
 /// A timeout of 0 or less than nothing is no wait at all.
@@ -273,6 +283,8 @@ unsafe fn poll_set(
                 return Polled::Broken;
             }
         }
+        drop(other);
+        signal::cancellation_point(me);
         edge::listens(me);
         Polled::Look
     }
@@ -334,6 +346,7 @@ unsafe fn wait_at_epoll(
     // SAFETY: by the caller's promise.
     unsafe {
         step(me, unknown_event());
+        signal::cancellation_point(me);
         // Also what is wrong with the arguments.
         let seen = looked(&mut look);
         if seen != 0 {
@@ -353,10 +366,10 @@ interpose! {
         when_ready(me, fd, POLLIN, patience_for(len), || real::read(fd, to, len))
     }
     fn readv(fd: c_int, to: *const iovec, count: c_int) -> ssize_t, |me| {
-        when_ready(me, fd, POLLIN, Patience::Full, || real::readv(fd, to, count))
+        when_ready(me, fd, POLLIN, patience_for(count.max(0) as size_t), || real::readv(fd, to, count))
     }
     fn recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t, |me| {
-        when_ready(me, fd, POLLIN, patience_of(flags), || real::recv(fd, to, len, flags))
+        when_ready(me, fd, POLLIN, patience_of(fd, flags), || real::recv(fd, to, len, flags))
     }
     fn recvfrom(
         fd: c_int,
@@ -366,10 +379,10 @@ interpose! {
         from: *mut sockaddr,
         from_len: *mut socklen_t,
     ) -> ssize_t, |me| {
-        when_ready(me, fd, POLLIN, patience_of(flags), || real::recvfrom(fd, to, len, flags, from, from_len))
+        when_ready(me, fd, POLLIN, patience_of(fd, flags), || real::recvfrom(fd, to, len, flags, from, from_len))
     }
     fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t, |me| {
-        when_ready(me, fd, POLLIN, patience_of(flags), || real::recvmsg(fd, message, flags))
+        when_ready(me, fd, POLLIN, patience_of(fd, flags), || real::recvmsg(fd, message, flags))
     }
     fn accept(fd: c_int, peer: *mut sockaddr, len: *mut socklen_t) -> c_int, |me| {
         when_ready(me, fd, POLLIN, patience_of_listener(fd), || real::accept(fd, peer, len))
@@ -384,7 +397,7 @@ interpose! {
         when_ready(me, fd, POLLOUT, Patience::Full, || real::writev(fd, from, count))
     }
     fn send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t, |me| {
-        when_ready(me, fd, POLLOUT, patience_of(flags), || real::send(fd, from, len, flags))
+        when_ready(me, fd, POLLOUT, patience_of(fd, flags), || real::send(fd, from, len, flags))
     }
     fn sendto(
         fd: c_int,
@@ -394,10 +407,10 @@ interpose! {
         to: *const sockaddr,
         to_len: socklen_t,
     ) -> ssize_t, |me| {
-        when_ready(me, fd, POLLOUT, patience_of(flags), || real::sendto(fd, from, len, flags, to, to_len))
+        when_ready(me, fd, POLLOUT, patience_of(fd, flags), || real::sendto(fd, from, len, flags, to, to_len))
     }
     fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t, |me| {
-        when_ready(me, fd, POLLOUT, patience_of(flags), || real::sendmsg(fd, message, flags))
+        when_ready(me, fd, POLLOUT, patience_of(fd, flags), || real::sendmsg(fd, message, flags))
     }
     fn close(fd: c_int) -> c_int, |me| {
         edge::talks(me);

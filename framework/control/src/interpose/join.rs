@@ -5,10 +5,10 @@
 
 use core::ffi::c_void;
 
-use libc::{EBUSY, ETIMEDOUT, clockid_t, pthread_t, timespec};
+use libc::{EBUSY, EINVAL, ETIMEDOUT, clockid_t, pthread_t, timespec};
 use waylay_schedule::{Event, EventKind};
 
-use super::clock::moment_of;
+use super::clock::{has_deadlines, moment_of};
 use super::{interpose, real_thread, signal};
 use crate::me::Unmanaged;
 use crate::runtime::{Logical, Waited, complete_join, join_point, lookup, runtime, step};
@@ -66,6 +66,9 @@ interpose! {
         clock: clockid_t,
         until: *const timespec,
     ) -> i32, |me| {
+        if !has_deadlines(clock) {
+            return EINVAL;
+        }
         let deadline = (!until.is_null()).then(|| moment_of(clock, until));
         join(me, handle, result, deadline)
     }

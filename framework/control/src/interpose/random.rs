@@ -32,7 +32,13 @@ pub(super) unsafe fn fill(_me: *mut Logical, to: *mut u8, len: usize) -> isize {
 }
 
 interpose! {
-    fn getrandom(to: *mut c_void, len: size_t, _flags: c_uint) -> ssize_t, |me| { fill(me, to.cast(), len) }
+    fn getrandom(to: *mut c_void, len: size_t, flags: c_uint) -> ssize_t, |me| {
+        const KNOWN: c_uint = libc::GRND_NONBLOCK | libc::GRND_RANDOM | libc::GRND_INSECURE;
+        if flags & !KNOWN != 0 {
+            return super::fail(libc::EINVAL) as ssize_t;
+        }
+        fill(me, to.cast(), len)
+    }
 
     fn getentropy(to: *mut c_void, len: size_t) -> c_int, |me| {
         if len > 256 {

@@ -198,7 +198,12 @@ unsafe fn act(me: *mut Logical, timer: *mut Timer, end: Moment) {
     unsafe {
         match (*timer).purpose {
             Purpose::Signal { signal, to, value } => {
+                let set = (*timer).set;
                 step(me, Event::local(EventKind::SignalSend));
+                if (*timer).set != set {
+                    // Stopped, or set anew, before it could be told.
+                    return;
+                }
                 let origin = value.map_or(Origin::Process, |value| Origin::Timer(value, timer));
                 if value.is_some() {
                     (*timer).untold = Some(end);

@@ -189,7 +189,7 @@ CASE(alarm_interrupts_a_longer_sleep, "alarm sleep") {
     // The schedule may let a second pass before the sleep begins.
     unsigned left = sleep(1000);
     HOLDS(left <= 1000);
-    IS(handled, 1);
+    HOLDS(handled >= 1);
     IS(alarm(0), 0);
 }
 CASE(timer_interrupts_a_longer_sleep, "setitimer nanosleep") {

@@ -5,10 +5,22 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use harness::{BOTH, Program, parameters};
+use harness::{BOTH, Program, library, parameters};
+use object::{Object, ObjectSymbol};
 use waylay_control_protocol::{Ending, Settings, Switching, Timeouts};
+
+/// Functions of libc that the library stands in front of but that no program calls by itself, with the reason.
+const NO_CASE: [(&str, &str); 2] = [
+    ("__libc_start_main", "every program begins with it"),
+    ("pthread_yield", "only programs that were linked long ago have it: it is sched_yield"),
+];
+
+/// Fewer cases than this would mean that a list was not read.
+const AT_LEAST: usize = 400;
 
 fn build(family: &str) -> Program {
     Program::build_in("tests/conformance", &["case.h"], &format!("{family}.c"))
@@ -25,6 +37,23 @@ fn cases(program: &Program) -> Vec<(String, String, Vec<String>)> {
         (kind.to_owned(), name.to_owned(), functions)
     };
     text.lines().map(of_line).collect()
+}
+
+fn symbols(file: &Path) -> BTreeSet<String> {
+    let data = std::fs::read(file).expect("a library");
+    let file = object::File::parse(&*data).expect("a library");
+    let defined = file.dynamic_symbols().filter(|symbol| !symbol.is_undefined());
+    defined.filter_map(|symbol| symbol.name().ok()).map(str::to_owned).collect()
+}
+
+/// Functions of libc that ours come before.
+fn interposed() -> BTreeSet<String> {
+    let mapped = std::fs::read_to_string("/proc/self/maps").expect("our own mappings");
+    let libc = mapped
+        .lines()
+        .find_map(|line| line.find("/").map(|at| &line[at..]).filter(|path| path.contains("/libc.so")));
+    let libc = symbols(Path::new(libc.expect("libc is loaded")));
+    symbols(&library()).intersection(&libc).cloned().collect()
 }
 
 /// The schedules under which every program runs.
@@ -76,7 +105,7 @@ macro_rules! families {
     )+};
 }
 
-families! { mutex condition rwlock semaphore clock signals }
+families! { mutex condition rwlock semaphore clock signals descriptor thread calls }
 
 /// Cases that end their process: with the same status freely and under control.
 #[test]
@@ -93,4 +122,28 @@ fn what_ends_a_process_ends_it_alike() {
             }
         }
     }
+}
+
+/// A table of all functions and the number of their cases, left beside the programs; none is without.
+#[test]
+fn every_function_has_a_case() {
+    let mut numbers: BTreeMap<String, usize> = interposed().into_iter().map(|name| (name, 0)).collect();
+    let mut all = 0;
+    for &family in FAMILIES {
+        for (_, name, functions) in cases(&build(family)) {
+            all += 1;
+            for function in functions {
+                let number = numbers.get_mut(&function);
+                *number.unwrap_or_else(|| panic!("{name}: {function} is not one of ours")) += 1;
+            }
+        }
+    }
+    let table: String = numbers.iter().map(|(name, number)| format!("{number:4}  {name}\n")).collect();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance.txt");
+    std::fs::write(&file, &table).expect("a folder of ours");
+    let without =
+        |(name, number): &(&String, &usize)| **number == 0 && !NO_CASE.iter().any(|(known, _)| known == name);
+    let without: Vec<_> = numbers.iter().filter(without).map(|(name, _)| name.as_str()).collect();
+    assert!(without.is_empty(), "{} functions without a case: {}", without.len(), without.join(" "));
+    assert!(all >= AT_LEAST, "{all} cases in {}", file.display());
 }
