@@ -163,7 +163,7 @@ fn the_counter_is_real_where_time_is() {
 fn calls_of_the_kernel_without_libc_are_under_control() {
     for options in [&["-O0"][..], &["-O2"]] {
         let built = Program::build_with("gcc", options, "kernel.c");
-        for (mode, most) in [("plain", 0), ("blocked", 0), ("deadlock", 40)] {
+        for (mode, most) in [("plain", 0), ("blocked", 0), ("early", 0), ("deadlock", 40)] {
             let program = built.with(&[mode]);
             let ends = |switching| {
                 let mut server = program.serve_with(Instrumentation::new(Level::Atomics, true));

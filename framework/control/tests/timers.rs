@@ -64,6 +64,19 @@ fn waiting_for_a_watchdog_is_a_deadlock() {
     }
 }
 
+/// That signals were sent before does not mean that another is on its way.
+#[test]
+fn waiting_for_a_signal_that_was_lost_is_a_deadlock() {
+    for case in ["lost_pause", "lost_suspend", "lost_wait"] {
+        let program = Program::build("timers.c").with(&[case]);
+        for switching in BOTH {
+            let outcome = program.run(switching, 5, 0);
+            assert_eq!(outcome.ending, Ending::Deadlock, "{case}: {outcome:#?}");
+            assert!(!outcome.partly_controlled, "{case}: {outcome:#?}");
+        }
+    }
+}
+
 /// With real clocks a timer is the kernel's, and the run says that something outside the schedule takes part.
 #[test]
 fn a_timer_of_the_kernel_is_said_to_be_one() {

@@ -101,6 +101,12 @@ int main(int count, char **arguments)
 {
     opposite = count > 1 && strcmp(arguments[1], "deadlock") == 0;
     blocked = count > 1 && strcmp(arguments[1], "blocked") == 0;
+    /* Before there is a second thread, and before anything is patched for it. */
+    if (count > 1 && strcmp(arguments[1], "early") == 0) {
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, NULL);
+    }
     pthread_t threads[2];
     for (long i = 0; i < 2; i++) pthread_create(&threads[i], NULL, work, (void *)i);
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);

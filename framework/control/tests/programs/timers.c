@@ -181,6 +181,31 @@ static void bitten(void) {
     pause();
 }
 
+/* The signal comes before anybody waits for it: nobody will send another. */
+static void on_lost(int number) { (void)number; }
+static void lost_pause(void) {
+    signal(SIGUSR1, on_lost);
+    pthread_kill(pthread_self(), SIGUSR1);
+    pause();
+}
+static void lost_suspend(void) {
+    sigset_t none;
+    sigemptyset(&none);
+    signal(SIGUSR1, on_lost);
+    kill(getpid(), SIGUSR1);
+    sigsuspend(&none);
+}
+static void lost_wait(void) {
+    sigset_t set;
+    int number;
+    signal(SIGUSR1, on_lost);
+    raise(SIGUSR1);
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, 0);
+    sigwait(&set, &number);
+}
+
 int main(int argc, char **argv) {
     pthread_t thread_;
     pthread_create(&thread_, 0, other, 0);
@@ -189,6 +214,7 @@ int main(int argc, char **argv) {
         {"alarmed", alarmed}, {"interval", interval}, {"posix", posix},
         {"thread", thread}, {"descriptor", descriptor}, {"waited", waited}, {"stopped", stopped},
         {"watchdog", watchdog}, {"handled_late", handled_late}, {"bitten", bitten},
+        {"lost_pause", lost_pause}, {"lost_suspend", lost_suspend}, {"lost_wait", lost_wait},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(argv[1], cases[i].name)) cases[i].run();
