@@ -90,10 +90,12 @@ mod tests {
             state ^= state << 17;
             ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
         };
-        for (rate, hits) in [(0.3, 1), (0.02, 1), (1.0 / 500.0, 1), (1e-5, 1), (0.02, 3), (1.0 / 500.0, 10)] {
+        for (rate, hits) in
+            [(0.3_f64, 1), (0.02, 1), (1.0 / 500.0, 1), (1e-5, 1), (0.02, 3), (1.0 / 500.0, 10)]
+        {
             let mut wrong = 0_u64;
             for _ in 0..PROGRAMS {
-                let mut until_it_comes = || (uniform().ln() / (-rate as f64).ln_1p()).ceil().max(1.0) as u64;
+                let mut until_it_comes = || (uniform().ln() / (-rate).ln_1p()).ceil().max(1.0) as u64;
                 let found = seen(hits, (0..hits).map(|_| until_it_comes()).sum());
                 wrong += u64::from(until_it_comes() > clean_runs_for(&found, SURE).unwrap());
             }
