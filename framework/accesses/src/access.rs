@@ -141,9 +141,73 @@ unsafe fn compare<P: Process>(me: P::Thread, access: Access, (reads, writes, ato
         }
         let Access { address, bytes, code, site, .. } = access;
         let thread = P::who(me).id;
-        let deed = Deed { thread, code, address, bytes, reads, writes, atomic, compiled: site.is_none() };
+        let deed = Deed {
+            thread,
+            code,
+            address,
+            bytes,
+            reads,
+            writes,
+            atomic,
+            compiled: site.is_none(),
+            frees: false,
+        };
         if let Some((race, last)) = watch.compare(deed, &*P::region()) {
             verdict::end(watch, race, last, access.saved);
+        }
+    }
+}
+
+/// What makes a free a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frees {
+    /// It is one by itself.
+    AreSteps,
+    /// It is one where it was seen to conflict.
+    MayBeSteps,
+    /// None can be made here.
+    AreNoSteps,
+}
+
+/// Memory may be given back by code at `code`: a step, if that was seen to conflict and is none by itself.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn before_free<P: Process>(
+    me: P::Thread,
+    code: usize,
+    (start, bytes): (usize, usize),
+    how: Frees,
+) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let live = (*P::scheduler()).live();
+        if how == Frees::MayBeSteps && live > 1 && (*P::watch()).is_seen_to_free(code, start, P::who(me).id) {
+            let extent = bytes.min(u32::MAX as usize) as u32;
+            P::step(me, Event::access(EventKind::Free, start as u64, extent));
+        }
+    }
+}
+
+/// Memory is given back by code at `code`, which is a write to all of it: now, or a moment ago if nobody ran since.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn free<P: Process>(me: P::Thread, code: usize, block: (usize, usize), how: Frees) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let live = (*P::scheduler()).live();
+        let watch: &mut Watch<P> = &mut *P::watch();
+        // What was asked for is less than what the allocator gave.
+        let block = (block.0, watch.length_of(block.0).map_or(block.1, |asked| asked.min(block.1)));
+        if watch.learns(live) {
+            let code = (how == Frees::MayBeSteps).then_some(code);
+            watch.learn_free(P::who(me), block, code, &*P::region());
+        }
+        if watch.races(live)
+            && let Some((race, last)) = watch.compare(Deed::free(P::who(me).id, code, block), &*P::region())
+        {
+            verdict::end(watch, race, last, 0);
         }
     }
 }

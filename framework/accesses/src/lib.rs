@@ -8,12 +8,14 @@
 //! - `modules`: code addresses that mean the same in every process
 //! - `objects`: what kind of memory an access is to; pure
 //! - `sharing`, `suspects`: which accesses are worth a step, learned from runs; pure
+//! - `freed`: blocks that were given back; pure
 //! - `order`: what comes before what in a run; pure
 //! - `races`: accesses that nothing orders; pure. `verdict`: one of them ends the run
 //! - `progress`: accesses that change nothing; pure. A loop that waits for another thread is recognised by
 //!   `waylay_scheduler::Looks`
 
 pub mod access;
+mod freed;
 mod modules;
 mod objects;
 mod order;
@@ -25,7 +27,7 @@ mod suspects;
 mod verdict;
 mod watch;
 
-pub use access::Access;
+pub use access::{Access, Frees};
 pub use modules::Module;
 pub use order::{Order, Way};
 pub use process::{Attention, Process, Who};

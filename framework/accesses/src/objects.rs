@@ -50,6 +50,11 @@ impl Objects {
         start.saturating_add(bytes).checked_sub(end).filter(|&more| more > 0)
     }
 
+    /// The length of a block.
+    pub(crate) fn length(&self, start: usize) -> Option<usize> {
+        Some(self.blocks.get(&start)?.end - start)
+    }
+
     /// A block has another length now.
     pub(crate) fn resized(&mut self, start: usize, bytes: usize) {
         if let Some(block) = self.blocks.get_mut(&start) {

@@ -10,7 +10,7 @@
 //! at a place that is known to be. Where one side is atomic and the other certainly plain, only a write by the latter is
 //! a race: to look at a counter that others update is common and meant.
 //!
-//! Memory that is allocated again has no past.
+//! A free is a plain write to all of a block. Memory that is allocated again has no past.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +18,7 @@ use waylay_control_protocol::AccessReport;
 use waylay_control_protocol::instrumentation::RACING_MEMORY;
 use waylay_schedule::ThreadId;
 
+use crate::freed::{Freed, words_of};
 use crate::order::{Epoch, Locks, Order, SetId, Way};
 use waylay_scheduler::ByAddress;
 
@@ -45,9 +46,17 @@ pub(crate) struct Deed {
     pub(crate) atomic: bool,
     /// A compiler reported it; otherwise it is a patched instruction.
     pub(crate) compiled: bool,
+    /// It gives the memory back.
+    pub(crate) frees: bool,
 }
 
 impl Deed {
+    /// Memory is given back: a write to all of it.
+    pub(crate) fn free(thread: ThreadId, code: usize, (address, bytes): (usize, usize)) -> Deed {
+        let (reads, writes, atomic, compiled) = (false, true, false, true);
+        Deed { thread, code, address, bytes, reads, writes, atomic, compiled, frees: true }
+    }
+
     /// Whether no compiler makes an atomic operation of this form.
     fn is_plain(&self) -> bool {
         !self.atomic && (self.compiled || self.bytes > 8 || !self.address.is_multiple_of(self.bytes.max(1)))
@@ -59,6 +68,7 @@ impl Deed {
             | flag(self.compiled, AccessReport::COMPILED)
             | flag(self.is_plain(), AccessReport::PLAIN)
             | flag(self.reads && self.writes, AccessReport::UPDATES)
+            | flag(self.frees, AccessReport::FREES)
     }
 }
 
@@ -134,6 +144,7 @@ pub(crate) struct Races {
     visits: Vec<Visit>,
     free: u32,
     blocks: BTreeMap<usize, Block>,
+    freed: Freed<(Seen, Epoch)>,
     /// Code whose plain accesses are atomic.
     pub(crate) deliberate: ByAddress<usize, ()>,
     /// Pairs of code that were asked about and are known.
@@ -151,6 +162,7 @@ impl Default for Races {
             visits: Vec::new(),
             free: NONE,
             blocks: BTreeMap::new(),
+            freed: Freed::default(),
             deliberate: ByAddress::default(),
             forgiven: ByAddress::default(),
             serial: 0,
@@ -198,7 +210,11 @@ impl Races {
         let now = self.order.now(deed.thread);
         let seen = self.seen(&deed);
         let last = (deed.address + deed.bytes.max(1) - 1) >> GRAIN;
-        let mut race = None;
+        let mut race = self.freed.at(deed.address).and_then(|(first, at)| {
+            let ordered = at.thread == now.thread || self.order.is_before(at, deed.thread);
+            (!ordered && !self.over && !self.is_forgiven(first.code, seen.code, &mut is_known))
+                .then_some(Race { address: seen.address, first, second: seen })
+        });
         for index in (deed.address >> GRAIN..=last).take(MOST_WORDS) {
             let Noted { atomic, race: other, stored } = self.note_word(index, &deed, seen, now);
             stored.into_iter().for_each(|moment| self.order.catch_up(deed.thread, moment));
@@ -219,6 +235,38 @@ impl Races {
             // It may turn out to be an atomic store, by which what came before is published and what follows is not.
             self.order.pass(deed.thread);
         }
+        race
+    }
+
+    /// Takes in that memory is given back, as [`Races::note`] takes in an access.
+    pub(crate) fn free(
+        &mut self,
+        deed: Deed,
+        mut is_known: impl FnMut(usize, usize) -> bool,
+    ) -> Option<Race> {
+        self.serial += 1;
+        let now = self.order.now(deed.thread);
+        let seen = self.seen(&deed);
+        let block = (deed.address, deed.bytes);
+        let mut race: Option<Race> = None;
+        for index in words_of(block, GRAIN, self.words.len(), self.words.keys().copied()) {
+            let Some(word) = self.words.get(&index) else { continue };
+            let bytes = bytes_of(index, deed.address, deed.bytes);
+            let mut at = word.visits;
+            while let Some(&visit) = self.visits.get(at as usize) {
+                at = visit.next;
+                let ordered = visit.at.thread == now.thread || self.order.is_before(visit.at, deed.thread);
+                let newest = race.is_none_or(|race| race.first.serial < visit.seen.serial);
+                if ordered || visit.bytes & bytes == 0 || !newest || self.over {
+                    continue;
+                }
+                if !self.is_forgiven(visit.seen.code, seen.code, &mut is_known) {
+                    let address = visit.seen.address.max(deed.address);
+                    race = Some(Race { address, first: visit.seen, second: seen });
+                }
+            }
+        }
+        self.freed.add(deed.address, deed.bytes, (seen, now));
         race
     }
 
@@ -325,6 +373,7 @@ impl Races {
     /// Memory has no past and belongs to no block.
     pub(crate) fn given(&mut self, start: usize, bytes: usize) {
         self.forget(start, bytes);
+        self.freed.forget(start, bytes);
         self.order.forget(start, bytes);
         let end = start.saturating_add(bytes.max(1));
         let inside: Vec<usize> = self.blocks.range(start..end).map(|(&start, _)| start).collect();
@@ -396,7 +445,7 @@ mod tests {
     }
 
     fn deed(thread: ThreadId, code: usize, address: usize, reads: bool, writes: bool) -> Deed {
-        Deed { thread, code, address, bytes: 4, reads, writes, atomic: false, compiled: false }
+        Deed { thread, code, address, bytes: 4, reads, writes, atomic: false, compiled: false, frees: false }
     }
 
     fn read(races: &mut Races, thread: ThreadId, code: usize, address: usize) -> Option<(usize, usize)> {
@@ -414,6 +463,46 @@ mod tests {
 
     fn codes(race: Option<Race>) -> Option<(usize, usize)> {
         race.map(|race| (race.first.code, race.second.code))
+    }
+
+    fn free(
+        races: &mut Races,
+        thread: ThreadId,
+        code: usize,
+        block: (usize, usize),
+    ) -> Option<(usize, usize)> {
+        codes(races.free(Deed::free(thread, code, block), |_, _| false))
+    }
+
+    #[test]
+    fn who_frees_races_with_who_reads() {
+        let mut races = scene();
+        assert_eq!(read(&mut races, ONE, 10, 64 + 4000), None);
+        assert_eq!(free(&mut races, TWO, 20, (64, 4000)), None, "in front of what is read");
+        assert_eq!(free(&mut races, TWO, 21, (64, 8000)), Some((10, 21)));
+        assert_eq!(read(&mut races, ONE, 11, 800), Some((21, 11)), "what nobody had touched");
+        assert_eq!(atomic(&mut races, ONE, 12, 1600), Some((21, 12)), "nor does an atomic survive");
+        assert_eq!(read(&mut races, TWO, 22, 800), None, "its own");
+        races.allocated(Block { start: 64, bytes: 8000, thread: 1, code: 5 });
+        assert_eq!(read(&mut races, ONE, 13, 808), None, "another block");
+    }
+
+    #[test]
+    fn the_last_owner_frees_in_order() {
+        let mut races = scene();
+        read(&mut races, ONE, 10, 72);
+        atomic(&mut races, ONE, 11, 64);
+        atomic(&mut races, TWO, 21, 64);
+        assert_eq!(free(&mut races, TWO, 22, (64, 32)), None, "a count of owners");
+        races.order.locked(ONE, 8, Way::Exclusive);
+        write(&mut races, ONE, 12, 160);
+        races.order.unlocked(ONE, 8);
+        races.order.locked(TWO, 8, Way::Exclusive);
+        races.order.unlocked(TWO, 8);
+        assert_eq!(free(&mut races, TWO, 23, (160, 32)), None, "a lock");
+        write(&mut races, TWO, 24, 256);
+        races.order.joined(MAIN, TWO);
+        assert_eq!(free(&mut races, MAIN, 1, (256, 32)), None, "the end of a thread");
     }
 
     #[test]

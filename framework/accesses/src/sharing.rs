@@ -4,10 +4,11 @@
 //! what they can show: k, the number of steps, is what every guarantee divides by. So it is noted which code touches
 //! which memory, in words of eight bytes, while more than one thread lives; code that touches a word in conflict is
 //! worth a step from then on. Memory that is freed and used again by another thread counts as shared: that costs steps
-//! and hides nothing.
+//! and hides nothing. A free is a write to all of a block.
 
 use waylay_schedule::ThreadId;
 
+use crate::freed::{Freed, words_of};
 use waylay_scheduler::ByAddress;
 
 /// log2 of the bytes that are told apart.
@@ -22,6 +23,8 @@ pub(crate) struct Sharing {
     words: ByAddress<usize, Word>,
     /// Code that touched a word that is not in conflict so far: a list per word.
     visits: Vec<Visit>,
+    /// Blocks that were freed, by whom, and the code if it is to be told of.
+    freed: Freed<(ThreadId, Option<usize>)>,
 }
 
 struct Word {
@@ -39,11 +42,53 @@ struct Visit {
     next: u32,
 }
 
+impl Word {
+    /// Tells of the code that touched it so far.
+    fn convict(&mut self, visits: &[Visit], learned: &mut impl FnMut(usize, ThreadId, usize)) {
+        let mut at = core::mem::replace(&mut self.visits, NONE);
+        while let Some(visit) = visits.get(at as usize) {
+            learned(visit.code, visit.thread, visit.address);
+            at = visit.next;
+        }
+    }
+}
+
 impl Sharing {
     /// Forgets all: a new run begins.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.visits.clear();
+        self.freed.clear();
+    }
+
+    /// A thread frees a block; `learned` is told of code that touched it for another, and of the code that frees, if that is
+    /// given.
+    pub(crate) fn free(
+        &mut self,
+        thread: ThreadId,
+        (start, bytes): (usize, usize),
+        code: Option<usize>,
+        mut learned: impl FnMut(usize, ThreadId, usize),
+    ) {
+        let mut convicted = false;
+        for index in words_of((start, bytes), GRAIN, self.words.len(), self.words.keys().copied()) {
+            let Some(word) = self.words.get_mut(&index) else { continue };
+            word.shared |= word.thread != thread;
+            word.written = true;
+            convicted |= word.shared;
+            if word.shared {
+                word.convict(&self.visits, &mut learned);
+            }
+        }
+        if let Some(code) = code.filter(|_| convicted) {
+            learned(code, thread, start);
+        }
+        self.freed.add(start, bytes, (thread, code));
+    }
+
+    /// This memory is given out again.
+    pub(crate) fn allocated(&mut self, start: usize, bytes: usize) {
+        self.freed.forget(start, bytes);
     }
 
     /// There is something new in this memory: nobody has touched it.
@@ -75,8 +120,12 @@ impl Sharing {
                 written: false,
                 visits: NONE,
             });
-            word.shared |= word.thread != thread;
-            word.written |= writes;
+            let freed_by = self.freed.at(address).filter(|&(by, _)| by != thread);
+            if let Some((by, Some(code))) = freed_by {
+                learned(code, by, address);
+            }
+            word.shared |= word.thread != thread || freed_by.is_some();
+            word.written |= writes || freed_by.is_some();
             if !(word.shared && word.written) {
                 let mut at = word.visits;
                 while let Some(visit) = self.visits.get(at as usize) {
@@ -91,11 +140,7 @@ impl Sharing {
                 }
                 continue;
             }
-            let mut at = core::mem::replace(&mut word.visits, NONE);
-            while let Some(visit) = self.visits.get(at as usize) {
-                learned(visit.code, visit.thread, visit.address);
-                at = visit.next;
-            }
+            word.convict(&self.visits, &mut learned);
             learned(code, thread, address);
         }
     }
@@ -141,6 +186,19 @@ mod tests {
     fn what_is_only_read_or_private_is_not() {
         assert!(learn(&[(1, 10, 64, 4, false), (2, 20, 64, 4, false)]).is_empty());
         assert!(learn(&[(1, 10, 64, 4, true), (1, 11, 64, 4, true), (2, 20, 72, 4, true)]).is_empty());
+    }
+
+    #[test]
+    fn a_free_is_a_write_to_all_of_the_block() {
+        let mut sharing = Sharing::default();
+        let mut learned = Vec::new();
+        sharing.note(ThreadId(1), 10, (6400, 4), false, |_, _, _| panic!("alone"));
+        sharing.free(ThreadId(2), (64, 512), Some(20), |_, _, _| panic!("untouched"));
+        sharing.free(ThreadId(2), (64, 8192), None, |code, _, _| learned.push(code));
+        sharing.note(ThreadId(1), 11, (128, 4), false, |code, _, _| learned.push(code));
+        assert_eq!(learned, [10, 11]);
+        sharing.allocated(64, 8192);
+        sharing.note(ThreadId(1), 12, (256, 4), false, |_, _, _| panic!("another block"));
     }
 
     #[test]

@@ -8,9 +8,12 @@
 //!
 //! Atomic operations order what is around them, and are steps by themselves. A word that is accessed with them is shared
 //! on purpose, so a plain access of it hands over too: that is how compilers write loads and stores that are atomic.
+//!
+//! A free is a write to all of a block. Whether it is a step is not decided here.
 
 use waylay_schedule::ThreadId;
 
+use crate::freed::{Freed, words_of};
 use crate::order::{Epoch, Order, SetId};
 use waylay_scheduler::ByAddress;
 
@@ -66,11 +69,20 @@ fn bytes_of(index: usize, address: usize, length: usize) -> u8 {
     (u16::MAX << first & !(u16::MAX << last)) as u8
 }
 
+/// When a block was freed, and under which locks; the code, if it is to be told of.
+#[derive(Clone, Copy, Debug)]
+struct Free {
+    at: Epoch,
+    locks: SetId,
+    code: Option<usize>,
+}
+
 /// What threads did in a run.
 #[derive(Default)]
 pub(crate) struct Suspects {
     words: ByAddress<usize, Word>,
     visits: Vec<Visit>,
+    freed: Freed<Free>,
     /// Visits that were forgotten for want of room, to spread what is.
     forgotten: u32,
 }
@@ -80,6 +92,49 @@ impl Suspects {
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.visits.clear();
+        self.freed.clear();
+    }
+
+    /// A thread frees a block, or a part of one that is no longer in use; `learned` is told of code that conflicts with that, and
+    /// of the code that frees, if that is given.
+    pub(crate) fn free(
+        &mut self,
+        order: &mut Order,
+        thread: ThreadId,
+        (start, bytes): (usize, usize),
+        code: Option<usize>,
+        mut learned: impl FnMut(usize, ThreadId, usize),
+    ) {
+        let now = order.now(thread);
+        let locks = order.held(thread);
+        let mut convicted = false;
+        for index in words_of((start, bytes), GRAIN, self.words.len(), self.words.keys().copied()) {
+            let Some(word) = self.words.get(&index) else { continue };
+            let freed = bytes_of(index, start, bytes);
+            let mut at = word.visits;
+            while let Some(visit) = self.visits.get(at as usize) {
+                if visit.at.thread != now.thread
+                    && visit.bytes & freed != 0
+                    && !order.is_before(visit.at, thread)
+                    && !order.protect(visit.locks, locks)
+                {
+                    convicted = true;
+                    if !visit.atomic {
+                        learned(visit.code, ThreadId(visit.at.thread), visit.address);
+                    }
+                }
+                at = visit.next;
+            }
+        }
+        if let Some(code) = code.filter(|_| convicted) {
+            learned(code, thread, start);
+        }
+        self.freed.add(start, bytes, Free { at: now, locks, code });
+    }
+
+    /// This memory is given out again.
+    pub(crate) fn allocated(&mut self, start: usize, bytes: usize) {
+        self.freed.forget(start, bytes);
     }
 
     /// There is something new in this memory: nobody has touched it.
@@ -159,6 +214,16 @@ impl Suspects {
                 }
             }
             at = visit.next;
+        }
+        if let Some(free) = self.freed.at(touch.address)
+            && free.at.thread != now.thread
+            && !order.is_before(free.at, touch.thread)
+            && !order.protect(free.locks, locks)
+        {
+            convicted = true;
+            if let Some(code) = free.code {
+                learned(code, ThreadId(free.at.thread), touch.address);
+            }
         }
         if convicted && !touch.atomic {
             learned(touch.code, touch.thread, touch.address);
@@ -313,6 +378,48 @@ mod tests {
         scene.suspects.forget(0, 1 << 20);
         scene.writes(TWO, 21, 128);
         assert_eq!(scene.learned, [11, 20], "more than there are words");
+    }
+
+    #[test]
+    fn a_free_meets_every_access_to_the_block() {
+        let mut scene = Scene::new();
+        let mut learned = Vec::new();
+        scene.reads(ONE, 10, 64);
+        scene.reads(ONE, 11, 64 + 9000);
+        scene.reads(ONE, 12, 64 + 16_384);
+        let free = |scene: &mut Scene, thread, learned: &mut Vec<usize>| {
+            let learn = |code, _, _| learned.push(code);
+            scene.suspects.free(&mut scene.order, thread, (64, 16_384), Some(25), learn);
+        };
+        free(&mut scene, TWO, &mut learned);
+        learned.sort_unstable();
+        assert_eq!(learned, [10, 11, 25], "and nothing behind the block");
+        assert!(scene.learned.is_empty());
+        scene.reads(ONE, 13, 64 + 800);
+        assert_eq!(scene.learned, [13, 25], "what nobody had touched");
+        scene.reads(TWO, 20, 64);
+        assert_eq!(scene.learned, [13, 25], "who frees conflicts with nothing of its own");
+        scene.suspects.allocated(64, 16_384);
+        scene.reads(ONE, 14, 64 + 1600);
+        assert_eq!(scene.learned, [13, 25], "it is another block");
+    }
+
+    #[test]
+    fn a_free_by_the_last_owner_meets_nobody() {
+        let mut scene = Scene::new();
+        scene.reads(ONE, 10, 72);
+        // Both count down; who comes last frees.
+        scene.touch(ONE, 11, 64, true, true);
+        scene.touch(TWO, 21, 64, true, true);
+        let quiet = |code: usize, _, _| panic!("{code}");
+        scene.suspects.free(&mut scene.order, TWO, (64, 64), Some(22), quiet);
+        // Under the lock under which it is read.
+        scene.order.locked(ONE, 8, Way::Exclusive);
+        scene.reads(ONE, 12, 160);
+        scene.order.unlocked(ONE, 8);
+        scene.order.locked(TWO, 8, Way::Exclusive);
+        scene.suspects.free(&mut scene.order, TWO, (160, 32), Some(23), quiet);
+        assert!(scene.learned.is_empty());
     }
 
     #[test]

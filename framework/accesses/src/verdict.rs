@@ -39,7 +39,11 @@ pub(crate) unsafe fn end<P: Process>(
             report.address.store(race.address as u64, Ordering::Release);
         }
         P::end_at_race(race.map(|race| {
-            let how = |seen: &Seen| if seen.flags & AccessReport::WRITES != 0 { "write" } else { "read" };
+            let how = |seen: &Seen| match seen.flags {
+                flags if flags & AccessReport::FREES != 0 => "free",
+                flags if flags & AccessReport::WRITES != 0 => "write",
+                _ => "read",
+            };
             let [one, other] = [&race.first, &race.second].map(|seen| (how(seen), seen.bytes, seen.thread));
             (
                 format!(

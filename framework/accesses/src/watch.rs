@@ -208,10 +208,11 @@ impl<P: Process> Watch<P> {
     /// Takes in an access that is made right now; says why the run ends, if it does.
     pub(crate) fn compare(&mut self, deed: Deed, region: &RegionMap) -> Option<(Option<Race>, Seen)> {
         let Watch { races, modules, .. } = self;
-        let race = races.note(deed, |one, other| {
+        let is_known = |one, other| {
             let mut site = |code| modules.site(code, P::modules).unwrap_or(Site(0));
             region.forgiven().0.contains(&Pair::new(site(one), site(other)))
-        });
+        };
+        let race = if deed.frees { races.free(deed, is_known) } else { races.note(deed, is_known) };
         if self.races.is_over() {
             region.report().races_over.store(1, Ordering::Relaxed);
         }
@@ -272,6 +273,11 @@ impl<P: Process> Watch<P> {
         kinds.contains_key(&(kind.0 as usize))
     }
 
+    /// Whether code was seen to free what others use, so that it is worth a step where it is none by itself.
+    pub(crate) fn is_seen_to_free(&mut self, code: usize, address: usize, thread: ThreadId) -> bool {
+        self.chosen.is_some() && self.is_chosen(code, address, thread)
+    }
+
     /// Counts a step of a place that is worth steps; false when it had its share.
     pub(crate) fn has_steps_left(&mut self, code: usize, site: Option<u32>, region: &RegionMap) -> bool {
         let Some(steps) = self.chosen.as_mut().and_then(|chosen| chosen.get_mut(&code)) else { return true };
@@ -293,13 +299,7 @@ impl<P: Process> Watch<P> {
         };
         let Watch { sharing, suspects, modules, order, objects, told, .. } = self;
         let learned = |code, actor: ThreadId, address| {
-            let Some(site) = modules.site(code, P::modules) else { return };
-            let kind = objects.kind(site, address, Who::thread_of(actor), || modules.known(address));
-            for site in [site, kind] {
-                if told.insert(site.0 as usize, ()).is_none() {
-                    region.add_conflicting(site);
-                }
-            }
+            tell::<P>(modules, objects, told, region, (code, actor, address));
         };
         if self.level == Level::Auto {
             let Access { address, bytes, code, .. } = *access;
@@ -307,6 +307,30 @@ impl<P: Process> Watch<P> {
         } else {
             sharing.note(thread, access.code, (access.address, access.bytes), writes, learned);
         }
+    }
+
+    /// Learns from a free of a thread: what conflicts with it, and that code at `code` is worth a step, if that is given.
+    pub(crate) fn learn_free(
+        &mut self,
+        who: Who,
+        block: (usize, usize),
+        code: Option<usize>,
+        region: &RegionMap,
+    ) {
+        let Watch { sharing, suspects, modules, order, objects, told, .. } = self;
+        let learned = |code, actor: ThreadId, address| {
+            tell::<P>(modules, objects, told, region, (code, actor, address));
+        };
+        if self.level == Level::Auto {
+            suspects.free(order, who.actor, block, code, learned);
+        } else {
+            sharing.free(who.actor, block, code, learned);
+        }
+    }
+
+    /// The length of a block that was given to the program.
+    pub fn length_of(&self, start: usize) -> Option<usize> {
+        self.objects.length(start)
     }
 
     /// What comes before what, for whoever looks ahead to other schedules.
@@ -380,6 +404,10 @@ impl<P: Process> Watch<P> {
     pub fn allocated(&mut self, start: usize, bytes: usize, caller: usize, thread: ThreadId) {
         let site = if caller == 0 { None } else { self.modules.site(caller, P::modules) };
         self.objects.allocated(start, bytes, site, thread.0);
+        if self.learning {
+            self.suspects.allocated(start, bytes);
+            self.sharing.allocated(start, bytes);
+        }
         if P::ONE_HEAP && self.learning {
             self.suspects.forget(start, bytes);
             self.sharing.forget(start, bytes);
@@ -389,9 +417,22 @@ impl<P: Process> Watch<P> {
         }
     }
 
+    /// Memory that was unmapped is mapped again: it is nobody's who had it before.
+    pub fn mapped(&mut self, start: usize, bytes: usize) {
+        if self.learning {
+            self.suspects.allocated(start, bytes);
+            self.sharing.allocated(start, bytes);
+        }
+        if self.racing {
+            self.races.given(start, bytes);
+        }
+    }
+
     /// Memory is given to a thread as its stack: what others did there has nothing to do with it.
     pub fn given_stack(&mut self, start: usize, bytes: usize) {
         if self.learning {
+            self.suspects.allocated(start, bytes);
+            self.sharing.allocated(start, bytes);
             self.suspects.forget(start, bytes);
             self.sharing.forget(start, bytes);
         }
@@ -412,6 +453,23 @@ impl<P: Process> Watch<P> {
         self.objects.resized(start, bytes);
         if self.racing {
             self.races.resized(start, bytes);
+        }
+    }
+}
+
+/// Tells, once, of code that conflicts with others: its place, and the kind of memory that `actor` accesses there.
+fn tell<P: Process>(
+    modules: &mut Modules,
+    objects: &Objects,
+    told: &mut ByAddress<usize, ()>,
+    region: &RegionMap,
+    (code, actor, address): (usize, ThreadId, usize),
+) {
+    let Some(site) = modules.site(code, P::modules) else { return };
+    let kind = objects.kind(site, address, Who::thread_of(actor), || modules.known(address));
+    for site in [site, kind] {
+        if told.insert(site.0 as usize, ()).is_none() {
+            region.add_conflicting(site);
         }
     }
 }

@@ -59,6 +59,8 @@ impl AccessReport {
     pub const PLAIN: u64 = 4;
     /// One instruction that reads and then writes, without a lock.
     pub const UPDATES: u64 = 8;
+    /// The memory is given back: freed, reallocated or unmapped.
+    pub const FREES: u64 = 16;
 
     /// All numbers.
     fn words(&self) -> impl Iterator<Item = &AtomicU64> {

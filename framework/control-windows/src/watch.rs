@@ -2,7 +2,9 @@
 
 use core::cell::UnsafeCell;
 
-use waylay_accesses::{Attention, Module, Process, Watch, Who, follows_objects, follows_order};
+use waylay_accesses::{
+    Attention, Frees, Module, Process, Watch, Who, access, follows_objects, follows_order,
+};
 use waylay_control_protocol::{RegionMap, Report};
 use waylay_schedule::{Event, ThreadId};
 use waylay_scheduler::{Key, Scheduler};
@@ -224,6 +226,35 @@ pub(crate) mod edge {
     pub(crate) unsafe fn allocated(thread: ThreadId, start: usize, bytes: usize, caller: usize) {
         // SAFETY: by the caller's promise.
         unsafe { (*watch()).allocated(start, bytes, caller, thread) };
+    }
+
+    /// `me` may be about to give memory back, which is an address and a length.
+    ///
+    /// # Safety
+    /// `me` executes the call, inside the library, and holds the token.
+    #[cold]
+    pub(crate) unsafe fn before_free(me: *mut Logical, block: (usize, usize), caller: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { access::before_free::<Windows>(me, caller, block, Frees::MayBeSteps) };
+    }
+
+    /// `me` gives memory back.
+    ///
+    /// # Safety
+    /// As for [`before_free`].
+    #[cold]
+    pub(crate) unsafe fn freed(me: *mut Logical, block: (usize, usize), caller: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { access::free::<Windows>(me, caller, block, Frees::MayBeSteps) };
+    }
+
+    /// The length of a block that was allocated in this run.
+    ///
+    /// # Safety
+    /// The caller holds the token.
+    pub(crate) unsafe fn length_of(start: usize) -> Option<usize> {
+        // SAFETY: by the caller's promise.
+        unsafe { (*watch()).length_of(start) }
     }
 
     /// A thread that begins has this stack: begin and end.

@@ -29,6 +29,10 @@ pub enum Weighed {
 
 /// Weighs a race. `frames`: the functions at the first access and at the second; `source` gives a line of a file.
 pub fn weigh(race: &Race, frames: [&[&Frame]; 2], source: impl Fn(&str, u32) -> Option<String>) -> Weighed {
+    if race.first.frees || race.second.frees {
+        // No access survives that, atomic or not.
+        return Weighed::Race;
+    }
     let both = race.first.updates && race.second.updates;
     let nature = |access: &Access, frames: &[&Frame]| {
         if access.plain {
@@ -100,7 +104,8 @@ mod tests {
 
     fn access(site: u64, writes: bool, plain: bool, updates: bool) -> Access {
         let (code, thread, bytes, serial) = (site, site, 4, site);
-        Access { code, site: Site(site), thread, bytes, writes, plain, updates, serial, locks: Vec::new() }
+        let (site, frees, locks) = (Site(site), false, Vec::new());
+        Access { code, site, thread, bytes, writes, plain, updates, frees, serial, locks }
     }
 
     fn race(first: Access, second: Access) -> Race {
@@ -130,6 +135,14 @@ mod tests {
         assert_eq!(weigh(&inlined, &line_7), Weighed::Atomic(vec![1, 2]));
         assert_eq!(weigh(&nameless, &plain), Weighed::Unknown(vec![1]));
         assert_eq!(weigh(&nameless, &nameless), Weighed::Unknown(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_free_races_with_atomics_too() {
+        let named = frame("core::sync::atomic::atomic_load", None);
+        let free = Access { frees: true, ..access(1, true, true, false) };
+        let race = race(free, access(2, false, false, false));
+        assert_eq!(weigh(&race, [&[&named], &[&named]], source), Weighed::Race);
     }
 
     #[test]

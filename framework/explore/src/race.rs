@@ -27,6 +27,8 @@ pub struct Access {
     pub plain: bool,
     /// It is one instruction that reads and then writes.
     pub updates: bool,
+    /// It gives the memory back.
+    pub frees: bool,
     /// Its number in the run.
     pub serial: u64,
     /// Locks that the thread held.
@@ -73,6 +75,7 @@ impl Access {
             writes: report.is(AccessReport::WRITES),
             plain: report.is(AccessReport::PLAIN),
             updates: report.is(AccessReport::UPDATES),
+            frees: report.is(AccessReport::FREES),
             serial: number(&report.serial),
             locks: report.locks.iter().map(number).take_while(|&lock| lock != 0).collect(),
         }
@@ -80,9 +83,10 @@ impl Access {
 
     /// What it does.
     pub fn verb(&self) -> &'static str {
-        match (self.updates, self.writes) {
-            (true, _) => "update",
-            (_, true) => "write",
+        match (self.frees, self.updates, self.writes) {
+            (true, _, _) => "free",
+            (_, true, _) => "update",
+            (_, _, true) => "write",
             _ => "read",
         }
     }
@@ -130,7 +134,7 @@ pub fn registers(report: &RaceReport) -> Option<Registers> {
 pub struct AccessText {
     /// Number of the thread, 0 being the main one.
     pub thread: u64,
-    /// `read`, `write` or `update`.
+    /// `read`, `write`, `update` or `free`.
     pub access: &'static str,
     /// Of how many bytes.
     pub bytes: u64,
@@ -173,6 +177,16 @@ impl RaceText {
     /// One line.
     pub fn what(&self) -> String {
         let place = |access: &AccessText| access.stack.first().cloned().unwrap_or_else(|| "??".to_owned());
+        let (freed, used) = match (self.second.access, self.first.access) {
+            ("free", _) => (Some(&self.second), &self.first),
+            (_, "free") => (Some(&self.first), &self.second),
+            _ => (None, &self.second),
+        };
+        if let Some(freed) = freed {
+            let (memory, by, other) = (&self.memory, place(freed), place(used));
+            let done = done(used.access, true);
+            return format!("data race on {memory}: freed in {by} while {other} {done} it, unordered");
+        }
         format!(
             "data race on {}: {} in {}, {} in {}",
             self.memory,
@@ -191,14 +205,7 @@ impl RaceText {
                 [] => "no lock held".to_owned(),
                 locks => format!("holding {}", locks.join(", ")),
             };
-            let done = match (access.access, when.is_empty()) {
-                ("read", true) => "reads",
-                ("write", true) => "writes",
-                (_, true) => "updates",
-                ("read", _) => "read",
-                ("write", _) => "wrote",
-                _ => "updated",
-            };
+            let done = done(access.access, when.is_empty());
             lines.push(format!("thread {} {done} {} bytes{when} ({locks})", access.thread, access.bytes));
             lines.extend(access.stack.iter().take(SHOWN).map(|frame| format!("    {frame}")));
         }
@@ -215,10 +222,24 @@ impl RaceText {
     }
 }
 
-/// The program's own functions, or all if there are none.
+/// What an access does now, or did before.
+fn done(access: &str, now: bool) -> &'static str {
+    match (access, now) {
+        ("read", true) => "reads",
+        ("write", true) => "writes",
+        ("free", true) => "frees",
+        (_, true) => "updates",
+        ("read", _) => "read",
+        ("write", _) => "wrote",
+        ("free", _) => "freed",
+        _ => "updated",
+    }
+}
+
+/// The program's own functions; if there are none, all but ours.
 fn own(frames: &[Frame]) -> Vec<&Frame> {
     let own: Vec<&Frame> = frames.iter().filter(|frame| origin(frame) == Origin::Own).collect();
-    if own.is_empty() { frames.iter().collect() } else { own }
+    if own.is_empty() { frames.iter().filter(|frame| origin(frame) != Origin::Waylay).collect() } else { own }
 }
 
 /// A frame in one line.

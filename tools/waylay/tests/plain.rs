@@ -129,6 +129,24 @@ fn a_handler_that_sees_what_its_thread_is_changing() {
     told_apart("handler.c", Build { options: &["-O2", "-DTIMER"] }, 60);
 }
 
+/// Only a free, a reallocation or an unmapping conflicts with the reads: those are writes to the whole block.
+#[test]
+fn what_is_freed_while_it_is_read() {
+    told_apart("freed.c", FAST, 60);
+    told_apart("freed.c", Build { options: &["-O2", "-DMOVES"] }, 60);
+    told_apart("freed.cpp", FAST, 60);
+    told_apart("freed.rs", FAST, 100);
+    told_apart("unmapped.c", FAST, 60);
+    // Where frees are no steps by themselves, those that conflict are; so it is at every level that sees accesses.
+    let place = Workplace::new();
+    let program = build(&place, "freed.c", PLAIN, false);
+    for options in [["--no-calls", "--no-guard"], ["--level", "memory"]] {
+        let (code, found) = explore(&place, &[&options[..], &["--races", "--runs", "40"]].concat(), &program);
+        assert_eq!((code, &found["kind"]), (Some(1), &"race".into()), "{options:?}: {found:#}");
+        assert!(found["sites"].as_u64() > Some(0), "{options:?}: {found:#}");
+    }
+}
+
 /// What is always under one lock, or handed over when threads begin and end, is no step.
 #[test]
 fn steps_are_few() {

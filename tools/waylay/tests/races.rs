@@ -17,7 +17,7 @@ use support::Workplace;
 /// second schedule shows in fewer than one of 1e12 seeds.
 const RUNS: &str = "40";
 
-const C: [&str; 18] = [
+const C: [&str; 20] = [
     "mutex",
     "trylock",
     "rwlock",
@@ -36,10 +36,21 @@ const C: [&str; 18] = [
     "heap",
     "stack",
     "signal",
+    "owners",
+    "count",
 ];
-const CPP: [&str; 8] =
-    ["shared-mutex", "condition", "static", "call-once", "shared-pointer", "promise", "ring", "latch"];
-const RUST: [&str; 6] = ["mutex", "channel", "once", "arc", "release", "park"];
+const CPP: [&str; 9] = [
+    "shared-mutex",
+    "condition",
+    "static",
+    "call-once",
+    "shared-pointer",
+    "promise",
+    "ring",
+    "latch",
+    "owners",
+];
+const RUST: [&str; 7] = ["mutex", "channel", "once", "arc", "release", "park", "owners"];
 
 fn run(command: &mut Command) {
     let ran = command.output().expect("the compiler is installed");
@@ -149,17 +160,29 @@ fn compiled_for_it() {
     told_apart(
         &place,
         &build_for_waylay(&place, "gcc", "ways.c"),
-        &["mutex", "release", "waiting", "pointer", "pipe", "annotation"],
+        &["mutex", "release", "waiting", "pointer", "pipe", "annotation", "owners"],
     );
     told_apart(
         &place,
         &build_for_waylay(&place, "g++", "ways.cpp"),
-        &["static", "ring", "promise", "shared-pointer"],
+        &["static", "ring", "promise", "shared-pointer", "owners"],
     );
-    told_apart(&place, &build_for_waylay(&place, "rustc", "ways.rs"), &["mutex", "arc", "pointer"]);
+    told_apart(&place, &build_for_waylay(&place, "rustc", "ways.rs"), &["mutex", "arc", "pointer", "owners"]);
     if Command::new("clang").arg("--version").output().is_ok() {
         told_apart(&place, &build_for_waylay(&place, "clang", "ways.c"), &["mutex", "release"]);
     }
+}
+
+/// A free is told as one, with the stacks of both.
+#[test]
+fn a_free_is_told_as_one() {
+    let place = Workplace::new();
+    let program = build(&place, "ways.c", &["-g", "-O1"]);
+    let (_, found, text) = explore(&place, &["--stop-on-first"], &[&program, "owners", "broken"]);
+    let race = &found["found"][0]["race"];
+    let accesses = ["first", "second"].map(|access| race[access]["access"].as_str().unwrap_or_default());
+    assert!(accesses.contains(&"free") && accesses.contains(&"read"), "{found:#}");
+    assert!(text.contains("freed in with_owners (ways.c:") && text.contains("reads it"), "{text}");
 }
 
 /// What is beyond the memory that is looked at is said.

@@ -157,10 +157,11 @@ mod under_control {
     }
 
     pub(super) unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-        strict::before_allocation(caller);
+        let old = strict::length(pointer);
+        strict::before_reallocation(pointer, old, caller);
         // SAFETY: the caller's.
         let block = account_for_realloc(pointer, size, move || unsafe { strict::realloc(pointer, size) });
-        strict::reallocated(pointer, block, size, caller)
+        strict::reallocated((pointer, old), block, size, caller)
     }
 
     pub(super) unsafe extern "C" fn reallocarray(

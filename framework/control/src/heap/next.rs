@@ -84,6 +84,7 @@ next! {
     fn valloc(size: usize) -> *mut c_void, glibc: __libc_valloc;
     fn pvalloc(size: usize) -> *mut c_void, glibc: __libc_pvalloc;
     fn posix_memalign(result: *mut *mut c_void, alignment: usize, size: usize) -> c_int, glibc: glibc_posix_memalign;
+    fn malloc_usable_size(pointer: *mut c_void) -> usize, glibc: libc::malloc_usable_size;
 }
 
 /// Whether memory comes from glibc and not from a sanitizer or another allocator.
@@ -135,7 +136,7 @@ mod tests {
         // SAFETY: each block is allocated and freed once, by functions of one allocator.
         unsafe {
             let block = realloc(malloc(100), 200);
-            assert!(!block.is_null());
+            assert!(!block.is_null() && malloc_usable_size(block) >= 200);
             free(block);
             for block in [calloc(3, 7), memalign(64, 10), aligned_alloc(256, 256), valloc(10), pvalloc(10)] {
                 assert!(!block.is_null());

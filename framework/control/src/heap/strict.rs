@@ -34,18 +34,36 @@ pub(super) fn allocated(block: *mut c_void, bytes: usize, caller: usize) -> *mut
     block
 }
 
-/// The same for a block that was another one before, or had another length.
+/// A block of `old` bytes became another one, or has another length: what is no longer in use was freed.
 pub(super) fn reallocated(
-    before: *mut c_void,
+    (before, old): (*mut c_void, usize),
     block: *mut c_void,
     bytes: usize,
     caller: usize,
 ) -> *mut c_void {
-    if before == block && edge::follows() && !block.is_null() {
-        edge::resized(block.addr(), bytes);
+    if !edge::follows() || block.is_null() {
         return block;
     }
-    allocated(block, bytes, caller)
+    if before != block {
+        if !before.is_null() {
+            edge::freed((before.addr(), old), caller, calls::frees(caller));
+        }
+        return allocated(block, bytes, caller);
+    }
+    if bytes < old {
+        edge::freed((block.addr() + bytes, old - bytes), caller, calls::frees(caller));
+    }
+    edge::resized(block.addr(), bytes);
+    block
+}
+
+/// How long a block is, if somebody wants to know: 0 otherwise.
+pub(super) fn length(pointer: *mut c_void) -> usize {
+    if pointer.is_null() || !(calls::are_steps() || edge::follows()) {
+        return 0;
+    }
+    // SAFETY: a block of the allocator, by the promise of whoever is about to free it.
+    unsafe { next::malloc_usable_size(pointer) }
 }
 
 /// Frees a block for code at `caller`. A switch before shows what was looked at for too long, one after it what is
@@ -57,7 +75,12 @@ pub(super) unsafe fn free(pointer: *mut c_void, caller: usize) {
     if pointer.is_null() {
         return;
     }
-    calls::at_free(caller, pointer.addr());
+    let block = (pointer.addr(), length(pointer));
+    calls::at_free(caller, block);
+    if edge::follows() {
+        edge::before_free(block, caller, calls::frees(caller));
+        edge::freed(block, caller, calls::frees(caller));
+    }
     // SAFETY: the caller's.
     unsafe {
         if guard::is_on() {
@@ -66,7 +89,19 @@ pub(super) unsafe fn free(pointer: *mut c_void, caller: usize) {
             next::free(pointer);
         }
     }
-    calls::at_free(caller, pointer.addr());
+    calls::at_free(caller, block);
+}
+
+/// Code at `caller` is about to reallocate a block of so many bytes, or to allocate one.
+pub(super) fn before_reallocation(pointer: *mut c_void, bytes: usize, caller: usize) {
+    if pointer.is_null() {
+        return calls::before_allocation(caller);
+    }
+    let block = (pointer.addr(), bytes);
+    calls::at_free(caller, block);
+    if edge::follows() {
+        edge::before_free(block, caller, calls::frees(caller));
+    }
 }
 
 /// Reallocates; under the guard what grows also moves.

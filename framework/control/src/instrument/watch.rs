@@ -2,7 +2,7 @@
 
 use core::cell::UnsafeCell;
 
-use waylay_accesses::{Attention, Module, Process, Watch, Who, follows_objects, follows_order};
+use waylay_accesses::{Attention, Frees, Module, Process, Watch, Who, access, follows_objects, follows_order};
 use waylay_control_protocol::{RegionMap, Report};
 use waylay_schedule::{Event, ThreadId};
 
@@ -302,22 +302,48 @@ pub(crate) mod edge {
         with_blocks(|watch, me| watch.allocated(start, bytes, caller, me));
     }
 
+    /// There is other memory at this address than before.
+    #[cold]
+    pub(crate) fn mapped(start: usize, bytes: usize) {
+        with_blocks(|watch, _| watch.mapped(start, bytes));
+    }
+
     /// A block has another length now.
     #[cold]
     pub(crate) fn resized(start: usize, bytes: usize) {
         with_blocks(|watch, _| watch.resized(start, bytes));
     }
 
-    fn with_blocks(what: impl FnOnce(&mut Watch<Linux>, ThreadId)) {
+    /// Code at `caller` may be about to give memory back, which is an address and a length.
+    #[cold]
+    pub(crate) fn before_free(block: (usize, usize), caller: usize, how: Frees) {
+        // SAFETY: the running thread has the token, and is inside the library.
+        as_running_thread(|me| unsafe { access::before_free::<Linux>(me, caller, block, how) });
+    }
+
+    /// Code at `caller` gives memory back.
+    #[cold]
+    pub(crate) fn freed(block: (usize, usize), caller: usize, how: Frees) {
+        // SAFETY: as above.
+        as_running_thread(|me| unsafe { access::free::<Linux>(me, caller, block, how) });
+    }
+
+    fn as_running_thread(what: impl FnOnce(*mut Logical)) {
         let me = crate::me::me();
-        if me.is_null() {
-            return;
+        if !me.is_null() {
+            let _inside = crate::me::Unmanaged::enter();
+            // SAFETY: every thread has an error number; what is called here leaves it alone when it succeeds.
+            unsafe {
+                let errno = *libc::__errno_location();
+                what(me);
+                *libc::__errno_location() = errno;
+            }
         }
-        let _inside = crate::me::Unmanaged::enter();
+    }
+
+    fn with_blocks(what: impl FnOnce(&mut Watch<Linux>, ThreadId)) {
         // SAFETY: a logical thread that runs program code has the token.
-        unsafe {
-            what(&mut *watch(), (*me).id);
-        }
+        as_running_thread(|me| unsafe { what(&mut *watch(), (*me).id) });
     }
 
     /// `me` holds a lock.

@@ -2,14 +2,18 @@
 //! is noted without being stopped first, which costs more than the call. Languages make some of these calls for every
 //! thread. Elsewhere libc's functions are called.
 
+use core::arch::naked_asm;
 use core::ffi::c_void;
 
 use libc::{c_int, off_t};
 
+use waylay_accesses::Frees;
+
 use super::fail;
+use crate::instrument::edge;
 use crate::instrument::patch::trap;
 use crate::me::{Unmanaged, me};
-use crate::runtime::signals;
+use crate::runtime::{calls, signals};
 use crate::snapshot;
 
 mod real {
@@ -17,6 +21,7 @@ mod real {
     crate::real::real! {
         mmap(at: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
         munmap(at: *mut c_void, len: usize) -> c_int;
+        mremap(at: *mut c_void, old: usize, new: usize, flags: c_int, to: *mut c_void) -> *mut c_void;
         mprotect(at: *mut c_void, len: usize, prot: c_int) -> c_int;
         sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
     }
@@ -44,12 +49,16 @@ unsafe extern "C-unwind" fn mmap(
 ) -> *mut c_void {
     let args = [at as usize, len, prot as usize, flags as usize, fd as usize, offset as usize];
     // SAFETY: the caller's promise to us is the one it would have made to libc.
-    unsafe {
+    let block = unsafe {
         match snapshot::carry_out(libc::SYS_mmap, args) {
             Some(result) => answered(result) as *mut c_void,
             None => real::mmap(at, len, prot, flags, fd, offset),
         }
+    };
+    if edge::follows() && block != libc::MAP_FAILED {
+        edge::mapped(block as usize, len);
     }
+    block
 }
 
 /// # Safety
@@ -67,10 +76,18 @@ unsafe extern "C-unwind" fn mmap64(
     unsafe { mmap(at, len, prot, flags, fd, offset) }
 }
 
+/// Goes on in [`unmap`], with the address to return to as a third argument: it says whose code made the call.
+///
 /// # Safety
 /// As for libc's function of this name.
+#[unsafe(naked)]
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C-unwind" fn munmap(at: *mut c_void, len: usize) -> c_int {
+    naked_asm!("mov rdx, [rsp]", "jmp {unmap}", unmap = sym unmap)
+}
+
+unsafe extern "C-unwind" fn unmap(at: *mut c_void, len: usize, caller: usize) -> c_int {
+    gives_back((at as usize, len), caller);
     // SAFETY: the caller's promise to us is the one it would have made to libc.
     unsafe {
         match snapshot::carry_out(libc::SYS_munmap, [at as usize, len, 0, 0, 0, 0]) {
@@ -78,6 +95,54 @@ unsafe extern "C-unwind" fn munmap(at: *mut c_void, len: usize) -> c_int {
             None => real::munmap(at, len),
         }
     }
+}
+
+/// Memory is about to be unmapped by code at `caller`: a free, which is a step where it was seen to conflict. (Languages
+/// unmap something at the end of every thread that nobody else knows.)
+fn gives_back(block: (usize, usize), caller: usize) {
+    if edge::follows() && block.1 > 0 {
+        let how = match calls::frees(caller) {
+            Frees::AreNoSteps => Frees::AreNoSteps,
+            _ => Frees::MayBeSteps,
+        };
+        edge::before_free(block, caller, how);
+        edge::freed(block, caller, how);
+    }
+}
+
+/// Goes on in [`remap`], as [`munmap`] does.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(naked)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn mremap(
+    at: *mut c_void,
+    old: usize,
+    new: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    naked_asm!("mov r9, [rsp]", "jmp {remap}", remap = sym remap)
+}
+
+unsafe extern "C-unwind" fn remap(
+    at: *mut c_void,
+    old: usize,
+    new: usize,
+    flags: c_int,
+    to: *mut c_void,
+    caller: usize,
+) -> *mut c_void {
+    // What may move goes away as a whole, whether or not it does: that is not known before.
+    let kept = if flags & libc::MREMAP_MAYMOVE != 0 { 0 } else { new.min(old) };
+    gives_back((at as usize + kept, old - kept), caller);
+    // SAFETY: the caller's promise to us is the one it would have made to libc.
+    let block = unsafe { real::mremap(at, old, new, flags, to) };
+    if edge::follows() && block != libc::MAP_FAILED {
+        edge::mapped(block as usize, new);
+    }
+    block
 }
 
 /// # Safety

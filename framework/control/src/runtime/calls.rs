@@ -7,7 +7,8 @@
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use waylay_schedule::{Event, EventKind, ObjectId};
+use waylay_accesses::Frees;
+use waylay_schedule::{Event, EventKind};
 
 use super::{point, preempt, runtime};
 use crate::me::{Unmanaged, me};
@@ -38,10 +39,20 @@ pub(crate) fn before_allocation(caller: usize) {
     }
 }
 
-/// Code at `caller` is about to free the block at `address`, or has just done so.
-pub(crate) fn at_free(caller: usize, address: usize) {
+/// Code at `caller` is about to free a block, which is an address and a length, or has just done so.
+pub(crate) fn at_free(caller: usize, (start, bytes): (usize, usize)) {
     if are_steps() {
-        step_at(caller, Event::new(EventKind::Free, ObjectId(address as u64)));
+        let extent = bytes.min(u32::MAX as usize) as u32;
+        step_at(caller, Event::access(EventKind::Free, start as u64, extent));
+    }
+}
+
+/// Whether frees by code at `caller` are steps.
+pub(crate) fn frees(caller: usize) -> Frees {
+    match (preempt::holds_no_lock(caller), are_steps()) {
+        (false, _) => Frees::AreNoSteps,
+        (true, false) => Frees::MayBeSteps,
+        (true, true) => Frees::AreSteps,
     }
 }
 

@@ -120,7 +120,8 @@ unsafe fn start(settings: Settings) {
         lifecycle::arm_end(main);
         instrument::begin_run();
         outside::set_running(true);
-        if settings.calls != 0 || settings.guard != 0 {
+        let level = (*runtime()).region.level();
+        if settings.calls != 0 || settings.guard != 0 || level.sees_accesses() {
             strict::take_control();
         }
         if settings.calls != 0 {

@@ -226,6 +226,40 @@ static void *with_heap(void *unused) {
     return NULL;
 }
 
+static struct owned {
+    atomic_int owners;
+    int counted;
+    long value;
+} *owned;
+
+// Who comes last frees; who is not the last must not look again.
+static void *with_owners(void *unused) {
+    (void)unused;
+    long seen = owned->value;
+    if (atomic_fetch_sub(&owned->owners, 1) == 1) {
+        free(owned);
+    } else if (broken) {
+        seen += owned->value;
+    }
+    return (void *)seen;
+}
+
+// The same with a count under a lock.
+static void *with_count(void *unused) {
+    (void)unused;
+    struct owned *thing = owned;
+    long seen = thing->value;
+    pthread_mutex_lock(&mutex);
+    int left = --thing->counted;
+    pthread_mutex_unlock(&mutex);
+    if (left == 0) {
+        free(realloc(thing, 100000));
+    } else if (broken) {
+        seen += thing->value;
+    }
+    return (void *)seen;
+}
+
 static __attribute__((noinline)) void fill(volatile char *room, int bytes) {
     for (int i = 0; i < bytes; i++) room[i] = (char)i;
 }
@@ -249,7 +283,7 @@ static const struct {
     {"join", with_join},         {"release", with_release},     {"sequential", with_sequential},
     {"own-lock", with_own_lock}, {"pointer", with_pointer},     {"heap", with_heap},
     {"stack", with_stack},       {"waiting", with_waiting},     {"annotation", with_annotation},
-    {"signal", with_signal},
+    {"signal", with_signal},     {"owners", with_owners},       {"count", with_count},
 };
 
 int main(int count, char **arguments) {
@@ -260,6 +294,8 @@ int main(int count, char **arguments) {
     starter = pthread_self();
     signal(SIGUSR1, on_signal);
     if (pipe(ends) != 0) return 3;
+    owned = calloc(1, sizeof *owned);
+    owned->owners = owned->counted = 2;
     for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
         if (strcmp(ways[i].name, arguments[1]) != 0) continue;
         pthread_t threads[2];

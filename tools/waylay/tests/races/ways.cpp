@@ -168,6 +168,20 @@ static void permits() {
         });
 }
 
+// Who lets go of it last deletes it.
+static void owners() {
+    auto owned = std::make_shared<std::atomic<long>>(7);
+    auto look = [](std::shared_ptr<std::atomic<long>> mine) {
+        auto *plain = mine.get();
+        plain->load(std::memory_order_relaxed);
+        mine.reset();
+        if (broken) plain->load(std::memory_order_relaxed);
+    };
+    std::thread first(look, owned), second(look, std::move(owned));
+    first.join();
+    second.join();
+}
+
 int main(int count, char **arguments) {
     broken = count > 2;
     struct {
@@ -176,7 +190,7 @@ int main(int count, char **arguments) {
     } ways[] = {{"mutex", mutex},           {"shared-mutex", shared_mutex},     {"condition", condition},
                 {"static", local_static},   {"call-once", call_once},           {"shared-pointer", shared_pointer},
                 {"promise", promise},       {"ring", ring},                     {"latch", count_down},
-                {"semaphore", permits}};
+                {"semaphore", permits},     {"owners", owners}};
     for (auto &way : ways) {
         if (std::strcmp(way.name, arguments[1]) == 0) {
             way.run();

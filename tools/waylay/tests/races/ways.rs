@@ -134,6 +134,20 @@ fn main() {
             };
             both(move || last(one), move || last(other));
         }
+        "owners" => {
+            let one = Arc::new([1_u64; 4]);
+            let other = one.clone();
+            let look = move |mine: Arc<[u64; 4]>| {
+                let place = (&raw const *mine).cast::<u64>().addr();
+                black_box(mine[black_box(1)]);
+                drop(mine);
+                if broken {
+                    // SAFETY: none: whoever lets go of it last frees it.
+                    black_box(unsafe { (place as *const u64).read() });
+                }
+            };
+            both(move || look(one), move || look(other));
+        }
         "release" => {
             let flag = AtomicBool::new(false);
             both(
