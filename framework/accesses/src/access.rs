@@ -3,6 +3,7 @@
 //! Called for the thread that is about to make the access, inside the library: what is done here is no step by itself.
 
 use waylay_schedule::{Event, EventKind};
+use waylay_scheduler::Now;
 
 use crate::process::Process;
 use crate::races::Deed;
@@ -99,7 +100,9 @@ pub unsafe fn atomic<P: Process>(me: P::Thread, access: Access) {
             learn::<P>(me, access, true);
         }
         // Who only writes looks at nothing.
-        announce::<P>(me, access, access.kind != EventKind::AtomicStore && waits::<P>(access));
+        if access.kind != EventKind::AtomicLoad || !looks_on::<P>(access) {
+            announce::<P>(me, access, access.kind != EventKind::AtomicStore && waits::<P>(access));
+        }
         if access.bytes > 0 {
             let reads = access.kind != EventKind::AtomicStore;
             let writes = access.kind != EventKind::AtomicLoad;
@@ -120,13 +123,45 @@ pub unsafe fn plain<P: Process>(me: P::Thread, access: Access) {
         }
         let candidate = is_candidate::<P>(me, access);
         let waits = access.kind == EventKind::PlainRead && waits::<P>(access);
-        if candidate && is_step::<P>(access, waits) {
+        if candidate && access.kind == EventKind::PlainRead && looks_on::<P>(access) {
+            // Whoever is to run before it can run at the PAUSE.
+        } else if candidate && is_step::<P>(access, waits) {
             announce::<P>(me, access, waits);
         } else if waits {
             P::step(me, Event::local(EventKind::Yield));
         }
         let writes = access.kind == EventKind::PlainWrite;
         compare::<P>(me, access, (!writes, writes, false));
+    }
+}
+
+/// Code at an address says that it waits for others: a step, but for rounds of a loop that are as the one before.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn pause<P: Process>(me: P::Thread, code: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if (*P::watch()).spins.is_step(now::<P>(), code) {
+            P::step(me, Event::local(EventKind::Yield));
+            (*P::watch()).spins.paused(now::<P>());
+        }
+    }
+}
+
+/// Where the run stands.
+unsafe fn now<P: Process>() -> Now {
+    // SAFETY: called with the token.
+    let scheduler = unsafe { &*P::scheduler() };
+    Now { switches: scheduler.switches, steps: scheduler.steps }
+}
+
+/// Whether a read is one more look of a loop that waits, and so no step.
+unsafe fn looks_on<P: Process>(access: Access) -> bool {
+    // SAFETY: called with the token; the memory is read only if the same place accessed it before.
+    unsafe {
+        let value = || read_word(access.address, access.bytes);
+        (*P::watch()).spins.looks(now::<P>(), access.code, access.address, value)
     }
 }
 
@@ -270,7 +305,9 @@ unsafe fn waits<P: Process>(access: Access) -> bool {
     unsafe {
         let switches = (*P::scheduler()).switches;
         let value = || read_word(access.address, access.bytes);
-        (*P::watch()).looks.visit(switches, access.code, access.address, value)
+        let waits = (*P::watch()).looks.visit(switches, access.code, access.address, value);
+        // Who says so by itself is left to that.
+        waits && !(*P::watch()).spins.waits(now::<P>())
     }
 }
 

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
 use waylay_control_protocol::{Level, Pair, RegionMap, Site};
 use waylay_schedule::{EventKind, ThreadId};
-use waylay_scheduler::{ByAddress, Looks};
+use waylay_scheduler::{ByAddress, Looks, Spins};
 
 use crate::access::Access;
 use crate::modules::Modules;
@@ -32,6 +32,7 @@ const PRICE_OF_TRAP: u64 = 16;
 #[derive(Default)]
 pub struct Watch<P> {
     pub(crate) looks: Looks,
+    pub(crate) spins: Spins,
     pub(crate) found: Found,
     sharing: Sharing,
     suspects: Suspects,
@@ -87,6 +88,7 @@ impl<P: Process> Watch<P> {
         self.choose(region);
         self.chosen.iter_mut().flat_map(ByAddress::values_mut).for_each(|steps| *steps = 0);
         self.looks = Looks::default();
+        self.spins = Spins::default();
         self.found = Found::default();
         self.sharing.clear();
         self.suspects.clear();

@@ -30,6 +30,6 @@ pub use plan::{Planned, plan};
 pub use recording::Recording;
 pub use scheduler::{Choice, Scheduler, TimeoutPolicy};
 pub use series::{Series, Stage, recalled};
-pub use spin::Looks;
+pub use spin::{Looks, Now, Spins};
 pub use thread::{Acquire, Key, Outcome, Shares, State, Thread};
 pub use waiting::ByAddress;

@@ -2,12 +2,11 @@
 
 use waylay_accesses::{Access, access};
 use waylay_patch::What;
-use waylay_schedule::{Event, EventKind};
+use waylay_schedule::EventKind;
 
 use super::{stub, table};
 use crate::interpose::virtual_ticks;
 use crate::me::{Inside, me};
-use crate::runtime::step;
 use crate::watch::Windows;
 
 /// The running thread is at a site. Called by the stubs, with every register saved, if the thread is under control. `saved`
@@ -33,7 +32,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, saved: usize, origin
         match entry.what {
             What::Atomic => access::atomic::<Windows>(me, at(EventKind::AtomicRmw)),
             What::Fence => access::atomic::<Windows>(me, Access { bytes: 0, ..at(EventKind::Fence) }),
-            What::Pause => step(me, Event::local(EventKind::Yield)),
+            What::Pause => access::pause::<Windows>(me, code),
             // A loop waits for what it loads.
             What::Read if entry.always => access::atomic::<Windows>(me, at(EventKind::AtomicLoad)),
             What::Read => access::plain::<Windows>(me, at(EventKind::PlainRead)),

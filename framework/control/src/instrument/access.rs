@@ -4,13 +4,12 @@
 //! there, and in threads that are not under control, the identity is null and nothing happens.
 
 use waylay_accesses::access;
-use waylay_schedule::{Event, EventKind};
 
 pub(super) use waylay_accesses::Access;
 
 use super::watch::{Linux, watch};
 use crate::me::{Unmanaged, me};
-use crate::runtime::{runtime, step};
+use crate::runtime::runtime;
 
 /// An atomic operation, or a volatile access: always a step.
 #[inline]
@@ -57,12 +56,12 @@ pub(super) fn read_write(access: Access) {
 }
 
 /// The program says that it waits for others.
-pub(super) fn pause() {
+pub(super) fn pause(code: usize) {
     let me = me();
     if !me.is_null() {
         let _inside = Unmanaged::enter();
         // SAFETY: a logical thread that runs program code holds the token.
-        unsafe { step(me, Event::local(EventKind::Yield)) };
+        unsafe { access::pause::<Linux>(me, code) };
     }
 }
 

@@ -147,7 +147,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source
         What::ReadWrite | What::Copy if entry.orders => ordering(access(EventKind::AtomicRmw)),
         What::Atomic => atomic(access(EventKind::AtomicRmw)),
         What::Fence => atomic(Access { bytes: 0, ..access(EventKind::Fence) }),
-        What::Pause => pause(),
+        What::Pause => pause(entry.code),
         What::Read if entry.waiting => atomic(access(EventKind::AtomicLoad)),
         What::Read => plain(access(EventKind::PlainRead)),
         What::Write => plain(access(EventKind::PlainWrite)),
