@@ -11,7 +11,8 @@
 //! 5. [`mod@classify`] decides from two samples what kind of hang it is.
 //! 6. [`signature`] says what makes two failures the same.
 //! 7. [`build`] says which builds of which files were running.
-//! 8. [`render`] writes it down for people; the serde types are what `failure.json` holds.
+//! 8. [`Unseen`] says what accesses of a file's code nobody sees.
+//! 9. [`render`] writes it down for people; the serde types are what `failure.json` holds.
 //!
 //! # Waiting for the target elsewhere
 //!
@@ -29,6 +30,7 @@ mod registers;
 mod snapshot;
 mod stack;
 mod sys;
+mod unseen;
 
 pub mod build;
 pub mod classify;
@@ -51,4 +53,5 @@ pub use snapshot::{
 };
 pub use stack::{Frame, Omitted, Scheduled, StackEnd, ThreadStack, Trust};
 pub use symbol::{CodeAddress, Symbolizer, SymbolizerLimits, demangled};
+pub use unseen::Unseen;
 pub use unwind::RawStack;

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use waylay_control_protocol::Ending;
 use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
+use waylay_driver::report::ledger;
 use waylay_driver::store::{
     Campaign, CampaignRecord, CampaignState, FailureStore, Retention, ScenarioRecord, StrictNumbers,
     TestRecord, WriteError,
 };
+use waylay_evidence::Unseen;
 use waylay_schedule::promise::{Aimed, Promise, headline, promises};
 use waylay_schedule::{Outcome, RunParameters, Seed, Spec};
 
@@ -25,7 +27,7 @@ use crate::recording::{Conditions, RecordError};
 use crate::restart::Restart;
 use crate::server::RunError;
 use crate::sites::Sites;
-use crate::summary::{Found, Summary, not_looked_at};
+use crate::summary::{Found, Summary, covered, not_looked_at};
 use crate::worker::Worker;
 
 /// Runs that had to be killed after which no more are made, unless there is a time limit: each costs the whole patience,
@@ -148,6 +150,8 @@ struct Exploration<'a> {
     hangs: u64,
     /// Runs in which it was looked which accesses conflict.
     looked_at: u64,
+    /// What the program's code leaves to others.
+    unseen: Unseen,
 }
 
 impl<'a> Exploration<'a> {
@@ -189,6 +193,7 @@ impl<'a> Exploration<'a> {
             conditions: plan.conditions.clone(),
             hangs: 0,
             looked_at: 0,
+            unseen: Unseen::of(&plan.program.file),
         })
     }
 
@@ -373,19 +378,21 @@ impl<'a> Exploration<'a> {
         Ok(())
     }
 
+    /// What the runs promise, and what that leaves out.
     fn promises(&self) -> Vec<Promise> {
-        promises(&self.parameters, self.rivals, &self.aimed)
+        let covered = covered(&self.plan.conditions.steps, &self.summary);
+        let ledger = ledger(&covered, &self.unseen, self.summary.partly_controlled);
+        let mut promises = promises(&self.parameters, self.rivals, &self.aimed);
+        promises.iter_mut().for_each(|promise| promise.leaves_out.clone_from(&ledger));
+        promises
     }
 
     /// What the runs so far amount to, as in the record of a strict test.
     fn numbers(&self, seconds: f64) -> StrictNumbers {
         let summary = &self.summary;
         let steps = if self.aimed.reach > 0 { self.aimed.reach } else { summary.steps };
-        let mut guarantees = self.promises();
+        let guarantees = self.promises();
         let missing = not_looked_at(&self.plan.conditions.steps, summary);
-        for promise in &mut guarantees {
-            promise.conditions.extend(missing.iter().map(|note| format!("it does not lie where {note}")));
-        }
         let guarantee = headline(&guarantees);
         StrictNumbers {
             strategy: self.parameters.strategy.clone(),
@@ -428,6 +435,11 @@ impl<'a> Exploration<'a> {
             }
         };
         let seconds = self.begun.elapsed().as_secs_f64();
+        if self.sites.learns() {
+            let (sites, accesses) = self.sites.numbers();
+            (self.summary.sites, self.summary.accesses) = (sites as u64, accesses);
+            self.summary.limited_sites = self.sites.limited();
+        }
         let promises = self.promises();
         let summary = &mut self.summary;
         summary.seconds = seconds;
@@ -442,11 +454,6 @@ impl<'a> Exploration<'a> {
         summary.guarantee = headline(&summary.guarantees);
         if summary.first_failure_run.is_none() {
             summary.depth = summary.guarantee.as_ref().map_or(0, |promise| promise.depth);
-        }
-        if self.sites.learns() {
-            let (sites, accesses) = self.sites.numbers();
-            (summary.sites, summary.accesses) = (sites as u64, accesses);
-            summary.limited_sites = self.sites.limited();
         }
         summary.races = self.plan.conditions.steps.races;
         summary.doubtful_races = self.findings.doubtful_races;

@@ -166,9 +166,9 @@ pub struct Summary {
     pub folder: PathBuf,
 }
 
-/// Which accesses were no steps although a bug may need a switch there: what is promised does not cover them.
-pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
-    let mut notes = left_out(&Covered {
+/// What is known of the steps of the runs.
+pub(crate) fn covered(steps: &Steps, summary: &Summary) -> Covered {
+    Covered {
         level: steps.level,
         patch: steps.patch,
         patched: summary.patched,
@@ -177,7 +177,12 @@ pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
         limited: summary.limited_sites,
         auto: "--level auto",
         doctor: Some("waylay doctor PROGRAM"),
-    });
+    }
+}
+
+/// Which accesses were no steps although a bug may need a switch there: what is promised does not cover them.
+pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
+    let mut notes = left_out(&covered(steps, summary));
     if summary.doubtful_races > 0 {
         notes.push(format!(
             "{} pairs of unordered accesses in code without debug information may be atomic and were not reported as races \

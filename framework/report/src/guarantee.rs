@@ -204,11 +204,12 @@ fn of_schedules(guarantee: &mut TestGuarantee, strict: &StrictNumbers) {
         ));
     }
     guarantee.formula = schedule_formula(strict, &guarantee.depths);
-    guarantee.sentence = sentence(
-        &guarantee.depths,
-        &format!("{} with {}", plural(strict.runs, "schedule"), strategy_in_words(&strict.strategy)),
-        strict.exhausted,
-    );
+    let by = format!("{} with {}", plural(strict.runs, "schedule"), strategy_in_words(&strict.strategy));
+    let sentence = sentence(&guarantee.depths, &by, strict.exhausted);
+    guarantee.sentence = match strict.leaves_out.as_str() {
+        "" => sentence,
+        left_out => format!("{}{left_out}.", sentence.trim_end_matches('.')),
+    };
 }
 
 /// A strategy as people say it: a portfolio by the families in it, without their settings.

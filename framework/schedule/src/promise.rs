@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::Chance;
 use crate::guarantee::Guarantee;
+use crate::ledger::{LeftOut, leaving_out};
 use crate::run::RunParameters;
 
 /// What the runs promise about bugs that were not seen.
@@ -19,6 +20,9 @@ pub struct Promise {
     pub runs: u64,
     /// What else must hold of the bug.
     pub conditions: Vec<String>,
+    /// What was not controlled: bugs that need a switch there are not meant.
+    #[serde(default)]
+    pub leaves_out: Vec<LeftOut>,
 }
 
 /// How probable is well promised.
@@ -85,7 +89,8 @@ pub fn promises(parameters: &RunParameters, threads: u32, aimed: &Aimed) -> Vec<
         let Some(Guarantee { per_run, depth, conditions }) = Guarantee::of(&given) else { continue };
         let after_runs = Chance::within(per_run, runs as f64);
         let conditions = conditions.into_iter().map(str::to_owned).collect();
-        promises.push(Promise { depth, per_run: per_run.value(), after_runs, runs, conditions });
+        let (per_run, leaves_out) = (per_run.value(), Vec::new());
+        promises.push(Promise { depth, per_run, after_runs, runs, conditions, leaves_out });
     }
     promises
 }
@@ -108,7 +113,7 @@ impl std::fmt::Display for Promise {
         for (place, condition) in self.conditions.iter().enumerate() {
             write!(f, "{} {condition}", if place == 0 { ", provided that" } else { " and that" })?;
         }
-        Ok(())
+        f.write_str(&leaving_out(&self.leaves_out))
     }
 }
 

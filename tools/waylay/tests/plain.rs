@@ -158,8 +158,27 @@ fn steps_are_few() {
     assert_eq!((&auto["sites"], &auto["steps"]), (&0.into(), &atomics["steps"]), "{auto:#}");
     assert!(memory["steps"].as_u64() > auto["steps"].as_u64(), "{memory:#}");
     assert!(auto["accesses"].as_u64() > Some(100), "{auto:#}");
+    assert_eq!(atomics["guarantee"]["leaves_out"][0]["reason"], "level", "{atomics:#}");
+    assert_eq!(auto["guarantee"]["leaves_out"], Value::Array(Vec::new()), "nothing is left out: {auto:#}");
     let note = atomics["notes"].to_string();
     assert!(note.contains("plain accesses") && !auto["notes"].to_string().contains("at level"), "{note}");
+}
+
+/// A thread that waits for Rust's lock looks a hundred times before it sleeps: that is a step or two, not two hundred.
+#[test]
+fn a_lock_of_rusts_has_about_the_steps_of_the_c_librarys() {
+    let place = Workplace::new();
+    let [own, libc] = [false, true].map(|libc| {
+        let program = build(&place, "mutex.rs", FAST, libc);
+        ["pct:depth=2", "pct:depth=3"].map(|strategy| {
+            let (code, clean) = explore(&place, &["--runs", "100", "--strategy", strategy], &program);
+            assert_eq!(code, Some(0), "{clean:#}");
+            clean["steps"].as_u64().expect("a number")
+        })
+    });
+    for (own, libc) in own.into_iter().zip(libc) {
+        assert!(own * 2 <= libc * 3, "{own} steps instead of {libc}");
+    }
 }
 
 /// One function is used on one object that threads share, and 50 times by each on one of its own: accesses to those, made by

@@ -107,6 +107,10 @@ fn strict(numbers: &StrictNumbers) -> model::StrictNumbers {
         schedules_per_second: numbers.schedules_per_second,
         exhausted: numbers.exhausted,
         partly_controlled: numbers.partly_controlled,
+        leaves_out: numbers
+            .guarantee
+            .as_ref()
+            .map_or_else(String::new, |promise| waylay_schedule::ledger::leaving_out(&promise.leaves_out)),
     }
 }
 

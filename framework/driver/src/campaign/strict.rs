@@ -12,6 +12,7 @@ use std::time::Duration;
 use waylay_control_protocol::Site;
 use waylay_dist::Seed;
 use waylay_evidence::ThreadStack;
+use waylay_evidence::Unseen;
 use waylay_host::plan::SchedulePlan;
 use waylay_schedule::promise::{Aimed, headline, promises};
 use waylay_schedule::{RunParameters, Schedule};
@@ -19,7 +20,7 @@ use waylay_schedule::{RunParameters, Schedule};
 use super::scenario::ScenarioTest;
 use crate::config::Strict;
 use crate::failure::Kind;
-use crate::report::{Covered, left_out};
+use crate::report::{Covered, ledger, left_out};
 use crate::store::StrictNumbers;
 use crate::sys::ControlRegion;
 
@@ -87,6 +88,8 @@ pub(crate) struct StrictTest {
     next: Option<RunParameters>,
     /// Where plain accesses are steps, in the order in which that was learned.
     sites: Vec<Site>,
+    /// What code of the plugin leaves to others.
+    unseen: Unseen,
     pub(crate) exhausted: bool,
     /// Schedules after which threads were left, and the host had to be replaced.
     pub(crate) left_behind: u64,
@@ -97,7 +100,8 @@ pub(crate) struct StrictTest {
 impl StrictTest {
     /// The seed of a test's schedules comes from the campaign's and the test's name.
     pub(crate) fn new(strict: Strict, test: &ScenarioTest, seed: Seed) -> StrictTest {
-        StrictTest::seeded(strict, seed.derive(&format!("schedules of {}", test.name), 0))
+        let seed = seed.derive(&format!("schedules of {}", test.name), 0);
+        StrictTest { unseen: Unseen::of(&test.plugin), ..StrictTest::seeded(strict, seed) }
     }
 
     /// The same with the seed of the schedules themselves.
@@ -108,6 +112,7 @@ impl StrictTest {
             past: RunTotals::default(),
             next: None,
             sites: Vec::new(),
+            unseen: Unseen::default(),
             exhausted: false,
             left_behind: 0,
             unconfirmed: 0,
@@ -182,7 +187,7 @@ impl StrictTest {
         let steps = if sum.aimed.reach > 0 { sum.aimed.reach } else { sum.longest };
         let parameters = RunParameters::of(self.strict.strategy.to_string());
         let mut guarantees = promises(&parameters, sum.threads, &sum.aimed);
-        let notes = left_out(&Covered {
+        let covered = Covered {
             level: self.strict.level.level(),
             patch: self.strict.patch,
             patched: sum.patched,
@@ -191,9 +196,10 @@ impl StrictTest {
             limited: sum.limited,
             auto: "level = \"auto\"",
             doctor: None,
-        });
+        };
+        let notes = left_out(&covered);
         for promise in &mut guarantees {
-            promise.conditions.extend(notes.iter().map(|note| format!("it does not lie where {note}")));
+            promise.leaves_out = ledger(&covered, &self.unseen, sum.partly_controlled);
         }
         let guarantee = headline(&guarantees);
         let seconds = (self.spent + running_for).as_secs_f64().max(1e-9);

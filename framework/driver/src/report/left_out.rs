@@ -2,6 +2,8 @@
 
 use waylay_control_protocol::Level;
 use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
+use waylay_evidence::Unseen;
+use waylay_schedule::ledger::{LeftOut, Reason};
 
 use super::count;
 
@@ -24,6 +26,36 @@ pub struct Covered {
     pub auto: &'static str,
     /// What says which instructions were refused, if anything does.
     pub doctor: Option<&'static str>,
+}
+
+/// What a promise about schedules has to leave out. `unseen`: of the code that they are about; `outside`: schedules in which
+/// something took part that is not controlled.
+pub fn ledger(covered: &Covered, unseen: &Unseen, outside: u64) -> Vec<LeftOut> {
+    let mut ledger = Vec::new();
+    if !covered.level.sees_accesses() {
+        ledger.push(LeftOut::new(Reason::Level, 0));
+    } else {
+        if !covered.patch {
+            ledger.push(LeftOut::new(Reason::NotPatched, 0));
+        } else if covered.refused > 0 {
+            ledger.push(LeftOut::new(Reason::Refused, covered.refused));
+        }
+        if covered.limited > 0 {
+            ledger.push(LeftOut::new(Reason::PlaceLimit, covered.limited));
+        }
+        if covered.accesses >= MOST_ACCESSES {
+            ledger.push(LeftOut::new(Reason::RunLimit, MOST_ACCESSES));
+        }
+        for (reason, names) in [(Reason::Copies, &unseen.copies), (Reason::Libraries, &unseen.libraries)] {
+            if !names.is_empty() {
+                ledger.push(LeftOut::named(reason, names));
+            }
+        }
+    }
+    if outside > 0 {
+        ledger.push(LeftOut::new(Reason::Outside, outside));
+    }
+    ledger
 }
 
 /// A sentence about each.
@@ -73,4 +105,36 @@ pub fn steps_line(steps: u64, accesses: u64, sites: u64) -> Option<String> {
             count(steps + accesses)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_is_empty_only_if_nothing_is_left_out() {
+        let whole = Covered {
+            level: Level::Auto,
+            patch: true,
+            patched: 7,
+            refused: 0,
+            accesses: 10,
+            limited: 0,
+            auto: "",
+            doctor: None,
+        };
+        let reasons = |covered: &Covered, unseen: &Unseen, outside| {
+            ledger(covered, unseen, outside).into_iter().map(|left_out| left_out.reason).collect::<Vec<_>>()
+        };
+        let nothing = Unseen::default();
+        assert!(reasons(&whole, &nothing, 0).is_empty());
+        let part = Covered { refused: 2, limited: 1, accesses: MOST_ACCESSES, ..whole };
+        let copies = Unseen { copies: vec!["memcpy".to_owned()], ..Unseen::default() };
+        assert_eq!(
+            reasons(&part, &copies, 3),
+            [Reason::Refused, Reason::PlaceLimit, Reason::RunLimit, Reason::Copies, Reason::Outside]
+        );
+        let atomics = Covered { level: Level::Atomics, ..part };
+        assert_eq!(reasons(&atomics, &copies, 0), [Reason::Level], "which is all the rest");
+    }
 }

@@ -9,7 +9,7 @@ mod summary;
 mod suspensions;
 
 pub use block::{failure_block, own_frames};
-pub use left_out::{Covered, left_out, steps_line};
+pub use left_out::{Covered, ledger, left_out, steps_line};
 pub use live::{Live, Silent, Terminal, Tick};
 pub use running::{RunningNow, WorkerNow, running_text};
 pub use summary::{FailureLine, Summary, summary_text};
