@@ -28,18 +28,22 @@ pub struct Strict {
 }
 
 /// What is a step, beside calls of library functions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepLevel {
     /// Nothing.
     Sync,
     /// Atomic operations and volatile accesses.
-    #[cfg_attr(windows, default)]
     Atomics,
     /// And accesses of plugins to memory that threads share.
     Memory,
     /// And those of them whose order nothing settles. What Windows lacks for that in hosts is in docs/platforms.md.
-    #[cfg_attr(not(windows), default)]
     Auto,
+}
+
+impl Default for StepLevel {
+    fn default() -> Self {
+        crate::sys::STEP_LEVEL
+    }
 }
 
 impl StepLevel {

@@ -10,6 +10,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+/// What is a step in plugins unless a scenario says otherwise.
+pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Auto;
+
 /// The library of strict mode.
 pub(crate) const CONTROL_LIBRARY: &str = "waylay_control";
 /// Whether there is a library of strict mode for this system.

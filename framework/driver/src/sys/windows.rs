@@ -29,6 +29,9 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::core::BOOL;
 
+/// What is a step in plugins unless a scenario says otherwise.
+pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Atomics;
+
 /// Exit codes from here on are exceptions that nobody handled.
 const FIRST_EXCEPTION: u32 = 0xc000_0000;
 /// What hosts report for `abort`.
