@@ -49,6 +49,10 @@ pub const SHIFT_VARIABLE: &str = "WAYLAY_CONTROL_SHIFT";
 pub const DEADLOCK_STATUS: i32 = 86;
 /// Exit status of a process that the library ended at the step limit. The region says more.
 pub const STEP_LIMIT_STATUS: i32 = 87;
+/// What a line of the library's text begins with that says what took part in a run beside the schedule.
+pub const BESIDE: &str = "beside the schedule: ";
+/// A line of that text: waits with a deadline, or sleeps, were ended by the strategy although other threads could run.
+pub const HURRIED: &str = "a sleep or a timeout ended although other threads could run";
 /// Exit status of a host that runs one schedule of one test and whose test reported a failure.
 pub const TEST_FAILED_STATUS: i32 = 88;
 /// Exit status of a process that the library ended at a data race. The region says more.

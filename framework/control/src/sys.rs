@@ -163,6 +163,14 @@ pub(crate) fn swap_signal_mask(mask: u64) -> u64 {
     old
 }
 
+/// The kernel's monotonic clock.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to the local.
+    unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, &raw mut now as usize, 0, 0, 0, 0]) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// Has the calling kernel thread block these signals as well, and returns its mask before.
 pub(crate) fn block_signals(signals: u64) -> u64 {
     let mut old = 0u64;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use waylay_control_protocol::Ending;
+use waylay_control_protocol::{BESIDE, Ending};
 use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::ledger;
@@ -79,10 +79,15 @@ pub enum ExploreError {
     Record(#[from] RecordError),
     /// There is nothing to explore.
     #[error(
-        "{0} has one thread in every run, so there is one schedule only: nothing to explore. (A process that it \
-         starts itself is not controlled; explore that program directly)"
+        "{program} has one thread{beside} in every run, so there is one schedule only: nothing to explore. (A process \
+         that it starts itself is not controlled; explore that program directly)"
     )]
-    NoThreads(String),
+    NoThreads {
+        /// The program.
+        program: String,
+        /// What else there is, if anything.
+        beside: String,
+    },
     /// What there is to explore happens where nothing is controlled.
     #[error(
         "{0} has one thread under control in every run: those that it starts before main (in a constructor, or in a \
@@ -264,6 +269,11 @@ impl<'a> Exploration<'a> {
         summary.threads = summary.threads.max(observed.threads);
         summary.steps = summary.steps.max(observed.steps);
         summary.partly_controlled += u64::from(observed.partly_controlled);
+        for line in observed.text.lines().filter(|line| line.starts_with(BESIDE)) {
+            if !summary.notes.iter().any(|note| note == line) {
+                summary.notes.push(line.to_owned());
+            }
+        }
         summary.races_over += u64::from(observed.races_over);
         summary.limit_reached += u64::from(observed.ending == Ending::StepLimit && failed.is_none());
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
@@ -280,11 +290,13 @@ impl<'a> Exploration<'a> {
         if self.single == self.summary.runs
             && self.single >= SINGLE_THREADED.min(self.plan.runs.unwrap_or(u64::MAX))
         {
-            let title = self.plan.program.title();
-            return Err(match self.summary.partly_controlled {
-                0 => ExploreError::NoThreads(title),
-                _ => ExploreError::ThreadsBeforeMain(title),
-            });
+            let (program, notes) = (self.plan.program.title(), &self.summary.notes);
+            let beside = notes.iter().find_map(|note| note.strip_prefix(BESIDE));
+            if beside.is_none() && self.summary.partly_controlled > 0 {
+                return Err(ExploreError::ThreadsBeforeMain(program));
+            }
+            let beside = beside.map_or_else(String::new, |what| format!(" that is under control ({what})"));
+            return Err(ExploreError::NoThreads { program, beside });
         }
         let over = match failed {
             Some((failure, schedule)) => {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use waylay_control_protocol::HURRIED;
 use waylay_driver::failure::{Finding, Kind, Occurrence, Signature};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
@@ -155,6 +156,7 @@ impl<'a> Findings<'a> {
             replay: folder.as_ref().map(|folder| format!("waylay replay {}", shell::word(folder))),
             failure_dir: folder,
             race: evidence.race.map(|race| race.text),
+            hint: hint(failing.observed, conditions),
         });
         Ok(Taken::New)
     }
@@ -257,6 +259,12 @@ impl<'a> Findings<'a> {
             code: evidence.seen.code.clone(),
         }
     }
+}
+
+/// A program that synchronises by sleeping is not wrong on a machine that is fast enough.
+fn hint(observed: &Observed, conditions: &Conditions) -> Option<String> {
+    let hurried = !conditions.idle_timeouts && observed.text.lines().any(|line| line == HURRIED);
+    hurried.then(|| format!("{HURRIED}: if the program synchronises by sleeping, try --idle-timeouts"))
 }
 
 /// The last part of an output, which may be as long as the reference that it is compared with.

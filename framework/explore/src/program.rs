@@ -66,6 +66,12 @@ pub enum ProgramError {
         .0.display()
     )]
     Static(PathBuf),
+    #[error(
+        "{file} is a Go program, whose runtime makes and switches threads by system calls of its own: strict mode cannot \
+         order them; `waylay randomizer -- {file}` disturbs them from outside",
+        file = .0.display()
+    )]
+    Go(PathBuf),
     #[error("{} is linked with musl: strict mode knows the threads of glibc only, build for a -gnu target", .0.display())]
     Musl(PathBuf),
     #[error(
@@ -174,6 +180,13 @@ mod tests {
         assert!(matches!(refused(&file(folder, "none", &none, 0o755)), ProgramError::Static(_)));
         assert!(matches!(refused(&file(folder, "musl", &musl, 0o755)), ProgramError::Musl(_)));
         assert!(matches!(refused(&file(folder, "suid", &own, 0o4755)), ProgramError::Privileged(_)));
+        // The linker of Go gives every program this section; another one's name takes as many bytes.
+        let mut go = own.clone();
+        let name = go.windows(16).rposition(|part| part == b"\0.gnu.version_r\0");
+        let name = name.expect("programs say which versions they need") + 1;
+        go[name..name + 14].copy_from_slice(b".go.buildinfo\0");
+        let error = refused(&file(folder, "go", &go, 0o755));
+        assert!(error.to_string().contains("waylay randomizer -- "), "{error}");
         let script = refused(&file(folder, "script", b"#!/bin/sh -e\ntrue\n", 0o755));
         assert!(script.to_string().contains("run by /bin/sh -e"), "{script}");
         let good = file(folder, "good", &own, 0o755);

@@ -43,6 +43,9 @@ pub struct Found {
     /// Both accesses of a race.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub race: Option<RaceText>,
+    /// An option that may make it go away, if it is no fault of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 impl Found {
@@ -60,6 +63,9 @@ impl Found {
             "often",
             &format!("{} of {} runs, first in run {}", count(self.count), count(runs), count(self.first_run)),
         );
+        if let Some(hint) = &self.hint {
+            row("hint", hint);
+        }
         if !self.confirmed {
             row(
                 "doubt",

@@ -59,6 +59,10 @@ pub struct Scheduler {
     patient: u32,
     /// Whether a signal may come that no thread sends.
     pub signals_may_come: bool,
+    /// A wait ended by its deadline since that was asked last.
+    timed_out: bool,
+    /// One did although others could run.
+    hurried: bool,
 }
 
 impl Scheduler {
@@ -81,6 +85,8 @@ impl Scheduler {
             away: 0,
             patient: 0,
             signals_may_come: false,
+            timed_out: false,
+            hurried: false,
         }
     }
 
@@ -95,6 +101,7 @@ impl Scheduler {
         self.recording.clear();
         (self.steps, self.switches, self.live, self.away, self.patient) = (0, 0, 0, 0, 0);
         self.signals_may_come = false;
+        (self.timed_out, self.hurried) = (false, false);
         self.current = ThreadId::MAIN;
     }
 
@@ -133,6 +140,13 @@ impl Scheduler {
         self.live
     }
 
+    /// Whether, for the first time in this run, a wait was ended by its deadline although others could run.
+    pub fn takes_first_hurry(&mut self) -> bool {
+        let now = core::mem::take(&mut self.timed_out) && !self.hurried && !self.is_alone();
+        self.hurried |= now;
+        now
+    }
+
     /// How many threads wait in the kernel.
     pub fn away(&self) -> u32 {
         self.away
@@ -140,10 +154,12 @@ impl Scheduler {
 
     /// Whether the thread that was chosen last runs because its time came, and nobody but such threads can run.
     pub fn only_time_passes(&self) -> bool {
-        let chosen = &self.threads[self.current.index()];
-        let sleeps = chosen.outcome == Outcome::TimedOut;
-        let ready = self.threads.iter().filter(|thread| thread.state == State::Ready).count();
-        sleeps && ready <= 1
+        self.threads[self.current.index()].outcome == Outcome::TimedOut && self.is_alone()
+    }
+
+    /// Whether nobody but the running thread could run, as long as no deadline passes.
+    pub fn is_alone(&self) -> bool {
+        self.threads.iter().filter(|thread| thread.state == State::Ready).count() <= 1
     }
 
     /// A thread exists and is ready to start. The first one is the running thread.
@@ -441,6 +457,7 @@ impl Scheduler {
             entry.state = State::Ready;
             entry.outcome = Outcome::TimedOut;
             entry.then = None;
+            self.timed_out = true;
             if let Some(deadline) = entry.deadline {
                 self.clock.advance_to(deadline);
             }

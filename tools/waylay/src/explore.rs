@@ -53,7 +53,7 @@ pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed
     };
     let mut lines = Lines { quiet: options.quiet, every, next: every, feed };
     let summary = explorer::explore(&plan, &mut lines).map_err(|error| match error {
-        ExploreError::NoThreads(_)
+        ExploreError::NoThreads { .. }
         | ExploreError::ThreadsBeforeMain(_)
         | ExploreError::Run(RunError::NoMain { .. }) => Failed::Usage(error.to_string()),
         other => Failed::Own(other.to_string()),

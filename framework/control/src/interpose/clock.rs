@@ -111,6 +111,23 @@ pub(super) unsafe fn moment_after(length: *const timespec) -> Moment {
     unsafe { (*runtime()).sched.clock.after(nanoseconds(&*length)) }
 }
 
+/// When a moment of virtual time is as far away by the kernel's monotonic clock.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn real_moment(moment: Moment) -> timespec {
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: by the caller's promise; the call writes to the local.
+    let ahead = unsafe {
+        let unmanaged = Unmanaged::enter();
+        real::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
+        drop(unmanaged);
+        moment.0.saturating_sub((*runtime()).sched.clock.now().0)
+    };
+    let until = nanoseconds(&now).saturating_add(ahead);
+    timespec { tv_sec: (until / 1_000_000_000) as i64, tv_nsec: (until % 1_000_000_000) as i64 }
+}
+
 /// What `clock` shows to a reader.
 unsafe fn look(me: *mut Logical, clock: clockid_t) -> u64 {
     // SAFETY: called with the token.

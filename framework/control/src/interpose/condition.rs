@@ -6,8 +6,9 @@
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 use waylay_schedule::{Event, EventKind, ObjectId};
 
-use super::clock::{has_deadlines, has_nanoseconds, moment_of};
-use super::mutex::{lock, relock, take_back, unlock};
+use super::clock::{has_deadlines, has_nanoseconds, moment_of, real_moment};
+use super::mutex::{lock, note_locked, relock, take_back, unlock};
+use super::waiting_call::in_kernel;
 use super::{interpose, signal};
 use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
@@ -17,11 +18,45 @@ use crate::sched::{Key, Moment, Shares};
 /// Offset of `__wrefs` in glibc's `pthread_cond_t` (2.25 and later); bit 1 says that timeouts are monotonic.
 const FLAGS: usize = 36;
 const MONOTONIC: u32 = 2;
+/// Bit 0 says that it was made for several processes.
+const SHARED: u32 = 1;
 
 unsafe fn clock_of(condition: *const pthread_cond_t) -> clockid_t {
     // SAFETY: inside the condition variable, which the caller vouches for.
     let flags = unsafe { condition.byte_add(FLAGS).cast::<u32>().read_volatile() };
     if flags & MONOTONIC != 0 { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME }
+}
+
+/// Whether processes that are not under control may signal it.
+unsafe fn is_outside(condition: *const pthread_cond_t) -> bool {
+    // SAFETY: inside the condition variable, which the caller vouches for.
+    let flags = unsafe { condition.byte_add(FLAGS).cast::<u32>().read_volatile() };
+    flags & SHARED != 0 && outside::has_started_processes()
+}
+
+/// A wait that another process may end: libc's own, on the thread's kernel thread, with the mutex that it holds.
+unsafe fn wait_outside(
+    me: *mut Logical,
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    deadline: Option<Moment>,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        signal::cancellation_point(me);
+        let until = deadline.map(|moment| real_moment(moment));
+        edge::unlocked(me, Key(mutex as usize));
+        let result = in_kernel(me, || match &until {
+            None => real::pthread_cond_wait(condition, mutex),
+            Some(until) => {
+                real::pthread_cond_clockwait(condition, mutex, libc::CLOCK_MONOTONIC, &raw const *until)
+            }
+        });
+        edge::takes_over(me, Key(condition as usize));
+        note_locked(me, Key(mutex as usize), 0);
+        signal::cancellation_point(me);
+        result
+    }
 }
 
 unsafe fn wait_on(
@@ -34,6 +69,9 @@ unsafe fn wait_on(
     let event = Event::cond_wait(ObjectId(key.0 as u64), ObjectId(mutex as u64));
     // SAFETY: by the caller's promise.
     unsafe {
+        if is_outside(condition) {
+            return wait_outside(me, condition, mutex, deadline);
+        }
         signal::cancellation_point(me);
         step(me, event);
         let error = unlock(me, mutex);
@@ -96,7 +134,7 @@ interpose! {
         let key = Key(condition as usize);
         edge::hands_over(me, key);
         wake(key, 1, Shares::ALL);
-        if outside::may_wait() {
+        if outside::may_wait() || is_outside(condition) {
             real::pthread_cond_signal(condition);
         }
         step(me, event_at(EventKind::CondSignal, key));
@@ -107,7 +145,7 @@ interpose! {
         let key = Key(condition as usize);
         edge::hands_over(me, key);
         wake(key, u32::MAX, Shares::ALL);
-        if outside::may_wait() {
+        if outside::may_wait() || is_outside(condition) {
             real::pthread_cond_broadcast(condition);
         }
         step(me, event_at(EventKind::CondBroadcast, key));

@@ -1,10 +1,12 @@
 //! New processes. The child has one thread and is left alone: it runs free.
 
+use core::ffi::{c_char, c_void};
+
 use libc::{gid_t, pid_t, uid_t};
 
 use super::{interpose, signal};
 use crate::me::{me, set_me};
-use crate::runtime::demote_me;
+use crate::runtime::{demote_me, outside};
 use crate::snapshot;
 
 mod real_fork {
@@ -31,10 +33,54 @@ unsafe extern "C-unwind" fn fork() -> pid_t {
     if child != 0 {
         set_me(me);
     }
+    if child > 0 && !me.is_null() {
+        // SAFETY: the thread still has the token.
+        unsafe { outside::process_starts("fork") };
+    }
     child
 }
 
+/// As `fork`: a child that shares the memory would run program code as the thread that made it. POSIX allows both.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn vfork() -> pid_t {
+    // SAFETY: the caller's promise is stronger.
+    unsafe { fork() }
+}
+
 interpose! {
+    fn posix_spawn(
+        process: *mut pid_t,
+        path: *const c_char,
+        actions: *const c_void,
+        attributes: *const c_void,
+        arguments: *const *mut c_char,
+        environment: *const *mut c_char,
+    ) -> i32, |_me| {
+        outside::process_starts("posix_spawn");
+        signal::may_come();
+        real::posix_spawn(process, path, actions, attributes, arguments, environment)
+    }
+    fn posix_spawnp(
+        process: *mut pid_t,
+        file: *const c_char,
+        actions: *const c_void,
+        attributes: *const c_void,
+        arguments: *const *mut c_char,
+        environment: *const *mut c_char,
+    ) -> i32, |_me| {
+        outside::process_starts("posix_spawnp");
+        signal::may_come();
+        real::posix_spawnp(process, file, actions, attributes, arguments, environment)
+    }
+    fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void, |_me| {
+        outside::process_starts("popen");
+        signal::may_come();
+        real::popen(command, mode)
+    }
+
     // These make every kernel thread of the process take part, through a signal that libc sends to each.
     fn setuid(user: uid_t) -> i32, |me| { demote_me(me); real::setuid(user) }
     fn setgid(group: gid_t) -> i32, |me| { demote_me(me); real::setgid(group) }

@@ -24,6 +24,11 @@ pub(super) fn note_outsider(address: usize, op: i32, count: u32) {
     }
 }
 
+/// Whether a process that is not under control may be on the other side.
+fn is_outside(op: i32) -> bool {
+    op & libc::FUTEX_PRIVATE_FLAG == 0 && outside::has_started_processes()
+}
+
 pub(super) unsafe fn futex(
     me: *mut Logical,
     address: usize,
@@ -41,6 +46,11 @@ pub(super) unsafe fn futex(
         let word = &*(address as *const AtomicU32);
         let time = timeout as *const timespec;
         match op & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) {
+            libc::FUTEX_WAIT if time.is_null() && is_outside(op) => {
+                let args = [address, op as usize, value as usize, 0, 0, 0];
+                let result = away(me, unknown_event(), || sys::call(libc::SYS_futex, args));
+                if result < 0 { c_long::from(fail(-result as i32)) } else { result as c_long }
+            }
             command @ (libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) => {
                 let event = event_at(EventKind::FutexWait, key);
                 let shares = Shares(if command == libc::FUTEX_WAIT { u32::MAX } else { third });
@@ -82,7 +92,7 @@ pub(super) unsafe fn futex(
                 let shares = Shares(if command == libc::FUTEX_WAKE { u32::MAX } else { third });
                 edge::hands_over(me, key);
                 let woken = wake(key, value, shares);
-                if outside::may_wait() {
+                if outside::may_wait() || is_outside(op) {
                     kernel(
                         libc::SYS_futex,
                         [address, op as usize, value as usize, timeout, second, third as usize],

@@ -12,7 +12,7 @@ use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::interpose;
 use crate::instrument::{Way, edge};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
+use crate::runtime::{Logical, Waited, acquire, acquire_from_outside, event_at, freed, step, taken};
 use crate::sched::{Acquire, Key, Moment, Shares};
 
 /// Offsets in glibc's `pthread_mutex_t` on x86-64; part of its ABI because initialisers are static.
@@ -24,6 +24,8 @@ const RECURSIVE: u32 = 1;
 const ERROR_CHECK: u32 = 2;
 /// The part of the lock word of a robust mutex that names its owner.
 const OWNER_BITS: u32 = 0x3fff_ffff;
+/// Bit of the kind that says that it was made for several processes.
+const SHARED: u32 = 128;
 /// Bit of the lock word by which the kernel says that the owner of a robust mutex died.
 const OWNER_DIED: u32 = 1 << 30;
 
@@ -68,8 +70,12 @@ pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut pthread_mutex_t, deadlin
     // SAFETY: by the caller's promise.
     unsafe {
         loop {
-            let got =
-                acquire(me, event, key, Shares::ALL, deadline, || is_free(me, mutex), || attempt(me, mutex));
+            let free = || is_free(me, mutex);
+            let attempt = || attempt(me, mutex);
+            let got = match is_outside(mutex) {
+                true => acquire_from_outside(me, event, deadline, attempt),
+                false => acquire(me, event, key, Shares::ALL, deadline, free, attempt),
+            };
             match got {
                 Ok(result) => {
                     taken(key, Shares::ALL);
@@ -99,6 +105,12 @@ unsafe fn lock_until(
             result => result,
         }
     }
+}
+
+/// Whether processes that are not under control may hold it.
+unsafe fn is_outside(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { word(mutex, KIND) & SHARED != 0 && outside::has_started_processes() }
 }
 
 #[inline]
@@ -134,7 +146,7 @@ pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut pthread_mutex_t) ->
 }
 
 /// Whoever gets a mutex of a thread that died has it too.
-unsafe fn note_locked(me: *mut Logical, key: Key, result: i32) {
+pub(super) unsafe fn note_locked(me: *mut Logical, key: Key, result: i32) {
     if result == 0 || result == libc::EOWNERDEAD {
         // SAFETY: by the caller's promise.
         unsafe { edge::locked(me, key, Way::Exclusive) };

@@ -9,13 +9,14 @@ use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::interpose;
 use crate::instrument::{self, edge};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
+use crate::runtime::{Logical, Waited, acquire, acquire_from_outside, event_at, freed, step, taken};
 use crate::sched::{Key, Moment, Shares};
 
 /// Offsets in glibc's `pthread_rwlock_t` on x86-64, and the bits of its first word: a writer holds it, and from bit
 /// 3 on the number of readers.
 const READERS: usize = 0;
 const WRITER: usize = 24;
+const SHARED: usize = 28;
 const WRITE_LOCKED: u32 = 2;
 const READER_SHIFT: u32 = 3;
 
@@ -71,9 +72,15 @@ unsafe fn lock(me: *mut Logical, lock: *mut pthread_rwlock_t, way: Way, deadline
                 other => Some(other),
             }
         };
+        let is_outside = word(lock, SHARED) != 0 && outside::has_started_processes();
         loop {
             let free = || is_free(lock, way) || !mine();
-            match acquire(me, event_at(kind, key), key, shares, deadline, free, attempt) {
+            let event = event_at(kind, key);
+            let got = match is_outside {
+                true => acquire_from_outside(me, event, deadline, attempt),
+                false => acquire(me, event, key, shares, deadline, free, attempt),
+            };
+            match got {
                 Ok(result) => {
                     if result == 0 {
                         note_taken(me, key, way);

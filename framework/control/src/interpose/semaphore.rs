@@ -9,13 +9,20 @@ use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::{fail, interpose, signal};
 use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
+use crate::runtime::{Logical, Waited, acquire, acquire_from_outside, event_at, freed, step, taken};
 use crate::sched::{Key, Moment, Shares};
 
 /// The value is the low half of glibc's first word on x86-64.
 unsafe fn value(semaphore: *const sem_t) -> u32 {
     // SAFETY: inside the semaphore, which the caller vouches for.
     unsafe { (*semaphore.cast::<AtomicU32>()).load(Ordering::Relaxed) }
+}
+
+/// Whether processes that are not under control may post it. Glibc's third word on x86-64 says whether it was made for several.
+unsafe fn is_outside(semaphore: *const sem_t) -> bool {
+    // SAFETY: inside the semaphore, which the caller vouches for.
+    let shared = unsafe { semaphore.cast::<u32>().add(2).read_volatile() } != 0;
+    shared && outside::has_started_processes()
 }
 
 unsafe fn note_taken(me: *mut Logical, semaphore: *const sem_t) {
@@ -37,7 +44,11 @@ unsafe fn wait_for(me: *mut Logical, semaphore: *mut sem_t, deadline: Option<Mom
         loop {
             let free = || value(semaphore) > 0;
             let attempt = || (free() && real::sem_trywait(semaphore) == 0).then_some(());
-            match acquire(me, event, key, Shares::ALL, deadline, free, attempt) {
+            let got = match is_outside(semaphore) {
+                true => acquire_from_outside(me, event, deadline, attempt),
+                false => acquire(me, event, key, Shares::ALL, deadline, free, attempt),
+            };
+            match got {
                 Ok(()) => {
                     note_taken(me, semaphore);
                     return 0;

@@ -8,7 +8,7 @@ use waylay_schedule::EventKind;
 use super::interpose;
 use crate::instrument::{Way, edge};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{acquire, event_at, freed, step, taken};
+use crate::runtime::{acquire, acquire_from_outside, event_at, freed, step, taken};
 use crate::sched::{Key, Shares};
 
 /// glibc on x86-64: 1 is unlocked.
@@ -21,12 +21,17 @@ interpose! {
     fn pthread_spin_lock(lock: *mut pthread_spinlock_t) -> i32, |me| {
         let key = Key(lock as usize);
         let event = event_at(EventKind::MutexLock, key);
+        // It does not say whether it was made for several processes.
         loop {
             let attempt = || match real::pthread_spin_trylock(lock) {
                 EBUSY => None,
                 result => Some(result),
             };
-            if let Ok(result) = acquire(me, event, key, Shares::ALL, None, || is_free(lock), attempt) {
+            let got = match outside::has_started_processes() {
+                true => acquire_from_outside(me, event, None, attempt),
+                false => acquire(me, event, key, Shares::ALL, None, || is_free(lock), attempt),
+            };
+            if let Ok(result) = got {
                 taken(key, Shares::ALL);
                 edge::locked(me, key, Way::Exclusive);
                 return result;

@@ -8,6 +8,7 @@ use libc::{c_int, c_long, pid_t, rusage, siginfo_t, sockaddr, socklen_t, timespe
 use super::{interpose, signal};
 use crate::instrument::patch::trap;
 use crate::me::Unmanaged;
+use crate::runtime::outside as beside;
 use crate::runtime::{Logical, Place, TICK_SIGNALS, away, runtime, unknown_event};
 use crate::sys;
 
@@ -15,7 +16,20 @@ unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
     // SAFETY: called by the running thread; the call is libc's and touches nothing of ours.
     unsafe {
         signal::cancellation_point(me);
-        let result = away(me, unknown_event(), || {
+        let result = in_kernel(me, call);
+        signal::cancellation_point(me);
+        result
+    }
+}
+
+/// A call of libc's on the thread's own kernel thread, while others go on.
+///
+/// # Safety
+/// `me` executes the call and holds the token; `call` is libc's and touches nothing of ours.
+pub(super) unsafe fn in_kernel<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        away(me, unknown_event(), || {
             let unmanaged = Unmanaged::enter();
             let undisturbed = Undisturbed::enter(me);
             let result = call();
@@ -23,9 +37,7 @@ unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
             drop(undisturbed);
             drop(unmanaged);
             result
-        });
-        signal::cancellation_point(me);
-        result
+        })
     }
 }
 
@@ -119,6 +131,7 @@ interpose! {
     }
     fn system(command: *const libc::c_char) -> c_int, |me| {
         signal::may_come();
+        beside::process_starts("system");
         outside(me, || real::system(command))
     }
     fn pclose(stream: *mut c_void) -> c_int, |me| { outside(me, || real::pclose(stream)) }

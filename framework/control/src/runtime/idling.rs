@@ -56,6 +56,23 @@ pub(super) unsafe fn time_passes(now: Moment, deadline: Moment) {
     }
 }
 
+/// The running thread is about to sleep in real time: a round that the kernel waits for.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn sleeps_for_real() {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let runtime = runtime();
+        if !(*runtime).sched.is_alone() {
+            (*runtime).idling = Idling::default();
+            return;
+        }
+        let (taken, _) = (*runtime).idling.round((*runtime).sched.steps, 0);
+        (*runtime).limits.excuse(taken);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -76,6 +76,19 @@ pub(super) unsafe fn line(text: core::fmt::Arguments<'_>) {
     unsafe { (*runtime()).region.append_text(&text) };
 }
 
+/// A line that is for whoever explores programs: in a host, what is said is the reason of a failure.
+///
+/// # Safety
+/// As for [`line`].
+pub(super) unsafe fn note(text: core::fmt::Arguments<'_>) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if (*runtime()).settings.in_process == 0 {
+            line(text);
+        }
+    }
+}
+
 unsafe fn describe(me: *mut Logical) {
     // SAFETY: called with the token, by the thread that is described.
     unsafe {

@@ -13,7 +13,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 use super::logical::{Logical, Place, Routine};
 use super::{SHARED, carrier, ending, handover, in_process, leaving, point, pool, robust, runtime};
 use crate::instrument;
-use crate::interpose::real_thread;
+use crate::interpose::{alone, real_thread};
 use crate::me::{Unmanaged, me, set_me};
 use crate::sched::{Choice, Key, Shares};
 use crate::{snapshot, sys};
@@ -43,6 +43,7 @@ pub(crate) unsafe fn create(
         }
         let stack_size = real_thread::stack_size(attributes);
         if let Some(thread) = from_pool(stack_size) {
+            alone::say(false);
             (*thread).routine = Some(routine);
             (*thread).argument = argument;
             (*thread).detached = real_thread::is_detached(attributes);

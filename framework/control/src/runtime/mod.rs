@@ -60,7 +60,7 @@ pub(crate) use lifecycle::{complete_join, create, exit_point, join_point, last_w
 pub(crate) use logical::{Logical, Place, Routine};
 pub(crate) use outside::kernel_threads;
 pub(crate) use point::{
-    Waited, acquire, away, call_off, event_at, freed, interrupt, sleep, step, taken, wait, waiting_on, wake,
+    Waited, acquire, acquire_from_outside, away, call_off, event_at, freed, interrupt, sleep, step, taken, wait, waiting_on, wake,
     wake_or_move,
 };
 pub(crate) use preempt::{TICK_SIGNALS, note_modules};

@@ -7,10 +7,58 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use waylay_control_protocol::BESIDE;
+
 use super::{SHARED, inspect, runtime, watcher};
 use crate::instrument::edge;
 use crate::sched::{Choice, Key, Shares, State};
 use crate::sys;
+
+/// Whether the program has started a process in this run: what processes share may then be changed from outside.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// The program starts a process, by a function of this name: it runs beside the schedule.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn process_starts(how: &str) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+        if !STARTED.swap(true, Ordering::Relaxed) {
+            inspect::note(format_args!("{BESIDE}{how} starts a process"));
+        }
+    }
+}
+
+/// A function of this name makes libc start threads of its own.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn threads_start(how: &str) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if (*runtime()).region.report().partly_controlled.swap(1, Ordering::Relaxed) == 0 {
+            inspect::note(format_args!("{BESIDE}{how} makes libc start threads of its own"));
+        }
+    }
+}
+
+/// Whether objects that processes share may be changed from outside.
+#[inline]
+pub(crate) fn has_started_processes() -> bool {
+    STARTED.load(Ordering::Relaxed)
+}
+
+/// Whether a process that the program has started may live: time passes for that one as it does.
+pub(crate) fn has_children() -> bool {
+    if !has_started_processes() {
+        return false;
+    }
+    let options = (libc::WNOHANG | libc::WNOWAIT | libc::WEXITED) as usize;
+    // SAFETY: nothing is written, and nobody is reaped.
+    unsafe { sys::call(libc::SYS_waitid, [libc::P_ALL as usize, 0, 0, options, 0, 0]) != -(libc::ECHILD as isize) }
+}
 
 /// What was done to an object.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +109,7 @@ impl Box {
 
 /// A run begins or ends.
 pub(super) fn set_running(running: bool) {
+    STARTED.store(false, Ordering::Relaxed);
     RUNNING.store(running, Ordering::Release);
 }
 
@@ -131,13 +180,20 @@ pub(super) unsafe fn take_letters() {
 pub(super) unsafe fn ask_outsiders() -> Choice {
     // SAFETY: by the caller's promise.
     unsafe {
-        for _ in 0..LOOKS {
+        let mut looks = 0;
+        while looks < LOOKS {
             let seen = POSTED.load(Ordering::Acquire);
             take_letters();
             let choice = (*runtime()).sched.choose();
-            if choice != Choice::Deadlock || count_outsiders() == 0 {
+            if choice != Choice::Deadlock {
                 return choice;
             }
+            // As long as a child lives, what it shares with the program may change.
+            let children = has_children();
+            if !children && count_outsiders() == 0 {
+                return choice;
+            }
+            looks += u32::from(!children);
             let slice = libc::timespec { tv_sec: 0, tv_nsec: SLICE_NS };
             sys::futex_wait_for(&POSTED, seen, &slice);
         }

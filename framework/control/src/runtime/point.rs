@@ -5,15 +5,18 @@
 
 use core::sync::atomic::Ordering;
 
+use waylay_control_protocol::HURRIED;
 use waylay_schedule::{Event, EventKind, ObjectId};
 
+use super::descriptors::look_outside;
 use super::handover::{excursion, follow, take_arrivals};
-use super::idling::time_passes;
+use super::idling::{self, time_passes};
 use super::logical::Logical;
-use super::outside::take_letters;
+use super::outside::{has_children, take_letters};
 use super::signals::Handled;
-use super::{SHARED, ending, runtime};
+use super::{SHARED, ending, inspect, runtime};
 use crate::sched::{Acquire, Choice, Key, Moment, Outcome, Shares};
+use crate::sys;
 
 /// How a wait that may fail ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +107,51 @@ pub(crate) unsafe fn acquire<R>(
     }
 }
 
+/// Real pauses between two looks at what only others than us change.
+const SHORTEST_NS: u64 = 50_000;
+const LONGEST_NS: u64 = 1_000_000;
+
+/// Takes something that another process may hold, which nobody here is told of: it is tried again and again, with real
+/// pauses in between in which others run.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn acquire_from_outside<R>(
+    me: *mut Logical,
+    event: Event,
+    deadline: Option<Moment>,
+    mut attempt: impl FnMut() -> Option<R>,
+) -> Result<R, Waited> {
+    // SAFETY: called by the running thread.
+    unsafe {
+        step(me, event);
+        let patience = deadline.map(|deadline| deadline.0.saturating_sub((*runtime()).sched.clock.now().0));
+        let (begun, mut length) = (sys::monotonic_ns(), SHORTEST_NS);
+        loop {
+            if let Some(result) = attempt() {
+                return Ok(result);
+            }
+            if patience.is_some_and(|patience| sys::monotonic_ns() - begun >= patience) {
+                deadline.into_iter().for_each(|deadline| (*runtime()).sched.clock.advance_to(deadline));
+                return Err(Waited::TimedOut);
+            }
+            pause(me, length);
+            length = (2 * length).min(LONGEST_NS);
+        }
+    }
+}
+
+/// Lets real time pass for something outside, and others run if they can; for a short while only in that case.
+unsafe fn pause(me: *mut Logical, nanoseconds: u64) {
+    // SAFETY: called by the running thread.
+    unsafe {
+        let alone = (*runtime()).sched.is_alone();
+        look_outside(if alone { nanoseconds } else { nanoseconds.min(SHORTEST_NS) });
+        take_arrivals();
+        step(me, Event::local(EventKind::Yield));
+    }
+}
+
 /// Waits to be woken.
 ///
 /// # Safety
@@ -127,6 +175,7 @@ pub(crate) unsafe fn wait(
         let choice = (*runtime()).sched.wait(event, key, shares, deadline, then);
         if let Some(deadline) = deadline {
             time_passes(now, deadline);
+            note_hurry();
         }
         follow(me, choice);
         waited(me)
@@ -140,13 +189,41 @@ pub(crate) unsafe fn wait(
 pub(crate) unsafe fn sleep(me: *mut Logical, deadline: Moment) -> Waited {
     // SAFETY: by the caller's promise.
     unsafe {
-        before_choice();
         let now = (*runtime()).sched.clock.now();
         (*me).handled = Handled::Nothing;
+        if has_children() {
+            // Its sleep takes as long as it says, and the two may have agreed on that.
+            idling::sleeps_for_real();
+            let (begun, length) = (sys::monotonic_ns(), deadline.0.saturating_sub(now.0));
+            loop {
+                let slept = sys::monotonic_ns() - begun;
+                if slept >= length {
+                    break;
+                }
+                pause(me, (length - slept).min(LONGEST_NS));
+                if (*me).handled != Handled::Nothing {
+                    return Waited::Interrupted;
+                }
+            }
+            (*runtime()).sched.clock.advance_to(deadline);
+            return Waited::Done;
+        }
+        before_choice();
         let choice = (*runtime()).sched.sleep(deadline);
         time_passes(now, deadline);
+        note_hurry();
         follow(me, choice);
         waited(me)
+    }
+}
+
+/// Says so once if a wait or a sleep ended because the strategy liked, although others could run.
+unsafe fn note_hurry() {
+    // SAFETY: called with the token.
+    unsafe {
+        if (*runtime()).sched.takes_first_hurry() {
+            inspect::note(format_args!("{HURRIED}"));
+        }
     }
 }
 

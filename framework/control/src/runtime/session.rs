@@ -11,7 +11,7 @@ use super::{
 };
 use crate::heap::{guard, strict};
 use crate::instrument;
-use crate::interpose::processors;
+use crate::interpose::{alone, processors};
 use crate::me::set_me;
 use crate::message::say;
 pub(crate) use crate::sched::{Planned, plan};
@@ -61,6 +61,7 @@ pub(crate) unsafe fn prepare_to_restore(region: RegionMap) -> Result<(), i32> {
     unsafe { instrument::prepare(&region) };
     // SAFETY: by the caller's promise.
     unsafe {
+        let is_alone = alone::is_said();
         let main = prepare(region, Spec::Random.build(), Limits::default(), true);
         preempt::start(preempt_ms);
         pool::notice_modules();
@@ -72,6 +73,7 @@ pub(crate) unsafe fn prepare_to_restore(region: RegionMap) -> Result<(), i32> {
                 error => return Err(error),
             }
         }
+        alone::say(is_alone);
     }
     Ok(())
 }

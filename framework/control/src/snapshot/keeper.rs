@@ -217,17 +217,19 @@ impl Keeper {
     unsafe fn record(&mut self) -> bool {
         let region = region();
         let batch = region.batch();
+        // What the run has said so far is not why it is given back.
+        let give_back = |why: &str| {
+            region.report().text.store(0, Ordering::Relaxed);
+            region.append_text(why);
+            (Fate::Abandoned, 0)
+        };
         let (fate, status) = match self.end {
             End::Status(status) => (Fate::Made, status),
-            End::Refused(why) => {
-                region.append_text(why);
-                (Fate::Abandoned, 0)
-            }
+            End::Refused(why) => give_back(why),
             End::MoreThreads(size) => {
                 let had = batch.wished().find(|&(stack, _)| stack == size).map_or(0, |(_, threads)| threads);
                 if had >= MOST_THREADS {
-                    region.append_text("has more threads than are made in advance");
-                    (Fate::Abandoned, 0)
+                    give_back("has more threads than are made in advance")
                 } else {
                     batch.wish(size, (had * GROWTH).clamp(FIRST_THREADS, MOST_THREADS));
                     (Fate::MoreThreads, 0)

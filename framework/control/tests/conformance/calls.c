@@ -1,6 +1,8 @@
 // Files, streams, memory, random bytes, processes, and the ways to end one.
 #include "case.h"
+#include <aio.h>
 #include <malloc.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -224,7 +226,7 @@ static pid_t child(int status) {
     HOLDS(process > 0);
     return process;
 }
-CASE(waiting_for_children, "fork waitpid wait wait3 wait4 waitid system pclose") {
+CASE(waiting_for_children, "fork waitpid wait wait3 wait4 waitid system popen pclose") {
     int status = 0;
     siginfo_t information;
     pid_t process = child(3);
@@ -243,6 +245,31 @@ CASE(waiting_for_children, "fork waitpid wait wait3 wait4 waitid system pclose")
     IS(WEXITSTATUS(system("exit 8")), 8);
     FILE *stream = popen("exit 9", "r");
     IS(WEXITSTATUS(pclose(stream)), 9);
+}
+
+CASE(other_ways_to_start_processes, "vfork posix_spawn posix_spawnp") {
+    int status = 0;
+    pid_t process = vfork();
+    if (process == 0) _exit(3);
+    IS(waitpid(process, &status, 0), process);
+    IS(WEXITSTATUS(status), 3);
+    char *words[] = {"sh", "-c", "exit 4", 0};
+    IS(posix_spawn(&process, "/bin/sh", 0, 0, words, environ), 0);
+    IS(waitpid(process, &status, 0), process);
+    IS(WEXITSTATUS(status), 4);
+    IS(posix_spawnp(&process, "sh", 0, 0, words, environ), 0);
+    IS(waitpid(process, &status, 0), process);
+    IS(WEXITSTATUS(status), 4);
+}
+CASE(asynchronous_requests, "aio_read aio_write aio_read64 aio_write64 aio_fsync lio_listio lio_listio64") {
+    struct aiocb request = {.aio_fildes = 0, .aio_reqprio = -1};
+    FAILS(aio_fsync(12345, &request), EINVAL);
+    FAILS(lio_listio(12345, 0, 0, 0), EINVAL);
+    FAILS(lio_listio64(12345, 0, 0, 0), EINVAL);
+    IS(aio_read(&request), -1);
+    IS(aio_write(&request), -1);
+    IS(aio_read64((struct aiocb64 *)&request), -1);
+    IS(aio_write64((struct aiocb64 *)&request), -1);
 }
 
 ONLY(exit_ends, "exit") { exit(11); }

@@ -121,3 +121,203 @@ int main(void) {
         assert_eq!((ran.status.code(), &json(&ran)["limit_reached"]), (Some(0), &0.into()), "{ran:#?}");
     }
 }
+
+/// A parent and its child share one object of each kind; the child holds, posts or signals it some real time later.
+const SHARED: &str = r#"
+#define _GNU_SOURCE
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+struct both {
+    sem_t sem; pthread_mutex_t mutex; pthread_cond_t cond; pthread_barrier_t barrier; pthread_rwlock_t rw;
+    pthread_spinlock_t spin; volatile int value, told;
+};
+static struct both *s;
+static const char *what;
+static int is(const char *name) { return !strcmp(what, name); }
+static void *other(void *x) { return x; }
+static void nap(int ms) { struct timespec t = { 0, ms * 1000000L }; nanosleep(&t, 0); }
+static void held(void) { s->told = 1; nap(20); s->value = 1; }
+static void child(void) {
+    nap(20);
+    if (is("sem")) sem_post(&s->sem);
+    if (is("mutex")) { pthread_mutex_lock(&s->mutex); held(); pthread_mutex_unlock(&s->mutex); }
+    if (is("robust")) { pthread_mutex_lock(&s->mutex); held(); }
+    if (is("cond")) {
+        pthread_mutex_lock(&s->mutex); s->value = 1; pthread_cond_signal(&s->cond); pthread_mutex_unlock(&s->mutex);
+    }
+    if (is("barrier")) { s->value = 1; pthread_barrier_wait(&s->barrier); }
+    if (is("rwlock")) { pthread_rwlock_wrlock(&s->rw); held(); pthread_rwlock_unlock(&s->rw); }
+    if (is("spin")) { pthread_spin_lock(&s->spin); held(); pthread_spin_unlock(&s->spin); }
+    if (is("sleep")) s->value = 1;
+    _exit(0);
+}
+int main(void) {
+    what = getenv("WHAT");
+    s = mmap(0, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    sem_init(&s->sem, 1, 0);
+    pthread_mutexattr_t m; pthread_mutexattr_init(&m); pthread_mutexattr_setpshared(&m, 1);
+    if (is("robust")) pthread_mutexattr_setrobust(&m, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&s->mutex, &m);
+    pthread_condattr_t c; pthread_condattr_init(&c); pthread_condattr_setpshared(&c, 1);
+    pthread_cond_init(&s->cond, &c);
+    pthread_barrierattr_t b; pthread_barrierattr_init(&b); pthread_barrierattr_setpshared(&b, 1);
+    pthread_barrier_init(&s->barrier, &b, 2);
+    pthread_rwlockattr_t r; pthread_rwlockattr_init(&r); pthread_rwlockattr_setpshared(&r, 1);
+    pthread_rwlock_init(&s->rw, &r);
+    pthread_spin_init(&s->spin, 1);
+    pthread_t t; pthread_create(&t, 0, other, 0);
+    if (is("nobody")) sem_wait(&s->sem);
+    pid_t number = is("vfork") ? vfork() : fork();
+    if (number == 0) { if (is("vfork")) _exit(0); child(); }
+    if (is("sem")) assert(sem_wait(&s->sem) == 0);
+    if (is("timed")) {
+        struct timespec until; clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 30000000; until.tv_sec += until.tv_nsec / 1000000000; until.tv_nsec %= 1000000000;
+        assert(sem_timedwait(&s->sem, &until) == -1 && errno == ETIMEDOUT);
+    }
+    if (is("mutex") || is("robust")) {
+        while (!s->told) nap(1);
+        assert(pthread_mutex_lock(&s->mutex) == (is("robust") ? EOWNERDEAD : 0) && s->value);
+    }
+    if (is("cond")) {
+        pthread_mutex_lock(&s->mutex);
+        while (!s->value) pthread_cond_wait(&s->cond, &s->mutex);
+        pthread_mutex_unlock(&s->mutex);
+    }
+    if (is("barrier")) { pthread_barrier_wait(&s->barrier); assert(s->value); }
+    if (is("rwlock")) { while (!s->told) nap(1); pthread_rwlock_rdlock(&s->rw); assert(s->value); }
+    if (is("spin")) { while (!s->told) nap(1); pthread_spin_lock(&s->spin); assert(s->value); }
+    // Far more than the child needs, and less than a run may take.
+    if (is("sleep")) { nap(900); assert(s->value); }
+    pthread_join(t, 0);
+    int status; assert(waitpid(number, &status, 0) == number && status == 0);
+    return 0;
+}"#;
+
+#[test]
+fn what_is_shared_with_a_child_is_waited_for_outside() {
+    let place = Workplace::new();
+    let program = build(&place, SHARED, &[]);
+    for what in ["sem", "timed", "mutex", "robust", "cond", "barrier", "rwlock", "spin", "sleep", "vfork"] {
+        let variable = format!("WHAT={what}");
+        let runs = if what == "sleep" { 1 } else { 3 };
+        let ran = explore(&place, &["--runs", &runs.to_string(), "--env", &variable], &program);
+        let summary = json(&ran);
+        assert_eq!(
+            (ran.status.code(), &summary["partly_controlled"]),
+            (Some(0), &runs.into()),
+            "{what}: {ran:#?}"
+        );
+        assert!(ran.stderr.contains("beside the schedule: fork starts a process"), "{what}: {ran:#?}");
+    }
+    // Nobody else has such an object before the first process is started.
+    let ran = explore(&place, &["--runs", "2", "--env", "WHAT=nobody"], &program);
+    let summary = json(&ran);
+    assert_eq!(
+        (&summary["kind"], &summary["partly_controlled"]),
+        (&"deadlock".into(), &0.into()),
+        "{ran:#?}"
+    );
+    assert_eq!(summary["found"][0]["confirmed"], true, "{ran:#?}");
+}
+
+#[test]
+fn however_a_process_is_started_the_run_is_partly_controlled() {
+    let source = r#"
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+extern char **environ;
+static void *other(void *x) { return x; }
+int main(void) {
+    const char *how = getenv("HOW");
+    pthread_t t; pthread_create(&t, 0, other, 0); pthread_join(t, 0);
+    char *words[] = { "true", 0 }; pid_t child; int status = -1;
+    if (!strcmp(how, "system")) status = system("true");
+    if (!strcmp(how, "popen")) status = pclose(popen("true", "r"));
+    if (!strcmp(how, "posix_spawn") && !posix_spawn(&child, "/bin/true", 0, 0, words, environ)) waitpid(child, &status, 0);
+    if (!strcmp(how, "posix_spawnp") && !posix_spawnp(&child, "true", 0, 0, words, environ)) waitpid(child, &status, 0);
+    return status;
+}"#;
+    let place = Workplace::new();
+    let program = build(&place, source, &[]);
+    for how in ["system", "popen", "posix_spawn", "posix_spawnp"] {
+        let ran = explore(&place, &["--runs", "2", "--env", &format!("HOW={how}")], &program);
+        assert_eq!(
+            (ran.status.code(), &json(&ran)["partly_controlled"]),
+            (Some(0), &2.into()),
+            "{how}: {ran:#?}"
+        );
+        assert!(ran.stderr.contains(&format!("beside the schedule: {how} starts a process")), "{ran:#?}");
+    }
+}
+
+#[test]
+fn threads_of_libc_are_named_where_there_is_one_of_the_program() {
+    let source =
+        ASYNCHRONOUS.replace("pthread_create(&t, 0, other, 0); pthread_join(t, 0);", "(void)t; (void)other;");
+    let place = Workplace::new();
+    let program = build(&place, &source.replace("abort();", "return 0;"), &[]);
+    let ran = explore(&place, &["--runs", "3"], &program);
+    let said =
+        "one thread that is under control (aio_write makes libc start threads of its own) in every run";
+    assert!(ran.status.code() == Some(2) && ran.stderr.contains(said), "{ran:#?}");
+}
+
+#[test]
+fn who_synchronises_by_sleeping_is_told_of_the_option_for_it() {
+    let source = r"
+#include <assert.h>
+#include <pthread.h>
+#include <unistd.h>
+static volatile int ready;
+static void *makes(void *x) { sched_yield(); ready = 1; return x; }
+int main(void) {
+    pthread_t t; pthread_create(&t, 0, makes, 0);
+    sleep(1);
+    assert(ready);
+    return pthread_join(t, 0);
+}";
+    let place = Workplace::new();
+    let program = build(&place, source, &[]);
+    let ran = explore(&place, &["--runs", "100"], &program);
+    let hint = json(&ran)["found"][0]["hint"].as_str().unwrap_or_default().to_owned();
+    assert!(hint.contains("--idle-timeouts") && ran.stderr.contains(&hint), "{ran:#?}");
+    let ran = explore(&place, &["--runs", "100", "--idle-timeouts"], &program);
+    assert_eq!(ran.status.code(), Some(0), "{ran:#?}");
+}
+
+/// The C++ library locks only where libc does not say that there is one thread; a process with threads in advance says it
+/// as long as a forked one does.
+#[test]
+fn a_restored_process_has_one_thread_until_it_creates_another() {
+    let source = r"
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/single_threaded.h>
+static void *other(void *x) { return x; }
+int main(void) {
+    if (!__libc_single_threaded) { sched_yield(); exit(3); }
+    pthread_t t; pthread_create(&t, 0, other, 0);
+    if (__libc_single_threaded) exit(4);
+    return pthread_join(t, 0);
+}";
+    let place = Workplace::new();
+    let program = build(&place, source, &[]);
+    let ran = explore(&place, &["--runs", "120", "--restart", "snapshot"], &program);
+    let summary = json(&ran);
+    assert!(ran.status.code() == Some(0) && summary["restored"].as_u64() > Some(90), "{ran:#?}");
+    assert!(!ran.stderr.contains("FAULT"), "{ran:#?}");
+}

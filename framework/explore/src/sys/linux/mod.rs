@@ -74,6 +74,9 @@ pub(crate) fn check(file: &Path) -> Result<(), ProgramError> {
             String::from_utf8_lossy(line.split(|&byte| byte == b'\n').next().unwrap_or(line)).into_owned();
         return Err(ProgramError::Script { file: file.to_owned(), interpreter: line.trim().to_owned() });
     }
+    if is_go(file) {
+        return Err(ProgramError::Go(file.to_owned()));
+    }
     match loader(&open, &head).map_err(unreadable)? {
         Loader::NotElf => Err(ProgramError::NotElf(file.to_owned())),
         Loader::OtherArchitecture => Err(ProgramError::OtherArchitecture(file.to_owned())),
@@ -81,6 +84,20 @@ pub(crate) fn check(file: &Path) -> Result<(), ProgramError> {
         Loader::Path(path) if path.contains("ld-musl") => Err(ProgramError::Musl(file.to_owned())),
         Loader::Path(_) => Ok(()),
     }
+}
+
+/// Whether it has the section that Go's linker gives to every program, with cgo or without.
+fn is_go(file: &Path) -> bool {
+    use object::read::elf::FileHeader;
+    let found = || {
+        let bytes = fs::read(file).ok()?;
+        let header = object::elf::FileHeader64::<object::Endianness>::parse(&*bytes).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, &*bytes).ok()?;
+        let mut names = sections.iter().filter_map(|section| sections.section_name(endian, section).ok());
+        Some(names.any(|name| name == b".go.buildinfo" || name == b".note.go.buildid"))
+    };
+    found().unwrap_or(false)
 }
 
 fn has_capabilities(file: &Path) -> bool {

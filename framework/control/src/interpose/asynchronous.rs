@@ -1,0 +1,27 @@
+//! Asynchronous input and output: libc makes threads of its own for it, which run beside the schedule.
+
+use core::ffi::c_void;
+
+use libc::c_int;
+
+use super::interpose;
+use crate::runtime::outside::threads_start;
+
+interpose! {
+    fn aio_read(request: *mut c_void) -> c_int, |_me| { threads_start("aio_read"); real::aio_read(request) }
+    fn aio_write(request: *mut c_void) -> c_int, |_me| { threads_start("aio_write"); real::aio_write(request) }
+    fn aio_read64(request: *mut c_void) -> c_int, |_me| { threads_start("aio_read"); real::aio_read64(request) }
+    fn aio_write64(request: *mut c_void) -> c_int, |_me| { threads_start("aio_write"); real::aio_write64(request) }
+    fn aio_fsync(operation: c_int, request: *mut c_void) -> c_int, |_me| {
+        threads_start("aio_fsync");
+        real::aio_fsync(operation, request)
+    }
+    fn lio_listio(mode: c_int, list: *const *mut c_void, count: c_int, told: *mut c_void) -> c_int, |_me| {
+        threads_start("lio_listio");
+        real::lio_listio(mode, list, count, told)
+    }
+    fn lio_listio64(mode: c_int, list: *const *mut c_void, count: c_int, told: *mut c_void) -> c_int, |_me| {
+        threads_start("lio_listio");
+        real::lio_listio64(mode, list, count, told)
+    }
+}
