@@ -24,6 +24,7 @@ pub mod report;
 pub mod server;
 pub mod settings;
 mod sys;
+mod witness;
 
 pub use batch::{Batch, Fate, Record, Told, Wish};
 pub use in_process::{

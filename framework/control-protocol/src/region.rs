@@ -12,7 +12,7 @@ use crate::report::{Ending, Report};
 use crate::settings::Settings;
 use crate::sys::{self, Memory};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
 pub const VERSION: u32 = 12;
 /// Bytes for the parameters of a run, as JSON.
@@ -66,9 +66,9 @@ pub type Note = [u64; 4];
 /// The whole region, as it lies in memory.
 #[repr(C)]
 pub struct Region {
-    magic: u64,
-    version: u32,
-    size: u32,
+    pub(crate) magic: u64,
+    pub(crate) version: u32,
+    pub(crate) size: u32,
     /// From the driver.
     pub settings: Settings,
     /// From the driver, for the whole life of the process.
@@ -91,8 +91,10 @@ pub struct Region {
 /// A mapping of a region.
 #[derive(Debug)]
 pub struct RegionMap {
-    at: *mut Region,
+    pub(crate) at: *mut Region,
     memory: Memory,
+    /// What was prepared, on the side that did.
+    pub(crate) prepared: Option<Settings>,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread; shared access goes through atomics or is ordered by
@@ -111,7 +113,7 @@ impl RegionMap {
             (*at).size = size_of::<Region>() as u32;
             (*at).instrumentation = Instrumentation::default();
         }
-        Ok(RegionMap { at, memory })
+        Ok(RegionMap { at, memory, prepared: None })
     }
 
     /// The region behind a descriptor that was inherited.
@@ -124,7 +126,7 @@ impl RegionMap {
         if magic != MAGIC || version != VERSION {
             return Err(RegionError::Foreign(descriptor));
         }
-        Ok(RegionMap { at, memory })
+        Ok(RegionMap { at, memory, prepared: None })
     }
 
     /// The descriptor to pass on, on the side that created the region.
@@ -274,6 +276,7 @@ impl RegionMap {
             to.copy_from_nonoverlapping(parameters.as_ptr(), parameters.len());
             (&raw mut (*self.at).settings).write_volatile(settings);
         }
+        self.prepared = Some(settings);
         let report = self.report();
         for word in [
             &report.steps,

@@ -43,7 +43,7 @@ coded! {
 }
 /// What the driver wants of a run. Written before the run begins, constant while it lasts.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// A code of [`Switching`].
     pub switching: u32,

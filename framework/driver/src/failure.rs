@@ -38,6 +38,8 @@ pub enum Kind {
     Leak,
     /// Two accesses to the same memory, one of them writing, that nothing orders.
     Race,
+    /// The test wrote over memory or descriptors that belong to Waylay.
+    Corrupted,
 }
 
 impl Kind {
@@ -54,6 +56,7 @@ impl Kind {
             Kind::Starvation => "starvation",
             Kind::Leak => "leak",
             Kind::Race => "race",
+            Kind::Corrupted => "corrupted",
         }
     }
 }

@@ -13,7 +13,7 @@ use waylay_dist::{Seed, Spec as Distribution};
 use waylay_host::event::Event;
 use waylay_host::plan::{TestPlan, TrialPlan, WorkerPlan};
 use waylay_page::record::Sort;
-use waylay_page::{Clock, Command, HostPhase, Ticks, WorkerState};
+use waylay_page::{Clock, HostPhase, Ticks, WorkerState};
 use waylay_randomizer::RawSettings;
 use waylay_schedule::Schedule;
 use waylay_schedule::promise::Promise;
@@ -34,6 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PATIENCE_WITH_RANDOMIZER: Duration = Duration::from_secs(5);
 /// Disk for what hosts print.
 const LOG_BYTES: u64 = 1 << 20;
+
+/// The word for a host that contradicts itself.
+const CORRUPTED: &str = "corrupted";
 
 /// Who decides which thread runs.
 #[derive(Clone, Debug)]
@@ -207,8 +210,10 @@ impl Arena {
             let before = account.next;
             let mut host = self.start(trial, before, region.as_ref())?;
             let (end, spent) = self.attend(trial, &mut host, region.as_ref(), &mut account)?;
-            let finished = host.layout().workers[0].finished.load(Ordering::Relaxed);
             host.kill();
+            let _ = host.observe();
+            let finished = host.believed().workers[0].finished.load(Ordering::Relaxed);
+            let corrupted = matches!(end, HostEnd::Failed { kind: CORRUPTED, .. });
             account.next = match end {
                 HostEnd::InOrder => before + finished,
                 HostEnd::Failed { run, kind, since_start } => {
@@ -218,7 +223,7 @@ impl Arena {
             };
             account.spent += spent;
             if let (Some(test), Some(region)) = (&mut strict, &region) {
-                test.account(region);
+                test.account(region, corrupted);
                 test.spent = account.spent;
                 account.exhausted |= test.exhausted;
                 failing = (account.first.is_some() && !trial.count).then(|| region.schedule());
@@ -289,8 +294,16 @@ impl Arena {
             let bell = host.layout().header.doorbell.load(Ordering::Acquire);
             // Asked before the records are read: a record filled before the host died is then always seen.
             let status = host.ended();
-            self.take_events(trial, host, account)?;
+            let seen = host.observe().is_ok()
+                && region.is_none_or(|region| region.observe(started.elapsed()).is_ok());
             let elapsed = running.map_or(Duration::ZERO, |since| since.elapsed());
+            if !seen {
+                // It wrote over memory that is ours: nothing that it says counts any more.
+                let run = host.believed().workers[0].iteration.load(Ordering::Acquire);
+                let since_start = self.until_entered(host);
+                return Ok((HostEnd::Failed { run, kind: CORRUPTED, since_start }, elapsed));
+            }
+            self.take_events(trial, host, account)?;
             if let Some(kind) = fatal_record(host).or_else(|| verdict(region)) {
                 let slot = &host.layout().workers[0];
                 let run = slot.iteration.load(Ordering::Acquire);
@@ -309,7 +322,7 @@ impl Arena {
                     running = Some(Instant::now());
                     host.go();
                 }
-                HostPhase::Ended if Command::load(&host.layout().header.command) != Command::Leave => {
+                HostPhase::Ended if !host.was_told_to_leave() => {
                     let elapsed = running.map_or(Duration::ZERO, |since| since.elapsed());
                     if let Some(randomizer) = randomizer.take() {
                         account.suspensions.add(&randomizer.finish());
@@ -389,7 +402,7 @@ impl Arena {
 
     /// From the beginning of the first life of the host to the beginning of the one that goes on.
     fn until_entered(&self, host: &HostProcess) -> Duration {
-        let layout = host.layout();
+        let layout = host.believed();
         let began = Ticks(layout.tests[0].phase_at.load(Ordering::Acquire));
         let entered = Ticks(layout.workers[0].entered_at.load(Ordering::Acquire));
         self.clock.duration(entered.since(began))

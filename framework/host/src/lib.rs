@@ -64,6 +64,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(HOST_FAILED);
         }
     };
+    sys::forget_what_we_were_told();
     match plan {
         Plan::Describe { plugin, events } => {
             // SAFETY: the driver made this descriptor for us and told nobody else about it.

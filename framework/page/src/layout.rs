@@ -11,7 +11,7 @@ use crate::record::FailureRecord;
 /// Marks a page as ours.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"waylay\0p");
 /// Changes with any change of a struct in this module.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Most worker threads of one host.
 pub const MAX_WORKERS: usize = 4096;
@@ -38,6 +38,11 @@ macro_rules! stored {
                     $($number => $name::$variant,)*
                     _ => $name::FIRST,
                 }
+            }
+
+            /// Whether the stored number is one of these.
+            pub fn is_known(at: &AtomicU32) -> bool {
+                matches!(at.load(Ordering::Acquire), $($number)|*)
             }
 
             /// Stores the number.
@@ -267,20 +272,70 @@ pub struct WorkerSlot {
     pub objects: [AtomicU32; OBJECTS_SHOWN],
 }
 
+/// Words between the parts of the page that nobody writes after the driver has made it: whoever writes beyond the end
+/// of something changes them.
+#[repr(C, align(128))]
+pub struct Guard([AtomicU64; SLOT_WORDS]);
+
+/// Words of a slot.
+const SLOT_WORDS: usize = 16;
+
+impl Guard {
+    fn expected(&self, place: usize) -> impl Iterator<Item = (&AtomicU64, u64)> {
+        let value = move |word: usize| MAGIC.rotate_left((place * SLOT_WORDS + word) as u32 % 64);
+        self.0.iter().enumerate().map(move |(word, at)| (at, value(word)))
+    }
+
+    fn set(&self, place: usize) {
+        self.expected(place).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    }
+
+    fn is_intact(&self, place: usize) -> bool {
+        self.expected(place).all(|(word, value)| word.load(Ordering::Relaxed) == value)
+    }
+}
+
 /// The whole page.
 #[repr(C)]
 pub struct Layout {
     /// Words about the host.
     pub header: Header,
+    before_tests: Guard,
     /// By test index.
     pub tests: [TestSlot; MAX_TESTS],
+    before_workers: Guard,
     /// By worker index.
     pub workers: [WorkerSlot; MAX_WORKERS],
+    before_records: Guard,
     /// Failures on their way to the driver.
     pub records: [FailureRecord; RECORDS],
+    before_threads: Guard,
     /// Threads that tests started: thread id in the upper half, index of the test plus one in the lower; host.
     pub threads: [AtomicU64; THREAD_PLACES],
+    at_the_end: Guard,
 }
+
+/// Declares how a slot is copied as it is, word by word.
+macro_rules! copied {
+    ($slot:ident) => {
+        impl $slot {
+            fn words(&self) -> &[AtomicU64; SLOT_WORDS] {
+                // SAFETY: a slot is 128 bytes of atomics without padding, aligned for the largest of them (asserted
+                // below), and any bytes are valid ones.
+                unsafe { &*std::ptr::from_ref(self).cast() }
+            }
+
+            /// Takes over what another slot shows now.
+            pub fn copy_from(&self, other: &$slot) {
+                for (to, from) in self.words().iter().zip(other.words()) {
+                    to.store(from.load(Ordering::Acquire), Ordering::Relaxed);
+                }
+            }
+        }
+    };
+}
+copied!(TestSlot);
+copied!(WorkerSlot);
 
 impl WorkerSlot {
     /// The test that runs on this worker now, and the number of its iteration: a contained one, or the worker's own.
@@ -304,6 +359,26 @@ impl WorkerSlot {
 }
 
 impl Layout {
+    /// Makes the words that nobody writes any more.
+    pub(crate) fn set_guards(&self) {
+        self.guards().into_iter().enumerate().for_each(|(place, guard)| guard.set(place));
+    }
+
+    /// Whether those words are as they were made.
+    pub fn guards_are_intact(&self) -> bool {
+        self.guards().into_iter().enumerate().all(|(place, guard)| guard.is_intact(place))
+    }
+
+    fn guards(&self) -> [&Guard; 5] {
+        [
+            &self.before_tests,
+            &self.before_workers,
+            &self.before_records,
+            &self.before_threads,
+            &self.at_the_end,
+        ]
+    }
+
     /// Asks the driver to look now.
     pub fn ring(&self) {
         self.header.doorbell.fetch_add(1, Ordering::Release);
@@ -323,4 +398,4 @@ impl Layout {
     }
 }
 
-const _: () = assert!(size_of::<WorkerSlot>() == 128 && size_of::<TestSlot>() == 128);
+const _: () = assert!(size_of::<WorkerSlot>() == 8 * SLOT_WORDS && size_of::<TestSlot>() == 8 * SLOT_WORDS);

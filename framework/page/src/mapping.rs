@@ -48,6 +48,7 @@ impl Page {
         let handle = sys::create_shared(size_of::<Layout>())?;
         let mapping = sys::map(&handle, size_of::<Layout>())?;
         let page = Page { mapping, handle, source: clock.source() };
+        page.layout().set_guards();
         let header = &page.layout().header;
         header.version.store(VERSION, Ordering::Relaxed);
         header.size.store(size_of::<Layout>() as u32, Ordering::Relaxed);
@@ -82,6 +83,16 @@ impl Page {
         // field of `Layout` is valid for any bytes (integers and atomics), and other processes change them only
         // through atomics or under the protocol of `record`.
         unsafe { &*(self.mapping.as_ptr().cast::<Layout>()) }
+    }
+
+    /// Whether what only the driver writes when it makes the page is as it was made.
+    pub fn is_intact(&self) -> bool {
+        let header = &self.layout().header;
+        header.magic.load(Ordering::Acquire) == MAGIC
+            && header.version.load(Ordering::Relaxed) == VERSION
+            && header.size.load(Ordering::Relaxed) == size_of::<Layout>() as u32
+            && header.clock.load(Ordering::Relaxed) == self.source as u32
+            && self.layout().guards_are_intact()
     }
 
     /// What a host needs to attach.

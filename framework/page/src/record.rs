@@ -172,6 +172,16 @@ impl Layout {
         }
     }
 
+    /// Driver: whether a record is on its way, in whichever direction.
+    pub fn any_record_in_use(&self) -> bool {
+        self.records.iter().any(|record| record.state.load(Ordering::Acquire) != FREE)
+    }
+
+    /// Driver: what a record says that no host can mean, when it runs so many tests and workers.
+    pub fn impossible_record(&self, tests: usize, workers: usize) -> Option<String> {
+        self.records.iter().find_map(|record| record.impossible(tests, workers))
+    }
+
     /// Driver: the failures that wait, oldest slot first.
     pub fn pending(&self) -> impl Iterator<Item = Pending<'_>> {
         self.records.iter().take(RECORDS).filter_map(FailureRecord::take)
@@ -206,10 +216,42 @@ impl FailureRecord {
         self.machine_len.store(machine_len as u32, Ordering::Relaxed);
     }
 
+    fn impossible(&self, tests: usize, workers: usize) -> Option<String> {
+        let state = self.state.load(Ordering::Acquire);
+        if state > RELEASED {
+            return Some(format!("a failure record is in state {state}"));
+        }
+        if state != FILLED {
+            return None;
+        }
+        let value = |word: &AtomicU32| word.load(Ordering::Relaxed);
+        let index =
+            |word: &AtomicU32, none: u32, most: usize| value(word) == none || (value(word) as usize) < most;
+        let lengths = [
+            (&self.message_len, MESSAGE_BYTES),
+            (&self.frame_count, MAX_FRAMES),
+            (&self.siginfo_len, MACHINE_BYTES),
+            (&self.machine_len, MACHINE_BYTES),
+        ];
+        if Sort::from_number(value(&self.sort)).is_none() {
+            return Some(format!("a failure is of sort {}", value(&self.sort)));
+        }
+        if !index(&self.test, NO_TEST, tests) {
+            return Some(format!("a failure is of test {} of {tests}", value(&self.test)));
+        }
+        if !index(&self.worker, NO_WORKER, workers) {
+            return Some(format!("a failure is of worker {} of {workers}", value(&self.worker)));
+        }
+        let long = lengths.into_iter().find(|(word, most)| value(word) as usize > *most);
+        long.map(|(word, most)| format!("a part of a failure has {} bytes of {most}", value(word)))
+    }
+
     fn take(&self) -> Option<Pending<'_>> {
         if self.state.load(Ordering::Acquire) != FILLED {
             return None;
         }
+        // A record of an unknown sort is none: `impossible` says so to whoever asks.
+        let sort = Sort::from_number(self.sort.load(Ordering::Relaxed))?;
         // SAFETY: FILLED was seen with acquire order and the host leaves the body alone until RELEASED. A host that
         // scribbles over its page can make the bytes wrong, never invalid: they are integers.
         let body = unsafe { &*self.body.get() };
@@ -222,7 +264,7 @@ impl FailureRecord {
             (value != none).then_some(value)
         };
         let failure = Received {
-            sort: Sort::from_number(self.sort.load(Ordering::Relaxed)).unwrap_or(Sort::Fatal),
+            sort,
             test: index(&self.test, NO_TEST),
             worker: index(&self.worker, NO_WORKER),
             tid: self.tid.load(Ordering::Relaxed),

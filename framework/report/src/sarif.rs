@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack};
 
 /// What each kind of failure is, in a sentence.
-const RULES: [(&str, &str); 10] = [
+const RULES: [(&str, &str); 11] = [
     ("crash", "The process was ended by a fatal signal or an abort."),
     ("assert", "A test, or an assertion in the code under test, noticed something wrong."),
     ("exception", "A C++ exception was not caught."),
@@ -16,6 +16,7 @@ const RULES: [(&str, &str); 10] = [
     ("slow", "An iteration came back, but later than it may."),
     ("starvation", "One worker gets nowhere while others of its test do."),
     ("leak", "Memory, descriptors or threads are not given back."),
+    ("corrupted", "The test wrote over memory or descriptors that belong to Waylay."),
 ];
 /// Threads whose stacks a result carries.
 const MOST_STACKS: usize = 4;

@@ -19,10 +19,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// New memory, zeroed. The descriptor stays open across `exec`.
+    /// New memory, zeroed. The descriptor stays open across `exec`, and the memory keeps its size: if somebody cut it off,
+    /// whoever looks at it would end with a bus error.
     pub(crate) fn create(size: usize) -> io::Result<Memory> {
         // SAFETY: the name is NUL-terminated.
-        let fd = unsafe { libc::memfd_create(c"waylay-control".as_ptr(), 0) };
+        let fd = unsafe { libc::memfd_create(c"waylay-control".as_ptr(), libc::MFD_ALLOW_SEALING) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -30,6 +31,11 @@ impl Memory {
         let descriptor = unsafe { OwnedFd::from_raw_fd(fd) };
         // SAFETY: plain call on our descriptor.
         if unsafe { libc::ftruncate(fd, size as libc::off_t) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+        // SAFETY: plain call on our descriptor.
+        if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, seals) } != 0 {
             return Err(io::Error::last_os_error());
         }
         Ok(Memory { at: map(fd, size)?, size, descriptor: Some(descriptor) })

@@ -2,6 +2,7 @@
 
 mod assignment;
 mod combination;
+mod corruption;
 mod curve;
 mod deadline;
 mod disturbance;
@@ -12,6 +13,7 @@ mod leaks;
 mod mix;
 mod now;
 mod numbers;
+mod patience;
 mod progress;
 mod recording;
 mod scenario;

@@ -13,7 +13,7 @@ use super::scene::Scene;
 use super::session::Session;
 use super::supervisor::Supervisor;
 use crate::archive;
-use crate::failure::Finding;
+use crate::failure::{Finding, Kind};
 use crate::report::plural;
 use crate::store::Shelved;
 
@@ -35,7 +35,8 @@ impl Supervisor<'_> {
         progress: &mut Progress,
         draft: Draft,
     ) -> Result<(), CampaignError> {
-        if session.region.is_some() {
+        // A schedule of a host that is not to be believed cannot be run again.
+        if session.region.is_some() && draft.finding.kind != Kind::Corrupted {
             return self.record_strict(session, progress, draft);
         }
         let Draft { finding, crash, test, alive, shelved } = draft;
@@ -55,7 +56,7 @@ impl Supervisor<'_> {
     pub(super) fn count_failure(&mut self, session: &Session, progress: &mut Progress, test: Option<usize>) {
         if let Some(host_test) = test {
             let index = session.assignment.tests[host_test];
-            let running = Some((&session.assignment, session.host.layout()));
+            let running = Some((&session.assignment, session.host.believed()));
             let share = progress.share_of(index, &progress.totals(running), &self.clock);
             let test = &mut progress.tests[index];
             test.failures += 1;

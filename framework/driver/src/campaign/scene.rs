@@ -39,7 +39,7 @@ impl<'a> Scene<'a> {
     ) -> Scene<'a> {
         Scene {
             pid: session.host.pid(),
-            layout: session.host.layout(),
+            layout: session.shown(),
             assignment: &session.assignment,
             progress,
             clock,

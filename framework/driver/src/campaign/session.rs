@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use waylay_host::event::Event;
-use waylay_page::{Command, HostPhase, TestPhase, Ticks, WorkerState};
+use waylay_page::{HostPhase, Layout, TestPhase, Ticks, WorkerState};
 
 use super::CampaignError;
 use super::assignment::Assignment;
@@ -14,10 +14,11 @@ use super::deadline::Deadline;
 use super::disturbance::Disturbance;
 use super::hang::{self, Suspect, Verdict};
 use super::leaks::LeakWatch;
+use super::patience::Patience;
 use super::progress::{Progress, TestProgress};
 use super::scene::Scene;
 use super::supervisor::Supervisor;
-use crate::host::{HostProcess, HostTask, Overdue, find_overdue};
+use crate::host::{Contradiction, HostProcess, HostTask, Overdue, find_overdue};
 use crate::randomizer::RandomizerProcess;
 use crate::report::Tick;
 use crate::sys::{self, ControlRegion};
@@ -57,6 +58,17 @@ pub(crate) struct Session {
     tests_over: Option<Instant>,
     /// When a randomizer that did not let go of threads was killed: what was late until then may be so because of it.
     pub(super) released: Option<Instant>,
+    /// Limits by our own clock, whatever the host shows.
+    patience: Patience,
+    /// What the host shows is not to be believed any more.
+    pub(super) corrupted: bool,
+}
+
+impl Session {
+    /// What is known of the host: what it shows, or what it showed before that became impossible.
+    pub(super) fn shown(&self) -> &Layout {
+        if self.corrupted { self.host.believed() } else { self.host.layout() }
+    }
 }
 
 impl Supervisor<'_> {
@@ -82,6 +94,7 @@ impl Supervisor<'_> {
         self.campaign.record.hosts += 1;
         let of_test = assignment.tests.iter().map(|index| progress.tests[*index].test.leaks).collect();
         let leaks = watched.then(|| LeakWatch::new(&self.options.leaks, of_test));
+        let patience = Patience::new(&assignment, self.options.most_grace);
         Ok(Session {
             randomizer: None,
             host,
@@ -94,6 +107,8 @@ impl Supervisor<'_> {
             started: Instant::now(),
             tests_over: None,
             released: None,
+            patience,
+            corrupted: false,
         })
     }
 
@@ -113,8 +128,17 @@ impl Supervisor<'_> {
             let bell = session.host.layout().header.doorbell.load(Ordering::Acquire);
             // Asked before the records are read: a record filled before the host died is then always seen.
             let status = session.host.ended();
-            self.take_events(session, progress);
+            let seen = self.look(session, progress);
             if self.take_failures(session, progress)? {
+                self.record_undecided(session, progress)?;
+                if let Err(contradiction) = seen {
+                    self.take_corruption(session, progress, &contradiction, status.is_none())?;
+                }
+                self.kill(session, progress);
+                return Ok(HostEnd::Lost);
+            }
+            if let Err(contradiction) = seen {
+                self.take_corruption(session, progress, &contradiction, status.is_none())?;
                 self.record_undecided(session, progress)?;
                 self.kill(session, progress);
                 return Ok(HostEnd::Lost);
@@ -158,6 +182,9 @@ impl Supervisor<'_> {
             if self.housekeeping_is_due() {
                 self.housekeep(session, progress, place, began)?;
             }
+            if let Some(signal) = sys::take_signal_from_host() {
+                self.problem(format!("a test sent {signal} to Waylay itself, which goes on"));
+            }
             self.tick(session, progress);
             self.show_what_runs(session, progress);
             let over = deadline.is_over(Instant::now()) || sys::interrupted() || self.enough();
@@ -169,8 +196,22 @@ impl Supervisor<'_> {
         }
     }
 
-    fn take_events(&mut self, session: &mut Session, progress: &mut Progress) {
+    /// Looks at everything that the host shows and says, and checks it like a stranger's words.
+    fn look(&mut self, session: &mut Session, progress: &mut Progress) -> Result<(), Contradiction> {
+        let seen = session.host.observe().and_then(|()| match &session.region {
+            Some(region) => region.observe(session.started.elapsed()).map_err(Contradiction),
+            None => Ok(()),
+        });
+        let seen = seen.and_then(|()| session.patience.look(session.host.believed(), session.cancelled_at));
+        session.corrupted |= seen.is_err();
+        let heard = self.take_events(session, progress);
+        session.corrupted |= heard.is_err();
+        seen.and(heard)
+    }
+
+    fn take_events(&mut self, session: &mut Session, progress: &mut Progress) -> Result<(), Contradiction> {
         for event in session.host.drain_events() {
+            session.assignment.check(&event).map_err(Contradiction)?;
             match event {
                 Event::TestRefused { test, reason } => {
                     let index = session.assignment.tests[test];
@@ -197,6 +238,7 @@ impl Supervisor<'_> {
                 Event::TestStarted { .. } | Event::Described { .. } | Event::Failed { .. } => {}
             }
         }
+        Ok(())
     }
 
     fn refuse(&mut self, test: &mut TestProgress, reason: &str) {
@@ -206,7 +248,7 @@ impl Supervisor<'_> {
 
     /// A host that died or hung while it was loading, creating or starting would do so again: that test does not run.
     fn refuse_what_was_loading(&mut self, session: &Session, progress: &mut Progress, how: &str) {
-        let layout = session.host.layout();
+        let layout = session.shown();
         let phase = HostPhase::load(&layout.header.phase);
         for (host_test, plan) in session.assignment.plans.iter().enumerate() {
             let loading = phase == HostPhase::Loading
@@ -376,7 +418,7 @@ impl Supervisor<'_> {
         place: usize,
         began: Instant,
     ) -> Result<(), CampaignError> {
-        let running = Some((&session.assignment, session.host.layout()));
+        let running = Some((&session.assignment, session.host.believed()));
         let region = session.region.as_ref().map(|region| (region, session.started.elapsed()));
         self.campaign.record.scenarios[place] =
             progress.record(began.elapsed(), &self.clock, running, region);
@@ -402,7 +444,7 @@ impl Supervisor<'_> {
     /// Notes what there is before the first test and what is left after the last, and lets the host go on.
     fn accompany(&mut self, session: &mut Session, progress: &mut Progress) -> Result<(), CampaignError> {
         match HostPhase::load(&session.host.layout().header.phase) {
-            HostPhase::Starting if session.host.layout().header.go.load(Ordering::Relaxed) == 0 => {
+            HostPhase::Starting if !session.host.may_go() => {
                 if !Self::may_begin(session) {
                     return Ok(());
                 }
@@ -420,7 +462,7 @@ impl Supervisor<'_> {
                 }
                 session.host.go();
             }
-            HostPhase::Ended if Command::load(&session.host.layout().header.command) != Command::Leave => {
+            HostPhase::Ended if !session.host.was_told_to_leave() => {
                 let left =
                     session.leaks.as_ref().map_or_else(Vec::new, |leaks| leaks.leftovers(&session.host));
                 for seen in left {
@@ -434,7 +476,7 @@ impl Supervisor<'_> {
     }
 
     fn tick(&mut self, session: &Session, progress: &Progress) {
-        let layout = session.host.layout();
+        let layout = session.host.believed();
         let now = self.clock.now();
         let slowest = session
             .assignment

@@ -133,9 +133,16 @@ impl StrictTest {
         ControlRegion::prepare(&self.strict, self.seed, &known.unwrap_or_else(fresh), &self.sites)
     }
 
-    /// Takes over what a host that is gone did and left.
-    pub(crate) fn account(&mut self, region: &ControlRegion) {
-        let (learned, mut totals) = (region.learned(), region.totals());
+    /// Takes over what a host that is gone did, and what it left and learned unless that is not to be believed.
+    pub(crate) fn account(&mut self, region: &ControlRegion, corrupted: bool) {
+        let corrupted = corrupted || region.observe(Duration::MAX).is_err();
+        let mut totals = region.believed();
+        if corrupted {
+            self.past.add(&totals);
+            self.next = None;
+            return;
+        }
+        let learned = region.learned();
         // Schedules without some of the steps promise nothing about these.
         if learned.len() > self.sites.len() {
             self.past.aimed.forget();
@@ -182,7 +189,7 @@ impl StrictTest {
             if region.steps().is_some_and(|steps| steps.sites.len() > self.sites.len()) {
                 sum.aimed.forget();
             }
-            sum.add(&region.totals());
+            sum.add(&region.believed());
         }
         let steps = if sum.aimed.reach > 0 { sum.aimed.reach } else { sum.longest };
         let parameters = RunParameters::of(self.strict.strategy.to_string());

@@ -168,12 +168,22 @@ impl Supervisor<'_> {
             let mut session = self.start(progress)?;
             let end = self.attend(&mut session, progress, place, began, deadline)?;
             self.end_randomizer(&mut session, progress);
-            progress.account(&session.assignment, session.host.layout());
+            if !session.corrupted {
+                // What it did until it was killed; an impossible last look changes nothing.
+                let _ = session.host.observe();
+            }
+            progress.account(&session.assignment, session.host.believed());
             if let Some((region, test)) = session.region.as_ref().zip(progress.current_strict()) {
-                test.account(region);
+                test.account(region, session.corrupted);
                 test.spent += started.elapsed();
             }
             self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None, None);
+            session.host.kill();
+            for orphan in session.host.take_orphans() {
+                let text = format!("a test left a process behind, which was ended: {orphan}");
+                self.log.append(format!("waylay: {text}\n").as_bytes());
+                self.live.note(&text);
+            }
             drop(session);
             if self.housekeeping_is_due() {
                 self.put_down()?;

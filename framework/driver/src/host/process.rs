@@ -1,12 +1,12 @@
 //! Starting a host, talking to it, and ending it with everything that it started.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,11 +18,18 @@ use waylay_leaks::SharedRegion;
 use waylay_leaks::region::{Sampling, preload};
 use waylay_page::{Clock, Command as HostOrder, Layout, Page, wait_until_changed, wake_all};
 
+use super::events::Events;
 use super::log::HostLog;
+use super::witness::{Contradiction, Witness};
 use crate::sys::{self, ControlRegion};
 
 /// Longest wait for what a host printed before its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Bytes that are read of what a constructor prints.
+const MOST_WORDS: u64 = 1 << 20;
+
+/// How long a host that was killed may take to be gone: the kernel may have to write pages back or to free much memory.
+const DEATH: Duration = Duration::from_secs(20);
 
 /// How to start a host.
 #[derive(Clone, Debug)]
@@ -60,8 +67,11 @@ pub(crate) struct HostProcess {
     status: Option<ExitStatus>,
     kept: bool,
     page: Arc<Page>,
+    witness: Witness,
     heap: Option<SharedRegion>,
-    events: Receiver<Event>,
+    events: Events,
+    /// Processes that its tests left behind and that were ended.
+    orphans: Vec<String>,
     /// The threads that read what it prints and reports, until its pipes are closed.
     listeners: Vec<JoinHandle<()>>,
 }
@@ -83,7 +93,7 @@ impl HostCommand {
         inherited: Vec<i32>,
         adjust: impl FnOnce(&mut Command),
         plan: impl FnOnce(i64) -> Plan,
-    ) -> io::Result<(Child, Receiver<Event>, JoinHandle<()>)> {
+    ) -> io::Result<(Child, Events, JoinHandle<()>)> {
         let (reader, writer) = sys::pipe()?;
         let mut command = Command::new(&self.executable);
         command.arg("host").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -103,7 +113,7 @@ impl HostCommand {
             let _ = child.wait();
             return Err(error);
         }
-        let (events, listener) = follow_events(File::from(reader))?;
+        let (events, listener) = Events::follow(File::from(reader))?;
         Ok((child, events, listener))
     }
 
@@ -126,11 +136,17 @@ impl HostCommand {
         let mut stderr = child.stderr.take().expect("stderr is piped");
         let mut stdout = child.stdout.take().expect("stdout is piped");
         std::thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
-        let words = std::thread::spawn(move || io::read_to_string(&mut stderr).unwrap_or_default());
+        let (said, words) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = (&mut stderr).take(MOST_WORDS).read_to_end(&mut text);
+            let _ = said.send(String::from_utf8_lossy(&text).into_owned());
+            io::copy(&mut stderr, &mut io::sink())
+        });
 
         let began = Instant::now();
-        let answer = events.recv_timeout(limit);
-        if let Err(mpsc::RecvTimeoutError::Disconnected) = answer {
+        let answer = events.next(limit);
+        if let Err(RecvTimeoutError::Disconnected) = answer {
             // How it ends is part of the answer; a constructor may also have closed the pipe and gone on.
             while !sys::has_ended(&child) && began.elapsed() < limit {
                 std::thread::sleep(Duration::from_millis(1));
@@ -143,13 +159,14 @@ impl HostCommand {
             Ok(Event::Described { plugin }) => Ok(plugin),
             Ok(Event::PluginRefused { reason, .. }) => Err(reason),
             Ok(other) => Err(format!("{}: unexpected answer {other:?}", plugin.display())),
-            Err(mpsc::RecvTimeoutError::Timeout) => Err(format!(
+            Err(RecvTimeoutError::Timeout) => Err(format!(
                 "{}: did not finish loading within {limit:?}: a constructor of the library hangs",
                 plugin.display()
             )),
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
+            Err(RecvTimeoutError::Disconnected) => {
                 let end = status.map_or_else(|error| error.to_string(), sys::describe_exit);
-                let words = words.join().unwrap_or_default();
+                // A process that it started may hold the pipe for ever.
+                let words = words.recv_timeout(LAST_WORDS).unwrap_or_default();
                 let last = words.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
                 let quoted = if last.is_empty() { String::new() } else { format!(" (it printed: {last})") };
                 Err(format!(
@@ -175,6 +192,7 @@ impl HostCommand {
     ) -> Result<HostProcess, StartError> {
         let start = || -> io::Result<HostProcess> {
             let page = Page::create(clock)?;
+            let witness = Witness::new(clock, task.plugins.len(), &task.tests)?;
             let region = match heap.filter(|_| self.accounts_heap()) {
                 Some(period) => Some((SharedRegion::create().map_err(io::Error::other)?, period)),
                 None => None,
@@ -199,34 +217,28 @@ impl HostCommand {
                 let page = i64::from(page_handle);
                 Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests, strict, trial })
             })?;
+            sys::note_host(&child);
             log.begin_host(child.id());
             let stdout = log.follow(child.stdout.take().expect("stdout is piped"));
             let stderr = log.follow(child.stderr.take().expect("stderr is piped"));
             let listeners = stdout.into_iter().chain(stderr).chain([listener]).collect();
             let heap = region.map(|(region, _)| region);
             let page = Arc::new(page);
-            Ok(HostProcess { child, status: None, kept: false, page, heap, events, listeners })
+            let orphans = Vec::new();
+            Ok(HostProcess {
+                child,
+                status: None,
+                kept: false,
+                page,
+                witness,
+                heap,
+                events,
+                orphans,
+                listeners,
+            })
         };
         start().map_err(self.start_error())
     }
-}
-
-/// Reads events on a thread of its own until the pipe closes.
-fn follow_events(pipe: File) -> io::Result<(Receiver<Event>, JoinHandle<()>)> {
-    let (sender, receiver) = mpsc::channel();
-    let read = move || {
-        for line in BufReader::new(pipe).lines() {
-            let Ok(line) = line else { break };
-            // A line that is no event can only be a test that writes to descriptors that it does not own.
-            if let Ok(event) = serde_json::from_str(&line)
-                && sender.send(event).is_err()
-            {
-                break;
-            }
-        }
-    };
-    let listener = std::thread::Builder::new().name("waylay-events".into()).spawn(read)?;
-    Ok((receiver, listener))
 }
 
 impl HostProcess {
@@ -247,19 +259,25 @@ impl HostProcess {
         self.heap.as_ref()
     }
 
+    /// Looks at what the host shows, and believes it unless it cannot be.
+    pub(crate) fn observe(&mut self) -> Result<(), Contradiction> {
+        self.witness.observe(&self.page)?;
+        self.events.contradiction()
+    }
+
+    /// What was last believed of the host: its counters, and what its tests and workers were doing.
+    pub(crate) fn believed(&self) -> &Layout {
+        self.witness.believed()
+    }
+
     /// What the host reported since the last call.
     pub(crate) fn drain_events(&self) -> Vec<Event> {
-        self.events.try_iter().collect()
+        self.events.drain()
     }
 
     /// Everything that a host which has ended reported and nobody has taken yet.
     pub(crate) fn remaining_events(&self, limit: Duration) -> Vec<Event> {
-        let mut events = Vec::new();
-        // The pipe is closed, so this ends by itself unless a process that the host started still holds it.
-        while let Ok(event) = self.events.recv_timeout(limit) {
-            events.push(event);
-        }
-        events
+        self.events.remaining(limit)
     }
 
     /// How the process ended, if it did.
@@ -267,10 +285,20 @@ impl HostProcess {
         if self.status.is_none() && sys::has_ended(&self.child) {
             // What it started does not outlive it. Only now, while it is not waited for, is the group's number its own.
             sys::kill_group(&self.child);
-            self.status = self.child.wait().ok();
-            self.hear_out();
+            self.bury();
         }
         self.status
+    }
+
+    /// Processes that its tests left behind and that were ended since the last call.
+    pub(crate) fn take_orphans(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.orphans)
+    }
+
+    fn bury(&mut self) {
+        self.status = self.child.wait().ok();
+        self.orphans.extend(sys::end_orphans(&self.child));
+        self.hear_out();
     }
 
     /// Waits until the last words of a host that is gone are in the log, and its last events were read. A process that it started and that left its
@@ -289,28 +317,53 @@ impl HostProcess {
 
     /// Tells the host to cancel and end all tests.
     pub(crate) fn cancel(&self) {
+        self.order(HostOrder::Cancel);
+    }
+
+    fn order(&self, order: HostOrder) {
+        self.witness.orders.borrow_mut().command = Some(order);
         let command = &self.layout().header.command;
-        HostOrder::Cancel.store(command);
+        order.store(command);
         wake_all(command);
+    }
+
+    /// Whether the host was told to leave.
+    pub(crate) fn was_told_to_leave(&self) -> bool {
+        self.witness.orders.borrow().command == Some(HostOrder::Leave)
+    }
+
+    /// Whether the host was told to create its first test.
+    pub(crate) fn may_go(&self) -> bool {
+        self.witness.orders.borrow().go
     }
 
     /// Tells the host to cancel and end one test.
     pub(crate) fn cancel_test(&self, test: usize) {
+        self.witness.orders.borrow_mut().cancelled.insert(test);
         HostOrder::Cancel.store(&self.layout().tests[test].command);
         wake_all(&self.layout().header.command);
     }
 
-    /// Kills the host and everything that it started, and waits for its end.
+    /// Kills the host and everything that it started, and waits for its end; not for ever, because another process may
+    /// trace it, or the kernel may not get on.
     pub(crate) fn kill(&mut self) {
-        if self.status.is_none() {
-            sys::kill_group(&self.child);
-            self.status = self.child.wait().ok();
-            self.hear_out();
+        if self.status.is_some() || self.kept {
+            return;
+        }
+        let began = Instant::now();
+        sys::kill_group(&self.child);
+        while !sys::has_ended(&self.child) && began.elapsed() < DEATH {
+            std::thread::sleep(Duration::from_millis(1));
+            sys::let_go(&self.child);
+        }
+        if sys::has_ended(&self.child) {
+            self.bury();
         }
     }
 
     /// Lets the host create its first test.
     pub(crate) fn go(&self) {
+        self.witness.orders.borrow_mut().go = true;
         let go = &self.layout().header.go;
         go.store(1, Ordering::Release);
         wake_all(go);
@@ -318,13 +371,12 @@ impl HostProcess {
 
     /// Lets a host that has ended all tests exit.
     pub(crate) fn leave(&self) {
-        let command = &self.layout().header.command;
-        HostOrder::Leave.store(command);
-        wake_all(command);
+        self.order(HostOrder::Leave);
     }
 
     /// Leaves the process alone for a debugger.
     pub(crate) fn keep(&mut self) -> u32 {
+        self.witness.orders.borrow_mut().kept = true;
         self.layout().header.kept.store(1, Ordering::Release);
         sys::let_outlive_us();
         self.kept = true;
@@ -334,9 +386,7 @@ impl HostProcess {
 
 impl Drop for HostProcess {
     fn drop(&mut self) {
-        if !self.kept {
-            self.kill();
-        }
+        self.kill();
     }
 }
 

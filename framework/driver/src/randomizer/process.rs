@@ -274,7 +274,7 @@ impl RandomizerProcess {
                 .map(|report| report.progress.clone())
                 .or(heard.progress.map(|(said, _)| said)),
             lived: self.age(),
-            suspensions: suspensions(&self.page) - self.suspensions_before,
+            suspensions: suspensions(&self.page).saturating_sub(self.suspensions_before),
             reason: self.why_it_ended(&heard.answer, report.as_ref()),
             report,
         }

@@ -8,7 +8,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// What is a step in plugins unless a scenario says otherwise.
 pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Auto;
@@ -112,6 +113,75 @@ pub(crate) fn kill_group(child: &Child) {
     }
 }
 
+/// Ends threads of a killed child that chose us as their tracer: their end waits until we have seen it.
+pub(crate) fn let_go(child: &Child) {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", child.id())) else { return };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<libc::pid_t>().ok();
+    for thread in threads.flatten().filter_map(number).filter(|thread| *thread as u32 != child.id()) {
+        // SAFETY: a plain call; threads are waited for only if we trace them.
+        unsafe { libc::waitpid(thread, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) };
+    }
+}
+
+/// Ends what a host that is gone left behind in sessions of their own, and says what that was. Processes whose parents
+/// have ended become ours ([`watch_for_interrupts`]); none that we start ourselves has a session of its own.
+pub(crate) fn end_orphans(host: &Child) -> Vec<String> {
+    forget_host(host.id() as i32);
+    let began = Instant::now();
+    // Its group was killed; who had lost their parents became ours.
+    // SAFETY: a plain call; the host itself was waited for.
+    while unsafe { libc::waitpid(-(host.id() as i32), std::ptr::null_mut(), libc::WNOHANG) } >= 0
+        && began.elapsed() < BURIAL
+    {
+        std::thread::yield_now();
+    }
+    let mut ended: Vec<String> = Vec::new();
+    // Who dies may leave children that become ours only then.
+    while let found = orphans_of(std::process::id())
+        && !found.is_empty()
+        && began.elapsed() < BURIAL
+    {
+        for (pid, name) in found {
+            // SAFETY: a child of ours that nobody has waited for: its number is its own.
+            unsafe {
+                libc::kill(pid, libc::SIGKILL);
+                libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG);
+            }
+            if !ended.contains(&name) {
+                ended.push(name);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    ended
+}
+
+/// Longest time for what was killed to be gone.
+const BURIAL: Duration = Duration::from_secs(2);
+
+/// Children in sessions of their own, with their names.
+fn orphans_of(parent: u32) -> Vec<(i32, String)> {
+    // SAFETY: plain calls.
+    let (session, group) = unsafe { (libc::getsid(0), libc::getpgid(0)) };
+    let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
+    let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let children: Vec<i32> = lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    children
+        .into_iter()
+        .filter(|pid| {
+            // SAFETY: plain calls.
+            let (theirs, their_group) = unsafe { (libc::getsid(*pid), libc::getpgid(*pid)) };
+            theirs > 0 && theirs != session && their_group != group
+        })
+        .map(|pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            (pid, format!("{} ({pid})", name.trim()))
+        })
+        .collect()
+}
+
 /// Kills a randomizer; the kernel lets go of what it held. The child still has to be waited for.
 pub(crate) fn kill_randomizer(child: &Child) {
     kill_group(child);
@@ -208,7 +278,40 @@ const APART_NS: u64 = 500_000_000;
 /// When the first signal came.
 static FIRST_SIGNAL: AtomicU64 = AtomicU64::new(0);
 
-extern "C" fn on_interrupt(_: libc::c_int) {
+/// Process groups of hosts that live: what they send us is not the user's wish.
+static HOSTS: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
+/// The last signal that a host sent us.
+static FROM_HOST: AtomicI32 = AtomicI32::new(0);
+
+/// Notes that a host lives. More than can be noted are not heard.
+pub(crate) fn note_host(child: &Child) {
+    let pid = child.id() as i32;
+    let _ = HOSTS
+        .iter()
+        .find(|place| place.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok());
+}
+
+fn forget_host(pid: i32) {
+    for place in &HOSTS {
+        let _ = place.compare_exchange(pid, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+/// The signal that a test sent us since the last call, if one did.
+pub(crate) fn take_signal_from_host() -> Option<String> {
+    match FROM_HOST.swap(0, Ordering::Relaxed) {
+        0 => None,
+        signal => Some(signal_name(signal)),
+    }
+}
+
+extern "C" fn on_interrupt(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel passes a siginfo to a handler that was installed with SA_SIGINFO; getpgid only asks.
+    let group = unsafe { if (*info).si_code <= 0 { libc::getpgid((*info).si_pid()) } else { -1 } };
+    if group > 0 && HOSTS.iter().any(|host| host.load(Ordering::Relaxed) == group) {
+        FROM_HOST.store(signal, Ordering::Relaxed);
+        return;
+    }
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to the local; allowed in a handler.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
@@ -254,17 +357,26 @@ pub(crate) fn take_look() -> bool {
     LOOKS.swap(0, Ordering::Relaxed) != 0
 }
 
-/// From now on the first Ctrl-C (or SIGTERM, SIGHUP) is noted and the second ends this process at once.
+/// From now on the first Ctrl-C (or SIGTERM, SIGHUP) is noted and the second ends this process at once. A signal that is
+/// ignored stays so: `nohup` asks for that.
 pub(crate) fn watch_for_interrupts() {
     // SAFETY: an all-zero sigaction is a valid value to fill in, and the handler is async-signal-safe.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        let handler: extern "C" fn(libc::c_int) = on_interrupt;
+        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_interrupt;
         action.sa_sigaction = handler as usize;
-        action.sa_flags = libc::SA_RESTART;
+        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            libc::sigaction(signal, &action, std::ptr::null_mut());
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut before);
+            if signal != libc::SIGHUP || before.sa_sigaction != libc::SIG_IGN {
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+            }
         }
+        // A file that may not grow is an error of the write, which says so; the signal would only end us.
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        // Whatever tests start and leave behind becomes ours, so that it can be found and ended.
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
     }
 }
 

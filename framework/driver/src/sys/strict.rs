@@ -1,9 +1,11 @@
 //! The memory that a strict host shares with us, read as plain data.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
 use std::process::Command;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use waylay_control_protocol::{
     Ending, Instrumentation, REGION_VARIABLE, RegionMap, Settings, Site, Switching, Timeouts, cache_folder,
@@ -20,7 +22,11 @@ const SETTLE: u32 = 8;
 
 /// The region of one host.
 #[derive(Debug)]
-pub(crate) struct ControlRegion(RegionMap);
+pub(crate) struct ControlRegion {
+    region: RegionMap,
+    /// The sums when they were last possible.
+    believed: RefCell<RunTotals>,
+}
 
 impl ControlRegion {
     /// A region for a host that repeats schedules; the first is given `parameters`, and plain accesses at `sites` are steps.
@@ -53,12 +59,12 @@ impl ControlRegion {
         }
         let text = serde_json::to_string(parameters)?;
         region.prepare(settings, &text).map_err(io::Error::other)?;
-        Ok(ControlRegion(region))
+        Ok(ControlRegion { region, believed: RefCell::default() })
     }
 
     /// The descriptor that the host inherits.
     pub(crate) fn descriptor(&self) -> i32 {
-        self.0.descriptor().unwrap_or(-1)
+        self.region.descriptor().unwrap_or(-1)
     }
 
     /// Tells the host where the region is.
@@ -66,9 +72,30 @@ impl ControlRegion {
         command.env(REGION_VARIABLE, self.descriptor().to_string());
     }
 
+    /// Looks at what the library shows, and believes its sums unless it cannot be.
+    pub(crate) fn observe(&self, age: Duration) -> Result<(), String> {
+        let (totals, mut before) = (self.totals(), self.believed.borrow_mut());
+        let fault = self.region.contradiction(age).or_else(|| {
+            let (now, was) = (totals.runs, before.runs);
+            (now < was).then(|| format!("the number of schedules is {now} after {was}"))
+        });
+        match fault {
+            Some(fault) => Err(fault),
+            None => {
+                *before = totals;
+                Ok(())
+            }
+        }
+    }
+
+    /// The sums over all runs of the process, as they were last believed.
+    pub(crate) fn believed(&self) -> RunTotals {
+        self.believed.borrow().clone()
+    }
+
     /// What the library found out itself.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        match self.0.ending() {
+        match self.region.ending() {
             Ending::Deadlock => Some(Verdict::Deadlock),
             Ending::StepLimit | Ending::Livelock => Some(Verdict::StepLimit),
             Ending::Race => Some(Verdict::Race),
@@ -79,7 +106,7 @@ impl ControlRegion {
 
     /// What the library said in words.
     pub(crate) fn text(&self) -> String {
-        self.0.text()
+        self.region.text()
     }
 
     /// The schedule of the last run, as far as it came.
@@ -88,53 +115,53 @@ impl ControlRegion {
             let first = u8::try_from(stretch.first).ok().and_then(EventKind::from_code)?;
             Some(Segment { thread: ThreadId(stretch.thread), first, steps: stretch.steps })
         };
-        Schedule::new(self.0.schedule().iter().map_while(segment))
+        Schedule::new(self.region.schedule().iter().map_while(segment))
     }
 
     /// Whether the schedule is incomplete.
     pub(crate) fn is_cut(&self) -> bool {
-        self.0.report().cut.load(Ordering::Relaxed) != 0
+        self.region.report().cut.load(Ordering::Relaxed) != 0
     }
 
     /// Whether something outside the library's control took part in the last run.
     pub(crate) fn is_partly_controlled(&self) -> bool {
-        self.0.report().partly_controlled.load(Ordering::Relaxed) != 0
+        self.region.report().partly_controlled.load(Ordering::Relaxed) != 0
     }
 
     /// What the process left for the next one.
     pub(crate) fn handover(&self) -> Option<Handover> {
-        serde_json::from_str(&self.0.handed()).ok()
+        serde_json::from_str(&self.region.handed()).ok()
     }
 
     /// What the process was given, and what it began with; none if it has not, or the library does not say.
     pub(crate) fn past(&self) -> Option<Past> {
-        let tally = &self.0.report().tally;
+        let tally = &self.region.report().tally;
         Some(Past {
             first: tally.first.load(Ordering::Relaxed).checked_sub(1)?,
             repeats: tally.repeats.load(Ordering::Relaxed),
-            parameters: serde_json::from_str(self.0.parameters()).ok()?,
-            sites: self.0.learns_from().unwrap_or(0),
+            parameters: serde_json::from_str(self.region.parameters()).ok()?,
+            sites: self.region.learns_from().unwrap_or(0),
         })
     }
 
     /// Where plain accesses were steps in the last run, and whether it was looked which others should be; none at levels
     /// without.
     pub(crate) fn steps(&self) -> Option<PlainSteps> {
-        let sites = self.0.chosen()?.to_vec();
-        Some(PlainSteps { sites, looked_at: self.0.settings().profile != 0 })
+        let sites = self.region.chosen()?.to_vec();
+        Some(PlainSteps { sites, looked_at: self.region.settings().profile != 0 })
     }
 
     /// Where plain accesses are steps, with what the last run showed.
     pub(crate) fn learned(&self) -> Vec<Site> {
-        let mut sites = self.0.chosen().unwrap_or_default().to_vec();
+        let mut sites = self.region.chosen().unwrap_or_default().to_vec();
         let mut known: BTreeSet<Site> = sites.iter().copied().collect();
-        sites.extend(self.0.conflicting().iter().filter(|&&site| known.insert(site)));
+        sites.extend(self.region.conflicting().iter().filter(|&&site| known.insert(site)));
         sites
     }
 
     /// The sums over all runs of the process.
     pub(crate) fn totals(&self) -> RunTotals {
-        let tally = &self.0.report().tally;
+        let tally = &self.region.report().tally;
         RunTotals {
             runs: tally.runs.load(Ordering::Relaxed),
             steps: tally.steps.load(Ordering::Relaxed),
@@ -144,9 +171,9 @@ impl ControlRegion {
             looked_at: tally.looked_at.load(Ordering::Relaxed),
             accesses: tally.accesses.load(Ordering::Relaxed),
             limited: tally.limited.load(Ordering::Relaxed),
-            places: places(self.0.chosen().unwrap_or_default()),
-            patched: self.0.report().patched.load(Ordering::Relaxed).into(),
-            refused: self.0.report().refused.load(Ordering::Relaxed).into(),
+            places: places(self.region.chosen().unwrap_or_default()),
+            patched: self.region.report().patched.load(Ordering::Relaxed).into(),
+            refused: self.region.report().refused.load(Ordering::Relaxed).into(),
             aimed: Aimed {
                 reach: tally.reach.load(Ordering::Relaxed),
                 runs: tally.aimed.iter().map(|runs| runs.load(Ordering::Relaxed)).collect(),

@@ -172,6 +172,22 @@ pub(crate) fn kill_group(child: &Child) {
     }
 }
 
+/// Nobody sends signals here.
+pub(crate) fn note_host(_child: &Child) {}
+
+/// Nobody sends signals here.
+pub(crate) fn take_signal_from_host() -> Option<String> {
+    None
+}
+
+/// Nobody traces a child here.
+pub(crate) fn let_go(_child: &Child) {}
+
+/// What a host started ends with the job that it is in.
+pub(crate) fn end_orphans(_host: &Child) -> Vec<String> {
+    Vec::new()
+}
+
 /// How long what a randomizer held may take to be let go.
 const HEALING: Duration = Duration::from_secs(5);
 

@@ -70,6 +70,31 @@ fn keep_from_children(fd: c_int) {
     unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
 }
 
+/// Takes what we told this process through its environment out of it: programs that tests start are not ours.
+pub(crate) fn forget_what_we_were_told() {
+    let ours = |path: &str| path.rsplit('/').next().is_some_and(|file| file.starts_with(CONTROL_LIBRARY));
+    let rest = std::env::var("LD_PRELOAD").ok().map(|list| {
+        list.split([':', ' ']).filter(|path| !path.is_empty() && !ours(path)).collect::<Vec<_>>().join(":")
+    });
+    // SAFETY: this process has one thread until it has loaded a plugin, which comes later.
+    unsafe {
+        match rest {
+            Some(rest) if !rest.is_empty() => std::env::set_var("LD_PRELOAD", rest),
+            Some(_) => std::env::remove_var("LD_PRELOAD"),
+            None => {}
+        }
+        for name in OUR_VARIABLES {
+            std::env::remove_var(name);
+        }
+    }
+}
+
+/// How the file of the control library begins.
+const CONTROL_LIBRARY: &str = "libwaylay_control";
+/// Variables by which the libraries in this process find the memory that they share with the driver.
+const OUR_VARIABLES: [&str; 4] =
+    ["WAYLAY_HEAP", "WAYLAY_CONTROL_REGION", "WAYLAY_CONTROL_SERVER", "WAYLAY_CONTROL_SHIFT"];
+
 pub(crate) fn make_stdin_empty() -> io::Result<()> {
     let null = File::open("/dev/null")?;
     // SAFETY: both descriptors are open; dup2 replaces ours atomically.

@@ -36,10 +36,12 @@ impl SharedHandle {
     }
 }
 
-/// Makes `size` bytes of shared memory, zeroed, inherited by children only when asked for by number.
+/// Makes `size` bytes of shared memory, zeroed, inherited by children only when asked for by number. It keeps that size:
+/// memory that somebody cuts off would end, with a bus error, whoever looks at it.
 pub(crate) fn create_shared(size: usize) -> io::Result<SharedHandle> {
     // SAFETY: the name is a NUL-terminated literal; the call has no other memory effects.
-    let fd = unsafe { libc::memfd_create(c"waylay-page".as_ptr(), libc::MFD_CLOEXEC) };
+    let fd =
+        unsafe { libc::memfd_create(c"waylay-page".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -47,6 +49,11 @@ pub(crate) fn create_shared(size: usize) -> io::Result<SharedHandle> {
     let handle = unsafe { SharedHandle::from_raw(fd) };
     // SAFETY: plain call on our own descriptor.
     if unsafe { libc::ftruncate(fd, size as libc::off_t) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: plain call on our own descriptor.
+    if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, seals) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(handle)

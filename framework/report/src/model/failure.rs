@@ -45,7 +45,8 @@ pub struct Failure {
     pub id: String,
     /// What the signature was computed from.
     pub signature: String,
-    /// What broke: crash, assert, exception, exit, deadlock, race, livelock, slow, starvation, leak.
+    /// What broke: crash, assert, exception, exit, deadlock, race, livelock, slow, starvation, leak,
+    /// corrupted.
     pub kind: String,
     /// How it stands against earlier nights.
     pub state: FailureState,
