@@ -10,6 +10,7 @@
 //! - [`interrupt`]: the wish that it all ends
 //! - `randomizer`: the process that suspends threads of that host
 //! - [`failure`]: a failure as data
+//! - [`secrets`]: what is not written down
 //! - [`store`]: findings become files that survive anything
 //! - [`report`]: what people read while it runs
 //! - [`archive`]: what is kept becomes the data of reports, at any later time
@@ -25,9 +26,21 @@ pub mod interrupt;
 pub mod last_words;
 mod randomizer;
 pub mod report;
+pub mod secrets;
 pub mod store;
 mod sys;
 pub mod trial;
+
+/// From now on files and folders that this process makes can be read by those whom `mode` lets read a file. Tests are
+/// not concerned: they make files as they would without us.
+pub fn keep_private(mode: config::FileMode) {
+    sys::restrict_new_files(mode.0);
+}
+
+/// Lets files that a program under test makes have the permissions that they would have without us.
+pub fn give_back_mask(command: &mut std::process::Command) {
+    sys::give_back_mask(command);
+}
 
 /// Whether this process may take the stacks of process `pid`; the reason in words when not.
 pub fn can_be_traced(pid: u32) -> Result<(), String> {

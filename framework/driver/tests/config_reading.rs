@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use waylay_dist::{Dist, Seed, Spec};
 use waylay_driver::config::{
-    At, ByteSize, Config, Contained, Evidence, HooksRef, Leaks, Length, Loaded, Mode, Objects, Overrides,
-    Param, Pattern, PluginRef, Pot, PotRule, Scenario, Source, Span, StepLevel, Strict, Test, TimeoutRule,
-    load, parse,
+    At, ByteSize, Config, Contained, Evidence, FileMode, HooksRef, Leaks, Length, Loaded, Mode, Objects,
+    Overrides, Param, Pattern, PluginRef, Pot, PotRule, Scenario, Source, Span, StepLevel, Strict, Test,
+    TimeoutRule, load, parse,
 };
 
 fn read(text: &str) -> Loaded {
@@ -83,6 +83,8 @@ dumps-per-signature = 0
 max-signatures = 5
 keep-hung = true
 log-limit = "1MiB"
+mode = "0640"
+redact = ["INTERNAL_*"]
 "#,
     )
     .config;
@@ -104,7 +106,14 @@ log-limit = "1MiB"
     );
     assert_eq!(
         config.evidence,
-        Evidence { dumps_per_signature: 0, max_signatures: 5, keep_hung: true, log_limit: ByteSize(1 << 20) }
+        Evidence {
+            dumps_per_signature: 0,
+            max_signatures: 5,
+            keep_hung: true,
+            log_limit: ByteSize(1 << 20),
+            mode: FileMode(0o640),
+            redact: vec![Pattern::new("INTERNAL_*")],
+        }
     );
 
     let [libraries, rest] = &config.scenarios[..] else { panic!("two scenarios") };
@@ -164,6 +173,8 @@ dumps-per-signature = 3
 max-signatures = 1000
 keep-hung = false
 log-limit = "10MiB"
+mode = "0600"
+redact = []
 "#;
     assert!(text == expected, "{text}");
 }
@@ -374,6 +385,8 @@ fn config() -> impl Strategy<Value = Config> {
             max_signatures,
             keep_hung,
             log_limit: ByteSize(limit),
+            mode: FileMode(if keep_hung { 0o644 } else { 0o600 }),
+            redact: vec![Pattern::new("A?*")],
         },
     );
     let paths = proptest::collection::vec(name(), 0..3);

@@ -294,6 +294,8 @@ mod cases {
             },
             stop_after_failures: None,
             most_grace: Duration::from_secs(60),
+            mode: config::FileMode::default(),
+            redact: Vec::new(),
         };
         let examiner = Box::new(Confirmer::new(this_program(), library()));
         let summary =

@@ -1,8 +1,9 @@
 //! Who is connected: so many at once, none for ever without a word, and nobody at the cost of others.
 //!
 //! A client that opens connections and says nothing, or asks and does not read the answer, must not keep others out. So
-//! when all places are taken, the connection that has said nothing for longest makes room; one address never has all
-//! places; and an answer that is not taken for a while is given up.
+//! when all places are taken, the connection that has said nothing for longest makes room, then the oldest stream of events,
+//! which a browser asks for again by itself; one address never has all places; and an answer that is not taken for a while is
+//! given up.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,6 +35,8 @@ struct Place {
     who: IpAddr,
     /// Whether it has asked for something.
     heard: AtomicBool,
+    /// Whether it listens to events, which has no end.
+    listens: AtomicBool,
     leave: Notify,
 }
 
@@ -53,26 +56,36 @@ impl Connections {
         let of_this = open.values().filter(|place| place.who == who).count();
         if open.len() >= MOST || of_this >= OF_ONE {
             // Whoever has too many makes room among their own.
-            let silent = |place: &&Arc<Place>| {
-                !place.heard.load(Ordering::Relaxed) && (of_this < OF_ONE || place.who == who)
+            let own = |place: &Arc<Place>| of_this < OF_ONE || place.who == who;
+            let first = |leaves: fn(&Place) -> bool| {
+                open.iter().find(|(_, place)| own(place) && leaves(place)).map(|(number, _)| *number)
             };
-            let number = open.iter().find(|(_, place)| silent(place)).map(|(number, _)| *number)?;
+            let silent = first(|place| !place.heard.load(Ordering::Relaxed));
+            let number = silent.or_else(|| first(|place| place.listens.load(Ordering::Relaxed)))?;
             if let Some(place) = open.remove(&number) {
                 place.leave.notify_one();
             }
         }
         *last += 1;
-        let place = Arc::new(Place { who, heard: AtomicBool::new(false), leave: Notify::new() });
+        let place = Arc::new(Place {
+            who,
+            heard: AtomicBool::new(false),
+            listens: AtomicBool::new(false),
+            leave: Notify::new(),
+        });
         open.insert(*last, Arc::clone(&place));
         Some(Seat { number: *last, place, all: Arc::clone(self) })
     }
 }
 
 impl Seat {
-    /// What is to be called when it has asked for something.
-    pub(super) fn heard(&self) -> impl Fn() + Clone + Send + 'static {
+    /// What is to be called when it has asked for something; true when that is a stream of events.
+    pub(super) fn heard(&self) -> impl Fn(bool) + Clone + Send + 'static {
         let place = Arc::clone(&self.place);
-        move || place.heard.store(true, Ordering::Relaxed)
+        move |listens| {
+            place.heard.store(true, Ordering::Relaxed);
+            place.listens.store(listens, Ordering::Relaxed);
+        }
     }
 
     /// Waits until somebody else needs the place.
@@ -169,10 +182,10 @@ mod tests {
     fn the_silent_make_room_and_those_that_asked_stay() {
         let all = Arc::new(Connections::default());
         let asked: Vec<Seat> = (0..60).map(|_| all.seat(address(1)).unwrap()).collect();
-        asked.iter().for_each(|seat| seat.heard()());
+        asked.iter().for_each(|seat| seat.heard()(false));
         let silent: Vec<Seat> = (0..68).map(|_| all.seat(address(2)).unwrap()).collect();
         let third = all.seat(address(3)).expect("the oldest silent one goes");
-        third.heard()();
+        third.heard()(false);
         let open = || all.open.lock().unwrap().1.values().map(|place| place.who).collect::<Vec<_>>();
         assert_eq!(open().len(), MOST);
         assert_eq!(open().iter().filter(|who| **who == address(2)).count(), 67);
@@ -186,9 +199,21 @@ mod tests {
     fn one_address_never_has_all_places() {
         let all = Arc::new(Connections::default());
         let seats: Vec<Seat> = (0..OF_ONE).map(|_| all.seat(address(1)).unwrap()).collect();
-        seats.iter().for_each(|seat| seat.heard()());
+        seats.iter().for_each(|seat| seat.heard()(false));
         assert!(all.seat(address(1)).is_none());
         assert!(all.seat(address(2)).is_some());
+    }
+
+    #[test]
+    fn listeners_make_room_for_those_that_ask() {
+        let all = Arc::new(Connections::default());
+        let listeners: Vec<Seat> = (0..OF_ONE).map(|_| all.seat(address(1)).unwrap()).collect();
+        listeners.iter().for_each(|seat| seat.heard()(true));
+        let asks: Vec<Seat> = (0..10).map(|_| all.seat(address(1)).expect("a listener goes")).collect();
+        asks.iter().for_each(|seat| seat.heard()(false));
+        let open = all.open.lock().unwrap();
+        let listen = open.1.values().filter(|place| place.listens.load(Ordering::Relaxed)).count();
+        assert_eq!((open.1.len(), listen), (OF_ONE, OF_ONE - 10));
     }
 
     /// Takes nothing.

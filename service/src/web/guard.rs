@@ -27,6 +27,8 @@ const COOKIE: &str = "waylay";
 /// Requests of one address: so many at once, and so many per second after that. A page is four requests.
 const BURST: f64 = 200.0;
 const PER_SECOND: f64 = 50.0;
+/// All who show the token together, as so many addresses.
+const PEOPLE: f64 = 5.0;
 /// Wrong tokens of one address: at once, and per second after that.
 const GUESSES: f64 = 10.0;
 const GUESSES_PER_SECOND: f64 = 0.1;
@@ -52,6 +54,14 @@ pub enum TokenError {
         /// Why not.
         source: std::io::Error,
     },
+    /// Others can read it.
+    #[error(
+        "others can read the token in {}: make it private with `chmod 600`", .path.display()
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+    },
     /// It can be guessed.
     #[error(
         "the token in {} has fewer than {SHORTEST_TOKEN} characters: make one with `{}`",
@@ -69,6 +79,8 @@ pub struct Guard {
     token: Option<String>,
     hosts: Vec<String>,
     requests: Mutex<Limiter>,
+    /// Requests that show the token, from wherever.
+    known: Mutex<Limiter>,
     guesses: Mutex<Limiter>,
 }
 
@@ -80,6 +92,9 @@ impl Guard {
             Some(path) => {
                 let text = std::fs::read_to_string(path)
                     .map_err(|source| TokenError::Read { path: path.clone(), source })?;
+                if !crate::sys::is_private(path) {
+                    return Err(TokenError::Open { path: path.clone() });
+                }
                 let token = text.trim().to_owned();
                 if token.len() < SHORTEST_TOKEN {
                     return Err(TokenError::Short { path: path.clone() });
@@ -91,6 +106,7 @@ impl Guard {
             token,
             hosts: dashboard.hosts.clone(),
             requests: Mutex::new(Limiter::new(BURST, PER_SECOND)),
+            known: Mutex::new(Limiter::new(BURST * PEOPLE, PER_SECOND * PEOPLE)),
             guesses: Mutex::new(Limiter::new(GUESSES, GUESSES_PER_SECOND)),
         })
     }
@@ -148,7 +164,12 @@ pub(super) async fn check(State(shared): State<Shared>, request: Request, next: 
 #[allow(clippy::result_large_err, reason = "a refusal is a response, and is made once")]
 fn judge(guard: &Guard, request: &Request) -> Result<(), Response> {
     let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
-    let may_ask = guard.requests.lock().unwrap_or_else(PoisonError::into_inner).take(peer, Instant::now());
+    // Whoever shows the token is counted apart: strangers at the same address, behind a tunnel say, keep nobody out.
+    let (limiter, who) = match guard.shows_token(request.headers()) {
+        true => (&guard.known, IpAddr::from([0, 0, 0, 0])),
+        false => (&guard.requests, peer),
+    };
+    let may_ask = limiter.lock().unwrap_or_else(PoisonError::into_inner).take(who, Instant::now());
     if !may_ask {
         return Err((StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], "too many requests\n")
             .into_response());
@@ -190,9 +211,6 @@ fn guess(guard: &Guard, peer: IpAddr) -> Result<(), Response> {
 /// A sign-in: the token goes into a cookie that scripts do not see and other sites do not send.
 pub(super) async fn login(State(shared): State<Shared>, request: Request) -> Response {
     let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
-    if let Err(refusal) = guess(&shared.guard, peer) {
-        return refusal;
-    }
     let body = axum::body::to_bytes(request.into_body(), super::LARGEST_BODY);
     let body = match tokio::time::timeout(super::BODY_PATIENCE, body).await {
         Ok(Ok(body)) => body,
@@ -206,6 +224,10 @@ pub(super) async fn login(State(shared): State<Shared>, request: Request) -> Res
     let text = String::from_utf8_lossy(&body).into_owned();
     let shown = text.split('&').find_map(|pair| pair.strip_prefix("token=")).map(decode).unwrap_or_default();
     if !shared.guard.is_token(&shown) {
+        // Whoever knows the token is not kept out by those who guess from the same address.
+        if let Err(refusal) = guess(&shared.guard, peer) {
+            return refusal;
+        }
         return (StatusCode::UNAUTHORIZED, shell::sign_in("That is not the token.")).into_response();
     }
     let cookie = format!("{COOKIE}={shown}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000");
@@ -281,6 +303,7 @@ mod tests {
         let token_file = token.map(|token| {
             let path = folder.path().join("token");
             std::fs::write(&path, token).unwrap();
+            crate::sys::make_private(&path);
             path
         });
         let listen = "127.0.0.1:0".parse().unwrap();
@@ -312,6 +335,24 @@ mod tests {
         assert!(!shows(header::AUTHORIZATION, "Bearer 0123456789abcde"));
         assert!(!shows(header::AUTHORIZATION, "Basic 0123456789abcdef"));
         assert!(!shows(header::AUTHORIZATION, "Bearer "));
+    }
+
+    /// Files of Windows inherit who may read them.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_token_that_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "0123456789abcdef").unwrap();
+        for (mode, accepted) in [(0o644, false), (0o640, false), (0o602, false), (0o600, true), (0o400, true)]
+        {
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+            let listen = "127.0.0.1:0".parse().unwrap();
+            let made = Guard::new(&Dashboard { listen, token_file: Some(path.clone()), hosts: Vec::new() });
+            assert_eq!(made.is_ok(), accepted, "{mode:o}");
+            let told = made.err().map(|error| error.to_string()).unwrap_or_default();
+            assert_eq!(told.contains("chmod 600"), !accepted, "{told}");
+        }
     }
 
     #[test]

@@ -91,6 +91,9 @@ fn hint(source: &std::io::Error) -> &'static str {
     }
 }
 
+/// Where the stream of events is.
+const EVENTS: &str = "/events";
+
 /// What the pages are made from.
 #[derive(Debug)]
 pub struct Site {
@@ -244,7 +247,7 @@ async fn accept(
         let inner = TowerToHyperService::new(router.clone());
         let heard = seat.heard();
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-            heard();
+            heard(request.uri().path() == EVENTS);
             request.extensions_mut().insert(Peer(peer.ip()));
             hyper::service::Service::call(&inner, request)
         });
@@ -265,7 +268,7 @@ async fn accept(
 fn router(shared: Shared) -> Router {
     Router::new()
         .route("/", get(live::page))
-        .route("/events", get(live::events))
+        .route(EVENTS, get(live::events))
         .route("/failures", get(failures::page))
         .route("/suppressions", get(suppressions::page))
         .route("/failure/{signature}", get(failure::page))

@@ -48,7 +48,10 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) fn new(fill: impl FnOnce(&Path), more: &str) -> Served {
         let out = tempfile::tempdir().unwrap();
-        std::fs::write(out.path().join("token"), "0123456789abcdef0123\n").unwrap();
+        let token = out.path().join("token");
+        std::fs::write(&token, "0123456789abcdef0123\n").unwrap();
+        #[cfg(target_os = "linux")]
+        std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         History::open(out.path()).unwrap();
         fill(out.path());
         let config = config(out.path(), more);

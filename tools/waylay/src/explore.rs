@@ -98,6 +98,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
     if let Some(file) = &options.stdin {
         program = program.with_input(file).map_err(|error| usage(&error))?;
     }
+    waylay_driver::keep_private(waylay_driver::config::FileMode::default());
     let runs = match (options.runs, options.duration) {
         (None, None) => Some(RUNS),
         (runs, _) => runs,

@@ -33,7 +33,10 @@ fn night(
         }
     };
     let now = jiff::Timestamp::now();
-    let mut night = archive::night(&folder, &since, now).map_err(|error| Failed::Own(error.to_string()))?;
+    let mut night = archive::night(&folder, &since, now).map_err(|error| match error {
+        ArchiveError::Damaged { .. } => usage(error),
+        error => Failed::Own(error.to_string()),
+    })?;
     if let Some(path) = suppressions {
         let config = crate::serve::load_service(path)?;
         for failure in &mut night.failures {

@@ -71,6 +71,8 @@ pub(crate) fn options(loaded: &Loaded) -> Options {
         leaks: leak_settings(&config.leaks),
         stop_after_failures: None,
         most_grace: MOST_GRACE,
+        mode: config.evidence.mode,
+        redact: config.evidence.redact.clone(),
     }
 }
 
@@ -134,6 +136,7 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         plugin: None,
     };
     let options = options(&loaded);
+    waylay_driver::keep_private(options.mode);
     for interrupted in Campaign::find_interrupted(&options.out) {
         eprintln!("waylay: {}", describe_interrupted(&interrupted));
     }

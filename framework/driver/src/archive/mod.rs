@@ -53,6 +53,18 @@ pub enum ArchiveError {
         /// What it could be.
         candidates: Vec<String>,
     },
+    /// The record of a campaign is damaged.
+    #[error(
+        "{} is damaged ({source}): name another campaign, or move this one's folder away; its failures are still there, \
+         each in a folder below",
+        .path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// A file cannot be read.
     #[error("{}: {source}", .path.display())]
     Read {
@@ -179,8 +191,10 @@ pub fn find_failure(out: &Path, id: &Path) -> Result<FailureFolder, ArchiveError
 /// The record of a campaign as it was last written.
 pub fn read_record(folder: &Path) -> Result<CampaignRecord, ArchiveError> {
     let path = folder.join("campaign.json");
-    let read = fs::read(&path).and_then(|text| serde_json::from_slice(&text).map_err(io::Error::other));
-    read.map_err(|source| ArchiveError::Read { path, source })
+    match fs::read(&path) {
+        Ok(text) => serde_json::from_slice(&text).map_err(|source| ArchiveError::Damaged { path, source }),
+        Err(source) => Err(ArchiveError::Read { path, source }),
+    }
 }
 
 /// How a campaign stood over time; nothing where that was not written or cannot be read.

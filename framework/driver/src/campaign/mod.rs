@@ -40,9 +40,11 @@ pub use strict::{Examination, Examiner, FailedSchedule, Past};
 pub use waylay_leaks::LeakPolicy;
 
 use crate::catalog::Installation;
+use crate::config::{FileMode, Pattern};
 use crate::environment::Environment;
 use crate::host::{HostLog, StartError};
 use crate::report::{FailureLine, Live, Summary};
+use crate::secrets;
 use crate::store::{Averages, Campaign, CampaignState, FailureStore, Retention, WriteError};
 use crate::sys;
 use investigation::Investigator;
@@ -76,6 +78,10 @@ pub struct Options {
     pub stop_after_failures: Option<u64>,
     /// Longest time that something late is given to come back.
     pub most_grace: Duration,
+    /// Who may read the files.
+    pub mode: FileMode,
+    /// Names of environment variables whose values are not written down, beside those that look secret.
+    pub redact: Vec<Pattern>,
 }
 
 /// Why a campaign could not go on.
@@ -108,6 +114,8 @@ pub fn run(
 ) -> Result<Summary, CampaignError> {
     sys::watch_for_interrupts();
     sys::watch_for_looks();
+    sys::restrict_new_files(options.mode.0);
+    secrets::add_patterns(&options.redact);
     let began = Instant::now();
     let environment = Environment::capture(&options.config);
     let mut campaign = Campaign::create(&options.out, options.seed, environment.clone(), &options.config)?;

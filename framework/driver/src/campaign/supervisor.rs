@@ -19,7 +19,8 @@ use crate::failure::Kind;
 use crate::host::{HostCommand, HostLog};
 use crate::randomizer::RandomizerCommand;
 use crate::report::Live;
-use crate::store::{Averages, Campaign, FailureStore};
+use crate::secrets;
+use crate::store::{Averages, Campaign, FailureStore, take_made_again};
 use crate::sys;
 
 /// After so many hosts in a row that died before they finished an iteration, the scenario is given up.
@@ -102,6 +103,12 @@ impl Supervisor<'_> {
         self.live.counted(&changed);
         self.failures.flush()?;
         self.campaign.save()?;
+        for folder in take_made_again() {
+            self.problem(format!(
+                "{} was removed while the campaign ran; it was made again",
+                folder.display()
+            ));
+        }
         self.live.campaign(&self.campaign.record, self.campaign.folder());
         Ok(())
     }
@@ -244,7 +251,8 @@ impl Supervisor<'_> {
     }
 
     /// Something that was asked for did not run, or not as it should: told, and the campaign is not clean.
-    pub(crate) fn problem(&mut self, text: String) {
+    pub(crate) fn problem(&mut self, mut text: String) {
+        secrets::clean_text(&mut text);
         self.live.note(&text);
         if !self.campaign.record.problems.contains(&text) {
             self.campaign.record.problems.push(text);

@@ -12,7 +12,7 @@ use waylay_dist::Seed;
 
 use super::bytes::ByteSize;
 use super::distribution::PlacedSpec;
-use super::mode::Mode;
+use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
 use super::pot::PotTables;
 use super::randomizer::RandomizerKeys;
@@ -89,6 +89,8 @@ pub(super) struct EvidenceKeys {
     pub(super) max_signatures: Optional<u32>,
     pub(super) keep_hung: Optional<bool>,
     pub(super) log_limit: Optional<ByteSize>,
+    pub(super) mode: Optional<FileMode>,
+    pub(super) redact: Vec<At<Pattern>>,
 }
 
 impl ConfigFile {
@@ -216,6 +218,8 @@ impl EvidenceKeys {
             max_signatures: reader.optional("max-signatures"),
             keep_hung: reader.optional("keep-hung"),
             log_limit: reader.optional("log-limit"),
+            mode: reader.optional("mode"),
+            redact: reader.list("redact"),
         };
         reader.finish();
         keys

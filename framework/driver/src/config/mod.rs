@@ -37,7 +37,7 @@ use toml::de::DeTable;
 
 pub use bytes::{ByteSize, ByteSizeError};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use mode::Mode;
+pub use mode::{FileMode, Mode};
 pub use pattern::Pattern;
 pub use pot::{Contained, HooksRef, Objects, Pot, PotRule};
 pub use schema::schema;

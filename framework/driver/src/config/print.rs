@@ -39,7 +39,10 @@ impl fmt::Display for Config {
         writeln!(f, "dumps-per-signature = {}", evidence.dumps_per_signature)?;
         writeln!(f, "max-signatures = {}", evidence.max_signatures)?;
         writeln!(f, "keep-hung = {}", evidence.keep_hung)?;
-        writeln!(f, "log-limit = \"{}\"", evidence.log_limit)
+        writeln!(f, "log-limit = \"{}\"", evidence.log_limit)?;
+        writeln!(f, "mode = \"{}\"", evidence.mode)?;
+        let names: Vec<_> = evidence.redact.iter().map(quoted).collect();
+        writeln!(f, "redact = [{}]", names.join(", "))
     }
 }
 

@@ -204,6 +204,9 @@ fn evidence() -> Value {
             "max-signatures": whole(1, "Different failures that get a folder."),
             "keep-hung": boolean("Leave a hung process for a debugger."),
             "log-limit": described("size", "Bytes of the hosts' output that are kept."),
+            "mode": text("Permissions of files, such as 0640; folders can be entered by those who may read."),
+            "redact": { "type": "array", "items": { "type": "string" },
+                        "description": "Names of variables whose values are not written down." },
         }),
     )
 }

@@ -9,7 +9,7 @@ use waylay_randomizer::RawSettings;
 
 use super::allotment;
 use super::bytes::ByteSize;
-use super::mode::Mode;
+use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
 use super::pot::Pot;
 use super::source::At;
@@ -135,6 +135,10 @@ pub struct Evidence {
     pub keep_hung: bool,
     /// How large a host's log may grow.
     pub log_limit: ByteSize,
+    /// Who may read the files.
+    pub mode: FileMode,
+    /// Names of environment variables whose values are not written down, beside those that look secret.
+    pub redact: Vec<Pattern>,
 }
 
 /// What the command line says in place of the file.

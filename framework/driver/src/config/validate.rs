@@ -1,5 +1,6 @@
 //! Turns what was written into what will run: fills defaults in and checks what no key can tell alone.
 
+use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::reader::Findings;
 use super::settings::{
     Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test, default,
 };
-use super::source::At;
+use super::source::{At, Span};
 
 /// More threads of one test than this are a slip of the finger.
 const MAX_WORKERS: u32 = 1024;
@@ -60,16 +61,16 @@ fn positive(time: Option<At<Duration>>, what: &str, findings: &Findings) {
 }
 
 fn names_differ(scenarios: &[ScenarioTable], findings: &Findings) {
-    for (i, scenario) in scenarios.iter().enumerate() {
+    let mut known: HashMap<&str, Span> = HashMap::new();
+    for scenario in scenarios {
         let Some(name) = &scenario.name else { continue };
+        let first = *known.entry(&name.value).or_insert(name.span);
         if name.value.is_empty() {
             findings.add(Diagnostic::error(name.span, "a scenario's name cannot be empty"));
-        } else if let Some(first) =
-            scenarios[..i].iter().filter_map(|other| other.name.as_ref()).find(|other| *other == name)
-        {
+        } else if first != name.span {
             findings.add(
                 Diagnostic::error(name.span, format!("two scenarios are named `{}`", name.value))
-                    .related(first.span, "the first is here"),
+                    .related(first, "the first is here"),
             );
         }
     }
@@ -167,16 +168,16 @@ fn scenario(
             test
         })
         .collect();
-    for (i, test) in tests.iter().enumerate() {
-        if let Some(first) =
-            tests[..i].iter().find(|other| other.plugin == test.plugin && other.name == test.name)
-        {
+    let mut known: HashMap<(&PluginRef, &Pattern), Span> = HashMap::new();
+    for test in &tests {
+        let first = *known.entry((&test.plugin.value, &test.name.value)).or_insert(test.name.span);
+        if first != test.name.span {
             findings.add(
                 Diagnostic::error(
                     test.name.span,
                     format!("`{}` of `{}` is in this scenario twice", test.name.value, test.plugin.value),
                 )
-                .related(first.name.span, "the first is here"),
+                .related(first, "the first is here"),
             );
         }
     }
@@ -285,5 +286,7 @@ fn evidence(keys: EvidenceKeys, overrides: &Overrides, findings: &Findings) -> E
         max_signatures: value(keys.max_signatures).unwrap_or(default::MAX_SIGNATURES),
         keep_hung: overrides.keep_hung.or(value(keys.keep_hung)).unwrap_or(false),
         log_limit: value(keys.log_limit).unwrap_or(default::LOG_LIMIT),
+        mode: value(keys.mode).unwrap_or_default(),
+        redact: keys.redact.into_iter().map(|pattern| pattern.value).collect(),
     }
 }

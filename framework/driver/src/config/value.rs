@@ -9,7 +9,7 @@ use waylay_dist::{Seed, Value, parse_duration};
 
 use super::bytes::ByteSize;
 use super::diagnostic::Diagnostic;
-use super::mode::Mode;
+use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
 use super::reader::Findings;
 use super::source::{At, Span};
@@ -98,6 +98,14 @@ impl FromToml for String {
 
     fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
         text(value).map(str::to_owned)
+    }
+}
+
+impl FromToml for FileMode {
+    const EXPECTED: &'static str = "a text such as \"0600\"";
+
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
+        text(value)?.parse().map_err(Refusal::Value)
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::secrets;
 use crate::sys::{AsPipe, PipeLevel, wait_until_readable};
 
 /// How much of the end is kept at hand for a failure's evidence.
@@ -26,6 +27,8 @@ struct Inner {
     written: u64,
     limit: u64,
     tail: VecDeque<u8>,
+    /// The end of what was printed that may be the beginning of a secret.
+    held: Vec<u8>,
     /// What the running host prints into.
     pipes: Vec<PipeLevel>,
     problem: Option<LogError>,
@@ -41,6 +44,7 @@ impl HostLog {
             written: 0,
             limit: limit.max(2),
             tail: VecDeque::with_capacity(TAIL_BYTES),
+            held: Vec::new(),
             pipes: Vec::new(),
             problem: None,
         }))))
@@ -55,7 +59,7 @@ impl HostLog {
     pub(crate) fn tail(&self) -> String {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (front, back) = inner.tail.as_slices();
-        String::from_utf8_lossy(&[front, back].concat()).into_owned()
+        String::from_utf8_lossy(&[front, back, &inner.held].concat()).into_owned()
     }
 
     /// Begins a new host: the tail of an earlier one would be taken for its words.
@@ -105,7 +109,10 @@ impl HostLog {
                 // Read under the lock: what is not in the pipe any more is then in the log for everybody who looks.
                 let mut inner = log.0.lock().unwrap_or_else(PoisonError::into_inner);
                 match read(&mut source, &mut buffer) {
-                    Ok(0) => break,
+                    Ok(0) => {
+                        inner.let_go();
+                        break;
+                    }
                     Ok(count) => inner.append(&buffer[..count]),
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                     Err(_) => break,
@@ -122,6 +129,19 @@ impl HostLog {
 
 impl Inner {
     fn append(&mut self, bytes: &[u8]) {
+        let mut bytes = [&std::mem::take(&mut self.held), bytes].concat();
+        secrets::clean(&mut bytes);
+        self.held = bytes.split_off(bytes.len() - secrets::open_end(&bytes));
+        self.put(&bytes);
+    }
+
+    /// No more comes that could make a secret of it.
+    fn let_go(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.put(&held);
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
         self.remember(bytes);
         if let Err(source) = self.write(bytes) {
             self.file = None;

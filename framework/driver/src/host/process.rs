@@ -100,6 +100,7 @@ impl HostCommand {
         let mut inherited = inherited;
         inherited.push(sys::raw(&writer));
         sys::prepare(&mut command, inherited);
+        sys::give_back_mask(&mut command);
         adjust(&mut command);
         let mut child = command.spawn()?;
         let text = serde_json::to_vec(&plan(i64::from(sys::raw(&writer))))?;
@@ -135,14 +136,25 @@ impl HostCommand {
         // The output of a plugin's constructors is of no interest here, but must not block them.
         let mut stderr = child.stderr.take().expect("stderr is piped");
         let mut stdout = child.stdout.take().expect("stdout is piped");
-        std::thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
         let (said, words) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            let mut text = Vec::new();
-            let _ = (&mut stderr).take(MOST_WORDS).read_to_end(&mut text);
-            let _ = said.send(String::from_utf8_lossy(&text).into_owned());
-            io::copy(&mut stderr, &mut io::sink())
+        let reader = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let readers = reader("waylay-stdout").spawn(move || io::copy(&mut stdout, &mut io::sink()));
+        let readers = readers.and_then(|_| {
+            reader("waylay-stderr").spawn(move || {
+                let mut text = Vec::new();
+                let _ = (&mut stderr).take(MOST_WORDS).read_to_end(&mut text);
+                let _ = said.send(String::from_utf8_lossy(&text).into_owned());
+                io::copy(&mut stderr, &mut io::sink())
+            })
         });
+        if let Err(error) = readers {
+            sys::kill_group(&child);
+            let _ = child.wait();
+            return Err(format!(
+                "cannot start a thread that reads what {} prints: {error}",
+                plugin.display()
+            ));
+        }
 
         let began = Instant::now();
         let answer = events.next(limit);
@@ -192,7 +204,7 @@ impl HostCommand {
     ) -> Result<HostProcess, StartError> {
         let start = || -> io::Result<HostProcess> {
             let page = Page::create(clock)?;
-            let witness = Witness::new(clock, task.plugins.len(), &task.tests)?;
+            let witness = Witness::new(clock, task.plugins.len(), &task.tests, task.strict)?;
             let region = match heap.filter(|_| self.accounts_heap()) {
                 Some(period) => Some((SharedRegion::create().map_err(io::Error::other)?, period)),
                 None => None,

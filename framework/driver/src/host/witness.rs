@@ -20,6 +20,8 @@ use waylay_page::{
 const SLACK: Duration = Duration::from_secs(10);
 /// Things that a host may have counted before its first nanosecond is over.
 const SLACK_COUNT: u64 = 1_000_000;
+/// Iterations of a contained test in strict mode are numbered by schedule, with gaps.
+const MOST_NUMBERED: u64 = 1 << 56;
 /// A thread that waits for us to look at its failure and shows none does so for an instant only.
 const LONGEST_HELD: Duration = Duration::from_secs(20);
 
@@ -58,6 +60,8 @@ pub(crate) struct Witness {
     clock: Clock,
     started: Ticks,
     plugins: usize,
+    /// Whether lives of a test follow each other: what is contained in it is then numbered anew in each.
+    strict: bool,
     /// By test: whether it is contained, and the number of its first iteration then.
     tests: Vec<Option<u64>>,
     /// By worker slot.
@@ -69,7 +73,12 @@ pub(crate) struct Witness {
 
 impl Witness {
     /// Believes nothing yet of a host that is to run these.
-    pub(super) fn new(clock: &Clock, plugins: usize, tests: &[TestPlan]) -> io::Result<Witness> {
+    pub(super) fn new(
+        clock: &Clock,
+        plugins: usize,
+        tests: &[TestPlan],
+        strict: bool,
+    ) -> io::Result<Witness> {
         let mut workers: Vec<(usize, Part)> = Vec::new();
         for (index, test) in tests.iter().enumerate() {
             workers.extend(test.workers.iter().map(|worker| {
@@ -84,6 +93,7 @@ impl Witness {
             clock: *clock,
             started: clock.now(),
             plugins,
+            strict,
             tests: tests
                 .iter()
                 .map(|test| test.contained.as_ref().map(|inside| inside.first_iteration))
@@ -217,7 +227,10 @@ impl Witness {
         }
         counts("iterations", &shown.runs, &before.runs, most)
             .or_else(|| counts("failed iterations", &shown.failed_runs, &before.failed_runs, most))
-            .or_else(|| counts("the next iteration", &shown.next_iteration, &before.next_iteration, next))
+            .or_else(|| match self.strict {
+                true => at_most("the next iteration", &shown.next_iteration, MOST_NUMBERED),
+                false => counts("the next iteration", &shown.next_iteration, &before.next_iteration, next),
+            })
             .or_else(|| counts("ticks in iterations", &shown.busy, &before.busy, together))
             .or_else(|| at_most("ticks of the longest iteration", &shown.longest, long))
             .or_else(|| at_most("ticks of the shortest iteration", &shortest, long))

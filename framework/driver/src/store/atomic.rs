@@ -6,8 +6,10 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::secrets;
 
 /// Something in the campaign directory could not be written; the path is part of the message.
 #[derive(Debug, thiserror::Error)]
@@ -45,8 +47,10 @@ impl<T> At<T> for std::io::Result<T> {
 /// Replaces `path` by `content` in one step. With `durable`, the content is on the disk soon.
 pub(crate) fn write(path: &Path, content: &[u8], durable: bool) -> Result<(), WriteError> {
     let temporary = path.with_extension("part");
-    let mut file = File::create(&temporary).at(&temporary)?;
-    let written = file.write_all(content);
+    let mut file = create(&temporary).at(&temporary)?;
+    let mut content = content.to_vec();
+    secrets::clean(&mut content);
+    let written = file.write_all(&content);
     drop(file);
     if written.is_err() {
         // A half-written file on a full disk takes the space that the next attempt needs.
@@ -58,6 +62,27 @@ pub(crate) fn write(path: &Path, content: &[u8], durable: bool) -> Result<(), Wr
         push_to_disk(path);
     }
     Ok(())
+}
+
+/// Folders that were gone and were made again, until somebody asks.
+static MADE_AGAIN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Makes a file, and its folder when somebody has removed that in the middle of a campaign.
+fn create(path: &Path) -> std::io::Result<File> {
+    match (File::create(path), path.parent()) {
+        (Err(error), Some(folder)) if error.kind() == std::io::ErrorKind::NotFound => {
+            fs::create_dir_all(folder)?;
+            let file = File::create(path)?;
+            MADE_AGAIN.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
+            Ok(file)
+        }
+        (made, _) => made,
+    }
+}
+
+/// Folders that were gone and were made again since the last call.
+pub(crate) fn take_made_again() -> Vec<PathBuf> {
+    std::mem::take(&mut MADE_AGAIN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Has a file and its name pushed to the disk in the background.

@@ -13,6 +13,7 @@ use super::atomic::{self, At, WriteError};
 use super::retention::{Keep, Kept, Retention};
 use crate::environment::Environment;
 use crate::failure::{FORMAT, FailureEntry, Finding, Kind, Occurrence};
+use crate::secrets;
 use crate::sys;
 
 /// Occurrences listed in an entry; the rest are in its count.
@@ -106,7 +107,7 @@ impl FailureStore {
         let folder = self.folder.join(format!("undecided-{}-{}", finding.signature.id, self.shelved));
         fs::create_dir_all(&folder).at(&folder)?;
         let dump = match keep {
-            Keep::Everything => dump(&folder.join("dump.dmp")),
+            Keep::Everything => without_secrets(dump, &folder.join("dump.dmp")),
             _ => Err("there are too many dumps already".to_owned()),
         };
         atomic::write(&folder.join("stacks.txt"), finding.stacks_text.as_bytes(), false)?;
@@ -132,13 +133,13 @@ impl FailureStore {
             fs::rename(&from, path).map_err(|error| format!("{}: {error}", from.display()))?;
             Ok(threads)
         })?;
-        fs::remove_dir_all(&folder).at(&folder)?;
+        remove(&folder)?;
         Ok(recorded)
     }
 
     /// Forgets a finding that turned out to be nothing, or part of another.
     pub fn discard(&mut self, shelved: Shelved) -> Result<(), WriteError> {
-        fs::remove_dir_all(&shelved.folder).at(&shelved.folder)
+        remove(&shelved.folder)
     }
 
     /// Records a finding. `dump` writes a dump to the given path and returns its number of threads; it is called only
@@ -149,6 +150,9 @@ impl FailureStore {
         dump: impl FnOnce(&Path) -> Result<usize, String>,
     ) -> Result<Recorded, WriteError> {
         let id = finding.signature.id.clone();
+        let text = &mut finding.signature.text;
+        let texts = [text, &mut finding.what, &mut finding.stacks_text, &mut finding.log_tail];
+        texts.into_iter().chain(&mut finding.reason).chain(&mut finding.gaps).for_each(secrets::clean_text);
         let keep = self.keep(&id);
         if keep == Keep::CountOnly {
             self.uncatalogued += 1;
@@ -161,7 +165,7 @@ impl FailureStore {
             let place = if number == 1 { folder.clone() } else { folder.join(format!("again-{number}")) };
             fs::create_dir_all(&place).at(&place)?;
             if keep == Keep::Everything {
-                match dump(&place.join("dump.dmp")) {
+                match without_secrets(dump, &place.join("dump.dmp")) {
                     Ok(threads) => {
                         dump_threads = Some(threads);
                         self.dumps += 1;
@@ -293,6 +297,9 @@ fn append(path: &Path, mut occurrence: Occurrence) -> Result<(), WriteError> {
     occurrence.pot = None;
     let mut line = serde_json::to_vec(&occurrence).expect("plain data");
     line.push(b'\n');
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).at(folder)?;
+    }
     let file = fs::OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(&line)).at(path)
 }
@@ -301,4 +308,22 @@ fn to_json(entry: &FailureEntry) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(entry).expect("an entry is plain data");
     text.push(b'\n');
     text
+}
+
+/// Has a dump written and takes what is secret out of it. One that cannot be cleaned is not kept.
+fn without_secrets(dump: impl FnOnce(&Path) -> Result<usize, String>, path: &Path) -> Result<usize, String> {
+    let threads = dump(path)?;
+    secrets::clean_file(path).map_err(|error| {
+        let _ = fs::remove_file(path);
+        format!("secrets could not be taken out of it: {error}")
+    })?;
+    Ok(threads)
+}
+
+/// Removes a folder that somebody else may have removed.
+fn remove(folder: &Path) -> Result<(), WriteError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result.at(folder),
+    }
 }

@@ -25,6 +25,7 @@ mod retention;
 mod series;
 
 pub use atomic::WriteError;
+pub(crate) use atomic::take_made_again;
 pub(crate) use averages::Averages;
 pub use campaign::{
     Campaign, CampaignRecord, CampaignState, InterruptedCampaign, PotShare, ScenarioRecord, StrictNumbers,

@@ -33,6 +33,7 @@ pub(crate) fn prepare(command: &mut Command, inherited: Vec<RawFd>) {
             if libc::getppid() != driver {
                 return Err(io::Error::other("the driver is gone"));
             }
+            prefer_for_oom_killer();
             for fd in &inherited {
                 if libc::fcntl(*fd, libc::F_SETFD, 0) < 0 {
                     return Err(io::Error::last_os_error());
@@ -41,6 +42,56 @@ pub(crate) fn prepare(command: &mut Command, inherited: Vec<RawFd>) {
             Ok(())
         });
     }
+}
+
+/// What new files of this process were not allowed before we restricted them; hosts get it back. Beyond every mask when
+/// we have not.
+static ORIGINAL_MASK: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Lets new files be read by those whom the mode names, and new folders be entered by the same.
+pub(crate) fn restrict_new_files(mode: u32) {
+    let folder = mode | (mode & 0o444) >> 2;
+    // SAFETY: plain calls. A file that may not grow is an error of the write, which says so; the signal would only end us.
+    let before = unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        libc::umask((0o777 & !folder) as libc::mode_t)
+    };
+    let _ = ORIGINAL_MASK.compare_exchange(u32::MAX, before as u32, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Lets what a host makes have the permissions that it would have without us.
+pub(crate) fn give_back_mask(command: &mut Command) {
+    let before = ORIGINAL_MASK.load(Ordering::Relaxed);
+    if before != u32::MAX {
+        // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls.
+        unsafe {
+            command.pre_exec(move || {
+                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+                libc::umask(before as libc::mode_t);
+                Ok(())
+            });
+        }
+    }
+}
+
+/// Has the kernel end this process before others when memory runs out: it can be replaced, its driver cannot. Makes only
+/// async-signal-safe calls.
+fn prefer_for_oom_killer() {
+    const SCORE: &[u8] = b"500";
+    // SAFETY: a path that ends with a zero, bytes that live long enough, a descriptor that is closed again.
+    unsafe {
+        let fd = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if fd >= 0 {
+            libc::write(fd, SCORE.as_ptr().cast(), SCORE.len());
+            libc::close(fd);
+        }
+    }
+}
+
+/// Has the kernel end others before this process when memory runs out, as far as that is allowed.
+fn spare_from_oom_killer() {
+    // Only root may lower it; without, what hosts are given still decides.
+    let _ = fs::write("/proc/self/oom_score_adj", "-500");
 }
 
 /// Whether the process that locked a file is gone, and only a child of it still holds the lock: one that was forked and has
@@ -373,11 +424,10 @@ pub(crate) fn watch_for_interrupts() {
                 libc::sigaction(signal, &action, std::ptr::null_mut());
             }
         }
-        // A file that may not grow is an error of the write, which says so; the signal would only end us.
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         // Whatever tests start and leave behind becomes ours, so that it can be found and ended.
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
     }
+    spare_from_oom_killer();
 }
 
 /// Notes that everything is to end.
@@ -431,8 +481,11 @@ pub(crate) fn replay_script(command: &str) -> String {
 
 /// Lets a script be run by its name.
 pub(crate) fn make_executable(path: &Path) {
-    // A convenience: a file system without permissions does without.
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o755));
+    // A convenience: a file system without permissions does without. Who may read it may run it.
+    if let Ok(metadata) = fs::metadata(path) {
+        let mode = metadata.permissions().mode();
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | (mode & 0o444) >> 2));
+    }
 }
 
 #[cfg(test)]

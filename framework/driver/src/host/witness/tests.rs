@@ -22,7 +22,7 @@ fn scene() -> (Page, Witness) {
         contained: None,
         combiner: None,
     };
-    let witness = Witness::new(&clock, 1, &[test]).unwrap();
+    let witness = Witness::new(&clock, 1, &[test], false).unwrap();
     let layout = page.layout();
     HostPhase::Running.store(&layout.header.phase);
     TestPhase::Running.store(&layout.tests[0].phase);

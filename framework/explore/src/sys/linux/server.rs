@@ -68,6 +68,7 @@ pub(crate) fn asan_options(program: &Program) -> String {
 /// do not change from start to start.
 pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: &RegionMap) -> Command {
     let mut command = Command::new(&program.file);
+    waylay_driver::give_back_mask(&mut command);
     command.arg0(&program.name).args(&program.arguments).current_dir(folder);
     // A panic would look for the names of its frames in the middle of a run, which takes longer than the run; every
     // failure has its stacks anyway. What the user asks for counts.
