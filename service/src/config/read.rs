@@ -16,8 +16,19 @@ use crate::stop::Conditions;
 use crate::sys;
 use crate::window::{Window, Windows};
 
-pub(super) const KINDS: [&str; 11] =
-    ["crash", "assert", "exception", "exit", "deadlock", "race", "livelock", "slow", "starvation", "leak", "corrupted"];
+pub(super) const KINDS: [&str; 11] = [
+    "crash",
+    "assert",
+    "exception",
+    "exit",
+    "deadlock",
+    "race",
+    "livelock",
+    "slow",
+    "starvation",
+    "leak",
+    "corrupted",
+];
 
 type Table<'i> = toml::de::DeTable<'i>;
 

@@ -18,8 +18,19 @@ use super::{PAGE, Shared, Trouble};
 
 /// Counting stops here: the exact number of a hundred thousand helps nobody.
 pub(super) const MOST: u64 = 10_001;
-const KINDS: [&str; 11] =
-    ["crash", "assert", "exception", "exit", "deadlock", "race", "livelock", "slow", "starvation", "leak", "corrupted"];
+const KINDS: [&str; 11] = [
+    "crash",
+    "assert",
+    "exception",
+    "exit",
+    "deadlock",
+    "race",
+    "livelock",
+    "slow",
+    "starvation",
+    "leak",
+    "corrupted",
+];
 const STATES: [FailureState; 4] =
     [FailureState::New, FailureState::Ongoing, FailureState::Rare, FailureState::Resolved];
 

@@ -86,8 +86,19 @@ fn same(a: &Path, b: &Path) -> bool {
 }
 
 /// Kinds from the worst on; what is not known comes last.
-const WORST_FIRST: [&str; 11] =
-    ["crash", "corrupted", "assert", "exception", "exit", "deadlock", "race", "livelock", "starvation", "leak", "slow"];
+const WORST_FIRST: [&str; 11] = [
+    "crash",
+    "corrupted",
+    "assert",
+    "exception",
+    "exit",
+    "deadlock",
+    "race",
+    "livelock",
+    "starvation",
+    "leak",
+    "slow",
+];
 
 /// By state, then by kind, then the most frequent first.
 fn sort(failures: &mut [Failure]) {
