@@ -92,8 +92,8 @@ mod tests {
         unsafe { (*settings.at).settings.seed = 8 };
         assert!(settings.contradiction(AGE).unwrap().contains("settings"));
         let ending = region();
-        ending.report().ending.store(6, Ordering::Relaxed);
-        assert!(ending.contradiction(AGE).unwrap().contains("ended in way 6"));
+        ending.report().ending.store(77, Ordering::Relaxed);
+        assert!(ending.contradiction(AGE).unwrap().contains("ended in way 77"));
         let runs = region();
         runs.report().tally.runs.store(u64::MAX / 2, Ordering::Relaxed);
         assert!(runs.contradiction(AGE).is_some());

@@ -209,8 +209,12 @@ mod tests {
         let all = Arc::new(Connections::default());
         let listeners: Vec<Seat> = (0..OF_ONE).map(|_| all.seat(address(1)).unwrap()).collect();
         listeners.iter().for_each(|seat| seat.heard()(true));
-        let asks: Vec<Seat> = (0..10).map(|_| all.seat(address(1)).expect("a listener goes")).collect();
-        asks.iter().for_each(|seat| seat.heard()(false));
+        let ask = || {
+            let seat = all.seat(address(1)).expect("a listener goes");
+            seat.heard()(false);
+            seat
+        };
+        let _asks: Vec<Seat> = (0..10).map(|_| ask()).collect();
         let open = all.open.lock().unwrap();
         let listen = open.1.values().filter(|place| place.listens.load(Ordering::Relaxed)).count();
         assert_eq!((open.1.len(), listen), (OF_ONE, OF_ONE - 10));

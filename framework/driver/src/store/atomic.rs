@@ -121,8 +121,21 @@ mod tests {
 
     #[test]
     fn an_error_names_the_path() {
-        let error = write(Path::new("/nonexistent-folder/x.json"), b"", false).unwrap_err();
-        assert!(error.to_string().contains("/nonexistent-folder/x"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        // A file is no folder, and cannot be made one.
+        let error = write(&folder.path().join("file").join("x.json"), b"", false).unwrap_err();
+        assert!(error.to_string().contains("x."), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_was_removed_is_made_again_and_told_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = folder.path().join("gone");
+        write(&gone.join("x.json"), b"new", false).unwrap();
+        assert_eq!(fs::read(gone.join("x.json")).unwrap(), b"new");
+        assert!(take_made_again().contains(&gone));
+        assert!(!take_made_again().contains(&gone));
     }
 
     #[test]
