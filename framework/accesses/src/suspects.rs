@@ -7,7 +7,9 @@
 //! order and without a common lock are worth a step from the next runs on, in whatever order this run had them.
 //!
 //! Atomic operations order what is around them, and are steps by themselves. A word that is accessed with them is shared
-//! on purpose, so a plain access of it hands over too: that is how compilers write loads and stores that are atomic.
+//! on purpose, so a plain access of it hands over too: that is how compilers write loads and stores that are atomic. A
+//! plain store may come before the first atomic operation that shows what the word is; who then reads the word takes over
+//! from that store all the same, so that a flag settles the order of what it publishes, however much that is.
 //!
 //! A free is a write to all of a block. Whether it is a step is not decided here.
 
@@ -58,7 +60,18 @@ struct Visit {
     bytes: u8,
     writes: bool,
     atomic: bool,
+    /// The word was known to be accessed with atomic operations, so that the visit handed over by itself.
+    synchronised: bool,
     next: u32,
+}
+
+/// What is known of a word after an access.
+#[derive(Default)]
+struct Noted {
+    /// The word is accessed with atomic operations.
+    synchronises: bool,
+    /// Stores of other threads that the access may have read, and that were made before that was known.
+    stored: Vec<Epoch>,
 }
 
 /// The bytes of a word that an access touches.
@@ -161,7 +174,13 @@ impl Suspects {
         let last = (touch.address + touch.bytes.max(1) - 1) >> GRAIN;
         let mut synchronises = touch.atomic;
         for index in (touch.address >> GRAIN..=last).take(MOST_WORDS) {
-            synchronises |= self.note_word(order, index, (now, locks), &touch, &mut learned);
+            let noted = self.note_word(order, index, (now, locks), &touch, &mut learned);
+            synchronises |= noted.synchronises;
+            noted.stored.into_iter().for_each(|moment| order.catch_up(touch.thread, moment));
+        }
+        if touch.writes && !synchronises {
+            // It may turn out to be an atomic store, by which what came before is published and what follows is not.
+            order.pass(touch.thread);
         }
         if synchronises {
             if touch.reads {
@@ -173,7 +192,6 @@ impl Suspects {
         }
     }
 
-    /// Returns whether what is touched is accessed with atomic operations.
     fn note_word(
         &mut self,
         order: &Order,
@@ -181,15 +199,16 @@ impl Suspects {
         (now, locks): (Epoch, SetId),
         touch: &Touch,
         learned: &mut impl FnMut(usize, ThreadId, usize),
-    ) -> bool {
+    ) -> Noted {
         if self.words.len() >= MOST_MEMORY && !self.words.contains_key(&index) {
-            return false;
+            return Noted::default();
         }
         let word = self.words.entry(index).or_insert(Word { visits: NONE, count: 0, atomic: 0 });
         let bytes = bytes_of(index, touch.address, touch.bytes);
         if touch.atomic {
             word.atomic |= bytes;
         }
+        let mut noted = Noted { synchronises: word.atomic & bytes != 0, stored: Vec::new() };
         let mut same = NONE;
         let mut convicted = false;
         let mut at = word.visits;
@@ -198,7 +217,7 @@ impl Suspects {
                 let same_access = visit.bytes == bytes && visit.writes == touch.writes;
                 if visit.code == touch.code && visit.locks == locks && same_access {
                     if visit.at == now {
-                        return word.atomic & bytes != 0;
+                        return noted;
                     }
                     same = at;
                 }
@@ -211,6 +230,9 @@ impl Suspects {
                 convicted = true;
                 if !visit.atomic {
                     learned(visit.code, ThreadId(visit.at.thread), visit.address);
+                }
+                if noted.synchronises && touch.reads && visit.writes && !visit.synchronised {
+                    noted.stored.push(visit.at);
                 }
             }
             at = visit.next;
@@ -236,6 +258,7 @@ impl Suspects {
             bytes,
             writes: touch.writes,
             atomic: touch.atomic,
+            synchronised: noted.synchronises,
             next: word.visits,
         };
         if same == NONE && word.count >= MOST_VISITS {
@@ -259,7 +282,7 @@ impl Suspects {
                 self.visits.push(visit);
             }
         }
-        word.atomic & bytes != 0
+        noted
     }
 }
 
@@ -363,6 +386,24 @@ mod tests {
         scene.reads(TWO, 20, 64);
         scene.reads(TWO, 21, 128);
         assert_eq!(scene.learned, [20], "the load may come before the exchange; the data is handed over");
+    }
+
+    #[test]
+    fn a_store_before_the_word_is_known_to_be_atomic_hands_over_as_well() {
+        let mut scene = Scene::new();
+        // Data, a flag that is set by a plain store, and what the flag does not publish; then somebody waits for the flag.
+        for word in 0..100 {
+            scene.writes(ONE, 10, 4096 + 8 * word);
+        }
+        scene.writes(ONE, 11, 64);
+        scene.writes(ONE, 12, 8192);
+        scene.touch(TWO, 20, 64, false, true);
+        for word in 0..100 {
+            scene.reads(TWO, 21, 4096 + 8 * word);
+        }
+        assert_eq!(scene.learned, [11], "the store of the flag is worth a step, the data is not");
+        scene.reads(TWO, 22, 8192);
+        assert_eq!(scene.learned, [11, 12, 22], "what was written behind the flag is not handed over");
     }
 
     #[test]
