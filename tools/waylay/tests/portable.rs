@@ -65,7 +65,7 @@ impl Hosts {
             runs: NonZeroU64::new(runs),
             max_steps: NonZeroU64::new(20_000).expect("not zero"),
             timeouts: TimeoutRule::Choice,
-            level: StepLevel::default(),
+            level: StepLevel::Atomics,
             patch,
         };
         let trial = Trial {
