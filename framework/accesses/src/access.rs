@@ -59,7 +59,13 @@ pub unsafe fn read_write<P: Process>(me: P::Thread, access: Access) {
         if (*P::watch()).passes(&access, &*P::region()) {
             return;
         }
-        announce_read_write::<P>(me, access);
+        let (candidate, learns) = is_candidate::<P>(me, access);
+        if candidate {
+            announce_read_write::<P>(me, access);
+        }
+        if learns {
+            learn::<P>(me, access, false);
+        }
         compare::<P>(me, access, (true, true, false));
     }
 }
@@ -67,9 +73,6 @@ pub unsafe fn read_write<P: Process>(me: P::Thread, access: Access) {
 unsafe fn announce_read_write<P: Process>(me: P::Thread, access: Access) {
     // SAFETY: called with the token; the program is about to access the memory itself.
     unsafe {
-        if !is_candidate::<P>(me, access) {
-            return;
-        }
         let waits = waits::<P>(access);
         if !is_step::<P>(access, waits) {
             return;
@@ -95,15 +98,16 @@ unsafe fn announce_read_write<P: Process>(me: P::Thread, access: Access) {
 pub unsafe fn atomic<P: Process>(me: P::Thread, access: Access) {
     // SAFETY: by the caller's promise.
     unsafe {
-        // A plain access may be in conflict with an atomic one.
-        if (*P::watch()).learns((*P::scheduler()).live()) && access.bytes > 0 {
-            learn::<P>(me, access, true);
-        }
+        let learns = (*P::watch()).learns((*P::scheduler()).live());
         // Who only writes looks at nothing.
         if access.kind != EventKind::AtomicLoad || !looks_on::<P>(access) {
             announce::<P>(me, access, access.kind != EventKind::AtomicStore && waits::<P>(access));
         }
         if access.bytes > 0 {
+            // A plain access may be in conflict with an atomic one.
+            if learns {
+                learn::<P>(me, access, true);
+            }
             let reads = access.kind != EventKind::AtomicStore;
             let writes = access.kind != EventKind::AtomicLoad;
             compare::<P>(me, access, (reads, writes, true));
@@ -121,7 +125,7 @@ pub unsafe fn plain<P: Process>(me: P::Thread, access: Access) {
         if (*P::watch()).passes(&access, &*P::region()) {
             return;
         }
-        let candidate = is_candidate::<P>(me, access);
+        let (candidate, learns) = is_candidate::<P>(me, access);
         let waits = access.kind == EventKind::PlainRead && waits::<P>(access);
         if candidate && access.kind == EventKind::PlainRead && looks_on::<P>(access) {
             // Whoever is to run before it can run at the PAUSE.
@@ -129,6 +133,9 @@ pub unsafe fn plain<P: Process>(me: P::Thread, access: Access) {
             announce::<P>(me, access, waits);
         } else if waits {
             P::step(me, Event::local(EventKind::Yield));
+        }
+        if learns {
+            learn::<P>(me, access, false);
         }
         let writes = access.kind == EventKind::PlainWrite;
         compare::<P>(me, access, (!writes, writes, false));
@@ -247,8 +254,8 @@ pub unsafe fn free<P: Process>(me: P::Thread, code: usize, block: (usize, usize)
     }
 }
 
-/// Whether a plain access is at a place that is worth a step.
-unsafe fn is_candidate<P: Process>(me: P::Thread, access: Access) -> bool {
+/// Whether a plain access is at a place that is worth a step, and whether it is to be learned from once it is made.
+unsafe fn is_candidate<P: Process>(me: P::Thread, access: Access) -> (bool, bool) {
     // SAFETY: called with the token.
     unsafe {
         if let Some(site) = access.site {
@@ -259,12 +266,9 @@ unsafe fn is_candidate<P: Process>(me: P::Thread, access: Access) -> bool {
         if learns || (*P::watch()).races(live) {
             (*P::watch()).count_access(access.trapped, &*P::region());
         }
-        if learns {
-            learn::<P>(me, access, false);
-        }
         // Alone, there is nothing to choose. What is learned now counts from the next run on: this one has to be repeatable
         // from its settings.
-        live > 1 && (*P::watch()).is_chosen(access.code, access.address, P::who(me).id)
+        (live > 1 && (*P::watch()).is_chosen(access.code, access.address, P::who(me).id), learns)
     }
 }
 
@@ -274,6 +278,8 @@ unsafe fn is_step<P: Process>(access: Access, waits: bool) -> bool {
     unsafe { waits || (*P::watch()).has_steps_left(access.code, access.site, &*P::region()) }
 }
 
+/// Learns from an access, after its step: whoever was let run before it is made comes before it, and what that one handed
+/// over is taken over.
 unsafe fn learn<P: Process>(me: P::Thread, access: Access, atomic: bool) {
     // SAFETY: called with the token.
     unsafe {

@@ -166,6 +166,21 @@ fn steps_are_few() {
 
 /// A thread that waits for Rust's lock looks a hundred times before it sleeps: that is a step or two, not two hundred.
 #[test]
+fn what_a_flag_hands_over_makes_no_steps_however_much_it_is() {
+    told_apart("handed.c", FAST, 300);
+    let place = Workplace::new();
+    let program = build(&place, "handed.c", FAST, true);
+    let [little, much] = ["10", "1000"].map(|count| {
+        let ran = place
+            .waylay(&["explore", "--json", "--quiet", "--seed", "1", "--runs", "200", "--", &program, count]);
+        let clean: Value =
+            serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
+        clean["steps"].as_u64().unwrap_or_else(|| panic!("{clean:#}"))
+    });
+    assert_eq!(little, much, "k depends on how much is handed over");
+}
+
+#[test]
 fn a_lock_of_rusts_has_about_the_steps_of_the_c_librarys() {
     let place = Workplace::new();
     let [own, libc] = [false, true].map(|libc| {
