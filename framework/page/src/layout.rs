@@ -42,7 +42,7 @@ macro_rules! stored {
 
             /// Whether the stored number is one of these.
             pub fn is_known(at: &AtomicU32) -> bool {
-                matches!(at.load(Ordering::Acquire), $($number)|*)
+                [$($number),*].contains(&at.load(Ordering::Acquire))
             }
 
             /// Stores the number.

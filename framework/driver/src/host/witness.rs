@@ -219,10 +219,11 @@ impl Witness {
             0 => 0,
             inverted => !inverted,
         });
-        let share = |word: &AtomicU64| f64::from_bits(word.load(Ordering::Relaxed));
-        if !(share(&shown.squares) >= 0.0 && share(&shown.squares).is_finite())
-            || !(share(&shown.asked) >= 0.0 && share(&shown.asked).is_finite())
-        {
+        let is_sum = |word: &AtomicU64| {
+            let sum = f64::from_bits(word.load(Ordering::Relaxed));
+            sum >= 0.0 && sum.is_finite()
+        };
+        if !(is_sum(&shown.squares) && is_sum(&shown.asked)) {
             return Some("a sum is no number".to_owned());
         }
         counts("iterations", &shown.runs, &before.runs, most)
