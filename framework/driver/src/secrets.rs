@@ -1,7 +1,7 @@
 //! What must not leave the machine: the values of environment variables whose names look secret.
 //!
 //! Hosts inherit our environment, so its values are in their memory, in dumps of it, and in what tests print. Every file
-//! that is written goes through here: values of at least [`WHOLE`] bytes are replaced by stars wherever they stand, shorter
+//! that is written goes through here: values of at least `WHOLE` bytes are replaced by stars wherever they stand, shorter
 //! ones where they stand behind their name. The length stays, so that positions in a dump do.
 
 use std::fs::{self, File};

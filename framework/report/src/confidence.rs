@@ -13,7 +13,7 @@
 //! therefore asks for many more clean runs than ten: 32·N and 0.42·N for 95 %.
 //!
 //! What no formula can undo: a failure that was found by luck, far below the rate that its runs could show. A part of the
-//! error is set aside for that ([`LUCK`]).
+//! error is set aside for that (`LUCK`).
 
 use crate::model::Reproduction;
 
