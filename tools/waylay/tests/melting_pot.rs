@@ -86,11 +86,17 @@ fn every_test_gets_its_share_and_the_report_says_so() {
     let record = |name: &str| ran.test("waylay_timed", name);
     let share = |name: &str, key: &str| record(name)["pot"][key].as_f64().unwrap();
     assert!((share("timed-13", "asked") - 2.0 / 12.0).abs() < 1e-9);
-    // Twelve seconds among twelve parts, in turns of 2 ms: half a turn is 0.1 %. Ten per cent is room for a machine on
-    // which a single turn may take 50 ms.
-    for name in ["timed-13", "timed-00", "timed-05", "timed-09"] {
+    // Who is ahead is not drawn until the others have caught up, so a test is off by turns and never by a part of the time:
+    // half a turn on average (fairness.rs), eight are out of reach. A turn is planned with 2 ms and ends after twice that, when
+    // the iteration is over that was begun; a busy machine makes iterations long, and as many as there are workers may
+    // have been under way when the pot ended. So the room is measured in what was seen, not in time.
+    let names: Vec<String> = (0..10).map(|n| format!("timed-0{n}")).chain(["timed-13".to_owned()]).collect();
+    let longest = names.iter().map(|name| record(name)["longest_ns"].as_f64().unwrap()).fold(0.0, f64::max);
+    let room = 8.0 * 4e6 + 3.0 * longest;
+    for name in &names {
         let (asked, achieved) = (share(name, "asked"), share(name, "achieved"));
-        assert!((achieved / asked - 1.0).abs() < 0.1, "{name}: asked {asked}, got {achieved}");
+        let off = (achieved - asked).abs() * share(name, "total_ns") / achieved;
+        assert!(off < room, "{name}: asked {asked}, got {achieved}: {off} ns off, room for {room}");
     }
     assert!(ran.stderr.contains("% of the time (asked 16.7 %)"), "{}", ran.stderr);
 
