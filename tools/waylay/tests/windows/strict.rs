@@ -110,7 +110,7 @@ fn a_program_is_explored_its_failure_replayed_and_minimized() {
     assert_eq!(explored.status.code(), Some(1), "{found:#}");
     expect_fields(&found, EXPLORED);
     expect_fields(&found["found"][0], FOUND);
-    assert_eq!((&found["kind"], &found["partly_controlled"]), (&"assert".into(), &0.into()), "{found:#}");
+    assert_eq!((&found["kind"], &found["partly_controlled"]), (&"exit".into(), &0.into()), "{found:#}");
     assert_eq!((&found["threads"], &found["found"][0]["confirmed"]), (&4.into(), &true.into()), "{found:#}");
     replayed_and_minimized(&place, found["failure_dir"].as_str().expect("a folder"), "deposit");
 }
