@@ -149,7 +149,7 @@ mod cases {
         let summary = run(out.path(), "lost-update-section", "random", 24, false);
         assert_eq!((summary.runs, summary.threads, summary.partly_controlled), (24, 3, 0));
         assert!((1..24).contains(&summary.failures), "{} of 24", summary.failures);
-        assert_eq!(summary.kind.as_deref(), Some("assert"));
+        assert_eq!(summary.kind.as_deref(), Some("exit"));
         assert!(stacks(&summary).contains("main"), "{}", stacks(&summary));
         let again = again(folder(&summary), 4);
         assert_eq!((again.runs, again.reproduced, again.diverged), (4, 4, 0), "{again:?}");
