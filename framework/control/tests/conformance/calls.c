@@ -190,6 +190,19 @@ CASE(memory_of_the_kernel, "mmap mmap64 mprotect munmap") {
     FAILS(mmap(0, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), EINVAL);
     FAILS(mmap64(0, 4096, PROT_READ, MAP_PRIVATE, -1, 0), EBADF);
 }
+CASE(memory_that_grows_and_moves, "mremap") {
+    char *pages = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    HOLDS(pages != MAP_FAILED);
+    pages[7] = 42;
+    pages = mremap(pages, 4096, 65536, MREMAP_MAYMOVE);
+    HOLDS(pages != MAP_FAILED);
+    IS(pages[7], 42);
+    pages[65535] = 1;
+    IS(mremap(pages, 65536, 4096, 0), pages);
+    FAILS(mremap(pages + 1, 4096, 8192, MREMAP_MAYMOVE), EINVAL);
+    FAILS(mremap(pages, 4096, 0, 0), EINVAL);
+    IS(munmap(pages, 4096), 0);
+}
 CASE(random_bytes, "getrandom getentropy arc4random arc4random_buf arc4random_uniform") {
     char bytes[300];
     IS(getrandom(bytes, 16, 0), 16);
