@@ -271,7 +271,8 @@ impl<S: Source> Priorities<S> {
             let mut first = 0;
             for i in 1..depth {
                 let step = match radius {
-                    Some(radius) if i > 1 => first + self.source.below(radius.max(1)),
+                    // Beyond the length of a run nothing changes, and the bound does not count it.
+                    Some(radius) if i > 1 => first + self.source.below(radius.min(steps).max(1)),
                     _ => 1 + self.source.below(steps),
                 };
                 if i == 1 {
