@@ -4,6 +4,8 @@ mod read;
 mod schema;
 mod values;
 
+pub(crate) use read::KINDS;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -16,7 +16,8 @@ use crate::stop::Conditions;
 use crate::sys;
 use crate::window::{Window, Windows};
 
-pub(super) const KINDS: [&str; 11] = [
+/// Kinds of failures, as people write them.
+pub(crate) const KINDS: [&str; 11] = [
     "crash",
     "assert",
     "exception",

@@ -15,22 +15,10 @@ use waylay_report::page::pill;
 use super::live::date;
 use super::shell::{self, part};
 use super::{PAGE, Shared, Trouble};
+use crate::config::KINDS;
 
 /// Counting stops here: the exact number of a hundred thousand helps nobody.
 pub(super) const MOST: u64 = 10_001;
-const KINDS: [&str; 11] = [
-    "crash",
-    "assert",
-    "exception",
-    "exit",
-    "deadlock",
-    "race",
-    "livelock",
-    "slow",
-    "starvation",
-    "leak",
-    "corrupted",
-];
 const STATES: [FailureState; 4] =
     [FailureState::New, FailureState::Ongoing, FailureState::Rare, FailureState::Resolved];
 
