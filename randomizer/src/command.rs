@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -14,6 +15,7 @@ use waylay_page::Page;
 use crate::flags::Flags;
 use crate::identity::ProcessId;
 use crate::log::Log;
+use crate::quiesce::{OpenWindow, Words};
 use crate::recording::{Recording, RecordingError};
 use crate::report::{CommandEnd, Report};
 use crate::session::{Observer, Options, RunError, run};
@@ -49,6 +51,8 @@ enum Failed {
     Log { path: String, source: io::Error },
     #[error("--{flag} {fd}: {reason}")]
     Inherited { flag: &'static str, fd: i32, reason: String },
+    #[error("it was asked to end before it had begun")]
+    AskedToEnd,
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -60,6 +64,7 @@ impl Failed {
                 TargetError::Traced { .. } | TargetError::Denied { .. } | TargetError::System { .. },
             )
             | Failed::Run(_) => REFUSED,
+            Failed::AskedToEnd => NOTHING_DONE,
             _ => BAD_USAGE,
         }
     }
@@ -129,7 +134,12 @@ fn execute(flags: Flags) -> Result<Report, Failed> {
     let (page, stats) = inherit(&flags)?;
     let stop = sys::install_signals();
     let target = match (flags.pid, flags.command.split_first()) {
-        (Some(pid), _) => Target::process(ProcessId(pid))?,
+        (Some(pid), _) => {
+            // Finding out whether a process can be traced is tracing it.
+            let _window =
+                page.as_ref().map(|page| enter(Words::of(&page.layout().header), stop)).transpose()?;
+            Target::process(ProcessId(pid))?
+        }
         (None, Some((program, arguments))) => Target::command(program, arguments)?,
         (None, None) => unreachable!("the flags demand a target"),
     };
@@ -155,6 +165,19 @@ fn execute(flags: Flags) -> Result<Report, Failed> {
     let report = run(&settings, target, page.as_ref(), stop, options)?;
     screen.finish(&report);
     Ok(report)
+}
+
+/// Waits until nobody looks at the target.
+fn enter<'a>(words: Words<'a>, stop: &AtomicBool) -> Result<OpenWindow<'a>, Failed> {
+    loop {
+        if stop.load(Ordering::Relaxed) || words.is_to_end() {
+            return Err(Failed::AskedToEnd);
+        }
+        match words.enter() {
+            Some(window) => return Ok(window),
+            None => words.pause(Duration::from_millis(10)),
+        }
+    }
 }
 
 fn read_settings(flags: &Flags) -> Result<Settings, Failed> {

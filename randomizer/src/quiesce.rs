@@ -11,6 +11,12 @@
 //!   quiesce := 0
 //! ```
 //!
+//! Whatever attaches to a thread does so inside of a window, also what only finds out whether it may. A window is closed
+//! when the kernel has let go of every thread, so that the answer means that nothing of the randomizer's is attached.
+//!
+//! A third word, `ending`, asks it to end in order: to close the window, write its log out and report. That needs neither a
+//! signal nor a console.
+//!
 //! While it stays away the randomizer also writes its log out and says so in `rested`: a collector that wants to keep
 //! the log waits for that ([`Words::wait_until_rested`]).
 //!
@@ -32,6 +38,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 pub struct Words<'a> {
     /// Not zero while the randomizer is to stay away; written by the collector.
     pub quiesce: &'a AtomicU32,
+    /// Not zero when the randomizer is to end; written by the collector.
+    pub ending: &'a AtomicU32,
     /// Not zero while the randomizer holds threads; written by the randomizer.
     pub window_open: &'a AtomicU32,
     /// Not zero while the randomizer stays away and its log is written; written by the randomizer.
@@ -49,6 +57,7 @@ impl<'a> Words<'a> {
     pub fn of(header: &'a Header) -> Words<'a> {
         Words {
             quiesce: &header.quiesce,
+            ending: &header.ending,
             window_open: &header.window_open,
             rested: &header.rested,
             at_work: &header.at_work,
@@ -59,13 +68,29 @@ impl<'a> Words<'a> {
 
     /// Randomizer: opens a window, unless it is asked to stay away.
     pub fn open(self) -> Option<OpenWindow<'a>> {
-        self.window_open.store(1, Ordering::SeqCst);
-        let window = OpenWindow(self);
-        if self.is_quiet() {
-            return None;
-        }
+        let window = self.enter()?;
         self.windows.fetch_add(1, Ordering::Relaxed);
         Some(window)
+    }
+
+    /// Randomizer: may touch the target while the result lives, without counting as a window. None when it is asked to stay
+    /// away.
+    pub fn enter(self) -> Option<OpenWindow<'a>> {
+        self.window_open.store(1, Ordering::SeqCst);
+        let window = OpenWindow(self);
+        if self.is_quiet() { None } else { Some(window) }
+    }
+
+    /// Randomizer: whether it is asked to end.
+    pub fn is_to_end(self) -> bool {
+        self.ending.load(Ordering::Relaxed) != 0
+    }
+
+    /// Collector: asks the randomizer to end in order.
+    pub fn ask_to_end(self) {
+        self.ending.store(1, Ordering::SeqCst);
+        // It rests on this word.
+        wake_all(self.quiesce);
     }
 
     /// Randomizer: says whether it stays away and has written its log.
@@ -111,6 +136,7 @@ impl<'a> Words<'a> {
     /// Collector: the randomizer has ended, perhaps with a window open; the kernel has let go of its threads.
     pub fn note_end_of_randomizer(self) {
         self.window_open.store(0, Ordering::SeqCst);
+        self.ending.store(0, Ordering::SeqCst);
         self.rested.store(0, Ordering::SeqCst);
         self.at_work.store(0, Ordering::SeqCst);
     }
@@ -140,6 +166,10 @@ pub struct OpenWindow<'a>(Words<'a>);
 
 impl Drop for OpenWindow<'_> {
     fn drop(&mut self) {
+        // Threads may still be attached to when a panic takes this along. Who asks gets no answer, and ends us.
+        if std::thread::panicking() {
+            return;
+        }
         self.0.window_open.store(0, Ordering::SeqCst);
         if self.0.is_quiet() {
             wake_all(self.0.window_open);
@@ -198,6 +228,7 @@ mod tests {
     #[derive(Default)]
     struct Shared {
         quiesce: AtomicU32,
+        ending: AtomicU32,
         window_open: AtomicU32,
         rested: AtomicU32,
         at_work: AtomicU32,
@@ -209,6 +240,7 @@ mod tests {
         fn words(&self) -> Words<'_> {
             Words {
                 quiesce: &self.quiesce,
+                ending: &self.ending,
                 window_open: &self.window_open,
                 rested: &self.rested,
                 at_work: &self.at_work,
@@ -227,6 +259,29 @@ mod tests {
         drop(quiet);
         assert!(shared.words().open().is_some());
         assert_eq!(shared.windows.load(Ordering::SeqCst), 1, "only what was opened counts");
+    }
+
+    #[test]
+    fn a_panic_is_no_answer() {
+        let shared = Shared::default();
+        thread::scope(|scope| {
+            let panicked = scope.spawn(|| {
+                let _window = shared.words().open().expect("nobody looks");
+                panic!("with a window open");
+            });
+            assert!(panicked.join().is_err());
+        });
+        assert!(!shared.words().ask(Duration::from_millis(1)), "threads may still be held");
+    }
+
+    #[test]
+    fn who_is_asked_to_end_rests_no_longer() {
+        let shared = Shared::default();
+        assert!(!shared.words().is_to_end());
+        shared.words().ask_to_end();
+        assert!(shared.words().is_to_end());
+        shared.words().note_end_of_randomizer();
+        assert!(!shared.words().is_to_end(), "the next one is not");
     }
 
     #[test]

@@ -78,12 +78,13 @@ pub fn run(
     stop: &AtomicBool,
     options: Options<'_>,
 ) -> Result<Report, RunError> {
-    let alone = ([const { AtomicU32::new(0) }; 5], [const { AtomicU64::new(0) }; 2]);
+    let alone = ([const { AtomicU32::new(0) }; 6], [const { AtomicU64::new(0) }; 2]);
     let (words, own_thread) = match page {
         Some(page) => (Words::of(&page.layout().header), &page.layout().header.own_thread),
         None => {
-            let ([quiesce, window_open, rested, at_work, own_thread], [windows, suspensions]) = &alone;
-            (Words { quiesce, window_open, rested, at_work, windows, suspensions }, own_thread)
+            let ([quiesce, ending, window_open, rested, at_work, own_thread], [windows, suspensions]) =
+                &alone;
+            (Words { quiesce, ending, window_open, rested, at_work, windows, suspensions }, own_thread)
         }
     };
     let replayed = options.replay.is_some();
@@ -222,7 +223,7 @@ impl<'a> Session<'a, '_> {
             let result = suspender.suspend(
                 &threads,
                 hold,
-                || words.is_quiet() || stop.load(Ordering::Relaxed),
+                || words.is_quiet() || words.is_to_end() || stop.load(Ordering::Relaxed),
                 |time| words.pause(time),
                 &mut results,
             );
@@ -267,7 +268,7 @@ impl<'a> Session<'a, '_> {
         loop {
             let tended = suspender.tend();
             self.observe(now);
-            if self.stop.load(Ordering::Relaxed) {
+            if self.stop.load(Ordering::Relaxed) || self.words.is_to_end() {
                 return Some(Ending::Stopped);
             }
             if self.until.is_some_and(|until| now >= until) {

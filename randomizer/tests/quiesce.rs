@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod questions;
 mod target;
 
 use std::path::Path;
@@ -44,7 +45,7 @@ fn start(target: &Target, page: &Page, arguments: &[&str]) -> Randomizer {
 fn dump(
     target: &Target,
     page: &Page,
-    randomizer: &Randomizer,
+    randomizer: &mut Randomizer,
     path: &Path,
     crash: Option<&CrashContext>,
 ) -> bool {
@@ -52,11 +53,7 @@ fn dump(
     let (quiet, killed) = match Quiet::ask(words, PATIENCE) {
         Ok(quiet) => (quiet, false),
         Err(no_answer) => {
-            randomizer.signal(libc::SIGKILL);
-            eventually("the end of the randomizer", || {
-                let stat = std::fs::read_to_string(format!("/proc/{}/stat", randomizer.pid()));
-                if stat.is_ok_and(|stat| stat.contains(") Z ")) { Ok(()) } else { Err("alive".into()) }
-            });
+            randomizer.end();
             (Quiet::after_end_of_randomizer(no_answer), true)
         }
     };
@@ -76,7 +73,7 @@ fn two_hundred_crashes() {
     for _ in 0..200 {
         let mut target = Target::start(&THREADS);
         let page = page();
-        let randomizer = start(&target, &page, &FULL_SPEED);
+        let mut randomizer = start(&target, &page, &FULL_SPEED);
         target.say("segv");
         let line = target.line();
         let fields: Vec<_> = line.split(' ').collect();
@@ -85,10 +82,10 @@ fn two_hundred_crashes() {
         let thread = ThreadId(fields[1].parse().expect("a number"));
         let crash =
             CrashContext::read(pid, thread, address(fields[2]), address(fields[3])).expect("readable");
-        killed += u32::from(dump(&target, &page, &randomizer, &path, Some(&crash)));
+        killed += u32::from(dump(&target, &page, &mut randomizer, &path, Some(&crash)));
         target.kill();
         target.wait();
-        randomizer.output();
+        drop(randomizer);
     }
     // A machine so loaded that an answer takes longer than the patience is what the kill is for.
     eprintln!("200 crashes, 200 complete dumps, randomizer killed {killed} times");
@@ -103,7 +100,7 @@ fn two_hundred_hangs() {
         let page = page();
         let mut randomizer = start(&target, &page, &FULL_SPEED);
         for _ in 0..10 {
-            if dump(&target, &page, &randomizer, &path, None) {
+            if dump(&target, &page, &mut randomizer, &path, None) {
                 randomizer = start(&target, &page, &FULL_SPEED);
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -122,15 +119,78 @@ fn who_does_not_ask_gets_nothing_and_who_asks_everything() {
     let (_directory, path) = scratch();
     let target = Target::start(&["nap:n1", "nap:n2"]);
     let page = page();
-    let randomizer = start(&target, &page, &["--period", "0s", "--suspend", "10m", "--count", "9"]);
+    let mut randomizer = start(&target, &page, &["--period", "0s", "--suspend", "10m", "--count", "9"]);
     target.expect_states("ttt");
     let refused = minidump(ProcessId(target.pid()), &path, None, &DumpLimits::default());
     assert!(matches!(refused, Err(DumpError::Incomplete { .. } | DumpError::Write { .. })), "{refused:?}");
-    dump(&target, &page, &randomizer, &path, None);
+    dump(&target, &page, &mut randomizer, &path, None);
     target.expect_states("ttt");
     randomizer.signal(libc::SIGINT);
     let (_, report) = randomizer.finish();
     assert_eq!(report.progress.counts.quiesced, 1, "{report}");
+    target.expect_all_running();
+}
+
+/// The bench `answers` asks more often, beside busy loops.
+#[test]
+fn an_answer_means_that_nothing_is_attached() {
+    let _watchdog = Watchdog::new();
+    let asked = questions::ask(500);
+    assert_eq!(asked.wrong, 0, "{asked:?}");
+    assert_eq!(asked.answered + asked.killed, 500, "{asked:?}");
+}
+
+/// It finds out whether it may trace before its first window, and nobody had told it to keep away from that.
+#[test]
+fn a_randomizer_that_is_just_starting_keeps_away_as_well() {
+    let _watchdog = Watchdog::new();
+    let target = Target::start(&THREADS);
+    let page = page();
+    let words = Words::of(&page.layout().header);
+    for _ in 0..3 {
+        let quiet = Quiet::ask(words, PATIENCE).expect("nobody is there");
+        let fd = page.handle().raw();
+        let number = fd.to_string();
+        let arguments = [&FULL_SPEED[..], &["--page", &number]].concat();
+        let randomizer = Randomizer::start_with(target.pid(), &arguments, vec![fd]);
+        // It would look at the target as soon as it has opened the page, from a thread of its own that can be seen.
+        eventually("it has the page", || {
+            let maps =
+                std::fs::read_to_string(format!("/proc/{}/maps", randomizer.pid())).unwrap_or_default();
+            if maps.contains("memfd:") { Ok(()) } else { Err("not yet".into()) }
+        });
+        for _ in 0..100 {
+            assert_eq!((target.traced(), tracers_of(randomizer.pid())), (0, 0));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(quiet);
+        eventually("it begins", || match tracers_of(randomizer.pid()) {
+            0 => Err("not yet".into()),
+            _ => Ok(()),
+        });
+        drop(randomizer);
+        words.note_end_of_randomizer();
+    }
+}
+
+/// Threads of a randomizer that could attach to others.
+fn tracers_of(pid: u32) -> usize {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|name| name.trim_end() == "waylay-tracer").count()
+}
+
+#[test]
+fn who_is_asked_through_the_page_ends_in_order() {
+    let _watchdog = Watchdog::new();
+    let target = Target::start(&["nap:n1", "nap:n2"]);
+    let page = page();
+    let randomizer = start(&target, &page, &["--period", "0s", "--suspend", "10m", "--count", "9"]);
+    target.expect_states("ttt");
+    Words::of(&page.layout().header).ask_to_end();
+    let (code, report) = randomizer.finish();
+    assert_eq!((code, report.progress.counts.suspensions), (0, 3), "{report}");
+    assert_eq!(target.traced(), 0);
     target.expect_all_running();
 }
 
@@ -153,10 +213,10 @@ fn a_randomizer_that_does_not_answer_is_killed_first() {
     let (_directory, path) = scratch();
     let target = Target::start(&["nap:n1", "spin:s1"]);
     let page = page();
-    let randomizer = start(&target, &page, &["--period", "0s", "--suspend", "10m", "--count", "9"]);
+    let mut randomizer = start(&target, &page, &["--period", "0s", "--suspend", "10m", "--count", "9"]);
     target.expect_states("ttt");
     randomizer.signal(libc::SIGSTOP);
-    assert!(dump(&target, &page, &randomizer, &path, None), "a stopped process does not answer");
+    assert!(dump(&target, &page, &mut randomizer, &path, None), "a stopped process does not answer");
     target.expect_all_running();
 }
 

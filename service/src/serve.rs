@@ -34,6 +34,8 @@ const SHORTEST: Duration = Duration::from_secs(5);
 /// A mix that cannot run is charged with this much time, so that the others have theirs; and how long to wait when the
 /// next attempt would be the same.
 const CHARGE: Duration = Duration::from_secs(60);
+/// How long the last message may take at the end: the other side has ten seconds, and so has the database.
+const LAST_MESSAGE: Duration = Duration::from_secs(25);
 /// What a turn costs beside its time.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -108,24 +110,51 @@ pub fn serve(
     }
     let webhook = config.webhook.clone().map(|webhook| {
         let (out, log, stop) = (config.out.clone(), Arc::clone(&log), Arc::clone(&stop));
-        std::thread::spawn(move || webhook::tell(&webhook, &out, &log, &stop))
+        let tell = move || webhook::tell(&webhook, &out, &log, &stop);
+        std::thread::Builder::new().name("waylay-webhook".into()).spawn(tell)
     });
+    let webhook = match webhook.transpose() {
+        Ok(webhook) => webhook,
+        Err(error) => {
+            log.line(&format!("nobody is told of new failures: {error}"));
+            None
+        }
+    };
     let watchdog = Watchdog::start(Arc::clone(&board));
     ready(address);
     watchdog.ready();
     while !interrupt::requested() {
         board.beat();
         step(config, &mut history, runner, &board, &log);
+        open_again(&config.out, &mut history, &log);
     }
     board.doing(Doing::Stopping);
     watchdog.stopping();
     log.line("ends in order");
     stop.store(true, Ordering::Relaxed);
     if let Some(webhook) = webhook {
-        let _ = webhook.join();
+        // It waits for the other side and for the database, each with a limit.
+        let began = Instant::now();
+        while !webhook.is_finished() && began.elapsed() < LAST_MESSAGE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
     drop(web);
     Ok(())
+}
+
+/// Opens the history again when one of its files was cut off under it.
+pub(crate) fn open_again(out: &std::path::Path, history: &mut History, log: &Log) {
+    if !history.is_cut_off() {
+        return;
+    }
+    match History::open(out) {
+        Ok(whole) => {
+            *history = whole;
+            log.line("the history's files were cut off while they were used; it was opened again");
+        }
+        Err(error) => log.line(&format!("the history's files were cut off: {error}")),
+    }
 }
 
 /// What happened while nobody was there.

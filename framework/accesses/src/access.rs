@@ -10,6 +10,9 @@ use crate::races::Deed;
 use crate::verdict;
 use crate::watch::Watch;
 
+/// Accesses that take as long as one at a breakpoint.
+const PRICE_OF_TRAP: u64 = 16;
+
 /// An access that a compiler or a patched instruction reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
@@ -64,6 +67,7 @@ pub unsafe fn read_write<P: Process>(me: P::Thread, access: Access) {
             announce_read_write::<P>(me, access);
         }
         if learns {
+            note_round::<P>(me, access);
             learn::<P>(me, access, false);
         }
         compare::<P>(me, access, (true, true, false));
@@ -127,6 +131,10 @@ pub unsafe fn plain<P: Process>(me: P::Thread, access: Access) {
         }
         let (candidate, learns) = is_candidate::<P>(me, access);
         let waits = access.kind == EventKind::PlainRead && waits::<P>(access);
+        if access.kind == EventKind::PlainWrite {
+            let switches = (*P::scheduler()).switches;
+            (*P::watch()).looks.writes(switches, access.code, access.address);
+        }
         if candidate && access.kind == EventKind::PlainRead && looks_on::<P>(access) {
             // Whoever is to run before it can run at the PAUSE.
         } else if candidate && is_step::<P>(access, waits) {
@@ -135,10 +143,73 @@ pub unsafe fn plain<P: Process>(me: P::Thread, access: Access) {
             P::step(me, Event::local(EventKind::Yield));
         }
         if learns {
+            if waits {
+                (*P::watch()).waits_at(access.code, &*P::region());
+            }
+            note_round::<P>(me, access);
             learn::<P>(me, access, false);
         }
         let writes = access.kind == EventKind::PlainWrite;
         compare::<P>(me, access, (!writes, writes, false));
+    }
+}
+
+/// A function of the C library is about to read or write these ranges for code that calls it: a step, if one of them is worth
+/// it. Says whether it was.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn before_copy<P: Process>(me: P::Thread, ranges: &[Access]) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let live = (*P::scheduler()).live();
+        if live < 2 {
+            return false;
+        }
+        let reads_only = ranges.iter().all(|range| range.kind == EventKind::PlainRead);
+        let who = P::who(me).id;
+        // What is written tells others more than what is read.
+        let chosen = ranges
+            .iter()
+            .rev()
+            .find(|range| (*P::watch()).is_chosen(range.code, range.address, who))
+            .copied();
+        let waits = reads_only && ranges.first().is_some_and(|&first| waits::<P>(first));
+        match chosen {
+            Some(range) if is_step::<P>(range, waits) => {
+                announce::<P>(me, range, waits);
+                true
+            }
+            _ if waits => {
+                P::step(me, Event::local(EventKind::Yield));
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The function reads and writes these ranges now. `races`: it is to be seen whether something orders that.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn copy<P: Process>(me: P::Thread, ranges: &[Access], races: bool) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let live = (*P::scheduler()).live();
+        let learns = (*P::watch()).learns(live);
+        for &range in ranges {
+            if learns || (*P::watch()).races(live) {
+                (*P::watch()).count_copy(&range, &*P::region());
+            }
+            if learns {
+                learn::<P>(me, range, false);
+            }
+            if races {
+                let writes = range.kind == EventKind::PlainWrite;
+                compare::<P>(me, range, (!writes, writes, false));
+            }
+        }
     }
 }
 
@@ -153,6 +224,7 @@ pub unsafe fn pause<P: Process>(me: P::Thread, code: usize) {
             P::step(me, Event::local(EventKind::Yield));
             (*P::watch()).spins.paused(now::<P>());
         }
+        (*P::watch()).gives_way(P::who(me));
     }
 }
 
@@ -259,12 +331,12 @@ unsafe fn is_candidate<P: Process>(me: P::Thread, access: Access) -> (bool, bool
     // SAFETY: called with the token.
     unsafe {
         if let Some(site) = access.site {
-            (*P::watch()).looked_at(site, access.code);
+            (*P::watch()).looked_at(site, access.code, P::who(me).id, &*P::region());
         }
         let live = (*P::scheduler()).live();
         let learns = (*P::watch()).learns(live);
         if learns || (*P::watch()).races(live) {
-            (*P::watch()).count_access(access.trapped, &*P::region());
+            (*P::watch()).count_access(if access.trapped { PRICE_OF_TRAP } else { 1 }, &*P::region());
         }
         // Alone, there is nothing to choose. What is learned now counts from the next run on: this one has to be repeatable
         // from its settings.
@@ -286,6 +358,16 @@ unsafe fn learn<P: Process>(me: P::Thread, access: Access, atomic: bool) {
         let watch: &mut Watch<P> = &mut *P::watch();
         watch.learn(P::who(me).actor, &access, atomic, &*P::region());
     }
+}
+
+/// Takes in whether a thread waits for what it reads.
+unsafe fn note_round<P: Process>(me: P::Thread, access: Access) {
+    /// Bytes above this function's frame that are the thread's own: what a loop that waits keeps there.
+    const FRAMES: usize = 1 << 14;
+    let here = &raw const access as usize;
+    let own = (here..here + FRAMES).contains(&access.address);
+    // SAFETY: called with the token.
+    unsafe { (*P::watch()).note_round(P::who(me).id, &access, own, &*P::region()) };
 }
 
 unsafe fn announce<P: Process>(me: P::Thread, access: Access, waits: bool) {

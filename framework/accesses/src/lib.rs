@@ -11,6 +11,7 @@
 //! - `freed`: blocks that were given back; pure
 //! - `order`: what comes before what in a run; pure
 //! - `races`: accesses that nothing orders; pure. `verdict`: one of them ends the run
+//! - `rounds`: loops that give way while they wait; pure
 //! - `progress`: accesses that change nothing; pure. A loop that waits for another thread is recognised by
 //!   `waylay_scheduler::Looks`
 
@@ -22,6 +23,7 @@ mod order;
 mod process;
 mod progress;
 mod races;
+mod rounds;
 mod sharing;
 mod suspects;
 mod verdict;
@@ -31,4 +33,4 @@ pub use access::{Access, Frees};
 pub use modules::Module;
 pub use order::{Order, Way};
 pub use process::{Attention, Process, Who};
-pub use watch::{Watch, follows_objects, follows_order};
+pub use watch::{Watch, follows_objects, follows_order, is_in_want};

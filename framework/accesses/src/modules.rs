@@ -38,6 +38,7 @@ impl Modules {
 
     /// The address of a place; none when its module is not loaded.
     pub(crate) fn code(&mut self, site: Site, look: impl FnOnce() -> Vec<Module>) -> Option<usize> {
+        let site = site.plain();
         let offset = site.0 as u32;
         let matching = |module: &&Module| Site::new(&module.name, offset) == site;
         if !self.all.iter().any(|module| matching(&module)) {

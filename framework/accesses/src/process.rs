@@ -133,11 +133,15 @@ pub trait Process: Default + Sized + 'static {
     /// The same for modules that were just loaded, from this number on.
     fn turn_new(first: usize, attention: Attention<'_>, stay_open: bool);
 
+    /// Whether calls of functions that copy are to be told of: [`access::before_copy`](crate::access::before_copy). Where they
+    /// cannot be, nothing happens.
+    fn tell_of_copies(_wanted: bool) {}
+
     /// No site has been looked at so far.
     fn forget_hits();
 
-    /// Counts a look at a site, and after `most` of them dismisses it.
-    fn look(site: u32, most: u32);
+    /// Counts a look at a site, and after `most` of them dismisses it. Says whether it did.
+    fn look(site: u32, most: u32) -> bool;
 
     /// A thread came by a site in a run that is not looked at. Says whether the site lay in wait there for somebody to come by,
     /// where that is done, and nobody looks at it again before the next run that is.

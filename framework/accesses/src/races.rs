@@ -24,8 +24,8 @@ use waylay_scheduler::ByAddress;
 
 /// log2 of the bytes that are remembered together, each with a bit of its own.
 const GRAIN: u32 = 3;
-/// Words of one access that are looked at.
-const MOST_WORDS: usize = 64;
+/// Words of one access that are looked at: of a longer copy, the beginning.
+const MOST_WORDS: usize = 1 << 13;
 /// Accesses that are remembered of a word.
 const MOST_VISITS: usize = 24;
 /// Words that are remembered; a run that touches more is not looked at any further, because an order may be missed.

@@ -13,8 +13,8 @@ use waylay_scheduler::ByAddress;
 
 /// log2 of the bytes that are told apart.
 const GRAIN: u32 = 3;
-/// Words of one access that are looked at; a copy of more shares its beginning or is not worth it.
-const MOST_WORDS: usize = 64;
+/// Words of one access that are looked at: of a longer copy, the beginning.
+const MOST_WORDS: usize = 1 << 13;
 const NONE: u32 = u32::MAX;
 
 /// What threads did so far.
@@ -103,7 +103,8 @@ impl Sharing {
         }
     }
 
-    /// Takes in an access; `learned` is told of code that is in conflict, who executed it, and where.
+    /// Takes in an access; `learned` is told of code that is in conflict, who executed it, and where. Says whether all of it was
+    /// taken in.
     pub(crate) fn note(
         &mut self,
         thread: ThreadId,
@@ -111,7 +112,7 @@ impl Sharing {
         (address, bytes): (usize, usize),
         writes: bool,
         mut learned: impl FnMut(usize, ThreadId, usize),
-    ) {
+    ) -> bool {
         let last = (address + bytes.max(1) - 1) >> GRAIN;
         for index in (address >> GRAIN..=last).take(MOST_WORDS) {
             let word = self.words.entry(index).or_insert(Word {
@@ -143,6 +144,7 @@ impl Sharing {
             word.convict(&self.visits, &mut learned);
             learned(code, thread, address);
         }
+        last - (address >> GRAIN) < MOST_WORDS
     }
 }
 

@@ -21,8 +21,8 @@ use waylay_scheduler::ByAddress;
 
 /// log2 of the bytes that are remembered together, each with a bit of its own.
 const GRAIN: u32 = 3;
-/// Words of one access that are looked at; a copy of more shares its beginning or is not worth it.
-const MOST_WORDS: usize = 64;
+/// Words of one access that are looked at: of a longer copy, the beginning.
+const MOST_WORDS: usize = 1 << 13;
 /// What is remembered of a word: more than the places in code, times threads, that concern one variable.
 const MOST_VISITS: u32 = 48;
 /// Words that are remembered; after that, what is new is not looked at.
@@ -40,6 +40,8 @@ pub(crate) struct Touch {
     pub(crate) writes: bool,
     /// It is a step by itself.
     pub(crate) atomic: bool,
+    /// It is one look of a loop that waits: the word is shared on purpose.
+    pub(crate) waits: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -72,6 +74,8 @@ struct Noted {
     synchronises: bool,
     /// Stores of other threads that the access may have read, and that were made before that was known.
     stored: Vec<Epoch>,
+    /// There was no room for the word.
+    missed: bool,
 }
 
 /// The bytes of a word that an access touches.
@@ -162,20 +166,23 @@ impl Suspects {
         }
     }
 
-    /// Takes in an access; `learned` is told of code that conflicts, who executed it, and where.
+    /// Takes in an access; `learned` is told of code that conflicts, who executed it, and where. Says whether all of it was
+    /// taken in.
     pub(crate) fn note(
         &mut self,
         order: &mut Order,
         touch: Touch,
         mut learned: impl FnMut(usize, ThreadId, usize),
-    ) {
+    ) -> bool {
         let now = order.now(touch.thread);
         let locks = order.held(touch.thread);
         let last = (touch.address + touch.bytes.max(1) - 1) >> GRAIN;
         let mut synchronises = touch.atomic;
+        let mut whole = last - (touch.address >> GRAIN) < MOST_WORDS;
         for index in (touch.address >> GRAIN..=last).take(MOST_WORDS) {
             let noted = self.note_word(order, index, (now, locks), &touch, &mut learned);
             synchronises |= noted.synchronises;
+            whole &= !noted.missed;
             noted.stored.into_iter().for_each(|moment| order.catch_up(touch.thread, moment));
         }
         if touch.writes && !synchronises {
@@ -190,6 +197,7 @@ impl Suspects {
                 order.hand_over(touch.thread, touch.address);
             }
         }
+        whole
     }
 
     fn note_word(
@@ -201,14 +209,14 @@ impl Suspects {
         learned: &mut impl FnMut(usize, ThreadId, usize),
     ) -> Noted {
         if self.words.len() >= MOST_MEMORY && !self.words.contains_key(&index) {
-            return Noted::default();
+            return Noted { missed: true, ..Noted::default() };
         }
         let word = self.words.entry(index).or_insert(Word { visits: NONE, count: 0, atomic: 0 });
         let bytes = bytes_of(index, touch.address, touch.bytes);
-        if touch.atomic {
+        if touch.atomic || touch.waits {
             word.atomic |= bytes;
         }
-        let mut noted = Noted { synchronises: word.atomic & bytes != 0, stored: Vec::new() };
+        let mut noted = Noted { synchronises: word.atomic & bytes != 0, ..Noted::default() };
         let mut same = NONE;
         let mut convicted = false;
         let mut at = word.visits;
@@ -309,7 +317,16 @@ mod tests {
         }
 
         fn touch(&mut self, thread: ThreadId, code: usize, address: usize, writes: bool, atomic: bool) {
-            let touch = Touch { thread, code, address, bytes: 4, reads: atomic || !writes, writes, atomic };
+            let touch = Touch {
+                thread,
+                code,
+                address,
+                bytes: 4,
+                reads: atomic || !writes,
+                writes,
+                atomic,
+                waits: false,
+            };
             self.suspects.note(&mut self.order, touch, |code, _, _| self.learned.push(code));
             self.learned.sort_unstable();
             self.learned.dedup();

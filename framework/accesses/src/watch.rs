@@ -19,14 +19,15 @@ use crate::order::{Locks, Order, Way};
 use crate::process::{Attention, Process, Who};
 use crate::progress::Found;
 use crate::races::{Block, Deed, Race, Races, Seen};
+use crate::rounds::Rounds;
 use crate::sharing::Sharing;
 use crate::suspects::{Suspects, Touch};
 
-/// Times that one patched site is looked at in a run: a loop that computes shows soon what it touches.
+/// Times that one patched site is looked at for each thread of a run: a loop that computes shows soon what it touches.
 const MOST_LOOKS: u32 = 4096;
 
-/// Accesses that take as long as one at a breakpoint.
-const PRICE_OF_TRAP: u64 = 16;
+/// Accesses of a run that are all looked at, however few places make them: some milliseconds.
+const LOOKED_AT_IN_ANY_CASE: u64 = 32_768;
 
 /// What is known about the run's accesses; the holder of the token owns it.
 #[derive(Default)]
@@ -34,6 +35,9 @@ pub struct Watch<P> {
     pub(crate) looks: Looks,
     pub(crate) spins: Spins,
     pub(crate) found: Found,
+    rounds: Rounds,
+    /// Code that waits for another thread to change what it reads.
+    waiting: ByAddress<usize, ()>,
     sharing: Sharing,
     suspects: Suspects,
     order: Order,
@@ -51,10 +55,17 @@ pub struct Watch<P> {
     /// All of them are patched for that, as soon as there are threads.
     looking: bool,
     accesses: u64,
+    /// Sites were dismissed because a thread came by too often; threads that had their looks at them.
+    dismissed: bool,
+    served: Vec<ThreadId>,
     /// Plain accesses from elsewhere are no steps; with the steps that each made so far.
     chosen: Option<ByAddress<usize, u32>>,
     /// Of those, accesses of other kinds are none either; empty: all are.
     kinds: ByAddress<usize, ()>,
+    /// Some of them call functions that copy.
+    copies_chosen: bool,
+    /// Code that was seen to call such a function.
+    copies: ByAddress<usize, ()>,
     /// What `chosen` was made from, and the same in order.
     sites: Option<Vec<Site>>,
     codes: Vec<usize>,
@@ -68,6 +79,15 @@ static FOLLOWED: AtomicBool = AtomicBool::new(false);
 
 /// Whether it matters who allocated what.
 static OBJECTS: AtomicBool = AtomicBool::new(false);
+
+/// Whether threads that go on may want sites back.
+static IN_WANT: AtomicBool = AtomicBool::new(false);
+
+/// Whether [`Watch::resumed`] is worth calling.
+#[inline(always)]
+pub fn is_in_want() -> bool {
+    IN_WANT.load(Ordering::Relaxed)
+}
 
 /// Whether what orders threads is worth telling: [`Watch::spawned`] and its like.
 #[inline(always)]
@@ -90,6 +110,11 @@ impl<P: Process> Watch<P> {
         self.looks = Looks::default();
         self.spins = Spins::default();
         self.found = Found::default();
+        self.rounds.clear();
+        self.dismissed = false;
+        self.served.clear();
+        IN_WANT.store(false, Ordering::Relaxed);
+        self.copies.clear();
         self.sharing.clear();
         self.suspects.clear();
         self.objects.clear();
@@ -103,6 +128,7 @@ impl<P: Process> Watch<P> {
         self.find_deliberate(region);
         FOLLOWED.store(self.learning && self.level == Level::Auto || self.racing, Ordering::Relaxed);
         OBJECTS.store(self.learning || self.racing || !self.kinds.is_empty(), Ordering::Relaxed);
+        self.tell_of_copies(false);
         P::report(region.report());
     }
 
@@ -120,6 +146,7 @@ impl<P: Process> Watch<P> {
             (self.looking, self.in_place) = (true, false);
             P::forget_hits();
             P::turn(Attention::All, true, true);
+            self.tell_of_copies(true);
             P::report(region.report());
         }
     }
@@ -134,6 +161,7 @@ impl<P: Process> Watch<P> {
                 if !self.in_place || self.sites.is_some() {
                     (self.chosen, self.sites) = (None, None);
                     self.kinds.clear();
+                    self.waiting.clear();
                     self.in_place = self.put_in_place(region);
                 }
             }
@@ -141,7 +169,7 @@ impl<P: Process> Watch<P> {
                 if !self.in_place || self.sites.as_deref() != Some(sites) {
                     self.sites = Some(sites.to_vec());
                     self.chosen = Some(ByAddress::default());
-                    self.kinds = sites
+                    self.kinds = Site::in_force(sites)
                         .iter()
                         .filter(|site| site.is_kind())
                         .map(|site| (site.0 as usize, ()))
@@ -169,7 +197,11 @@ impl<P: Process> Watch<P> {
     /// Looks for the code of sites, which may be in modules that are not loaded yet.
     fn find_sites(&mut self) {
         let Watch { sites: Some(sites), chosen: Some(chosen), modules, codes, .. } = self else { return };
-        let places = sites.iter().filter(|site| !site.is_kind());
+        let places = Site::in_force(sites).iter().filter(|site| site.is_place());
+        self.copies_chosen = places.clone().any(|site| site.is_copy());
+        let waits = sites.iter().filter(|site| site.is_wait());
+        self.waiting =
+            waits.filter_map(|&site| modules.code(site, P::modules)).map(|code| (code, ())).collect();
         for code in places.filter_map(|&site| modules.code(site, P::modules)) {
             chosen.entry(code).or_insert(0);
         }
@@ -183,6 +215,7 @@ impl<P: Process> Watch<P> {
         if self.racing {
             let codes = region.forgiven().1.iter().filter_map(|&site| self.modules.code(site, P::modules));
             self.races.deliberate.extend(codes.map(|code| (code, ())));
+            self.races.deliberate.extend(self.waiting.keys().map(|&code| (code, ())));
         }
     }
 
@@ -230,8 +263,8 @@ impl<P: Process> Watch<P> {
     }
 
     /// Counts an access that is looked at; after too many it is over for this run.
-    pub(crate) fn count_access(&mut self, trapped: bool, region: &RegionMap) {
-        self.accesses += if trapped { PRICE_OF_TRAP } else { 1 };
+    pub(crate) fn count_access(&mut self, price: u64, region: &RegionMap) {
+        self.accesses += price;
         region.report().accesses.store(self.accesses, Ordering::Relaxed);
         if self.accesses >= MOST_ACCESSES {
             (self.learning, self.racing) = (false, false);
@@ -239,17 +272,51 @@ impl<P: Process> Watch<P> {
             if self.looking && self.chosen.is_some() {
                 P::turn(Attention::These(&self.codes), false, false);
             }
+            self.tell_of_copies(false);
         }
     }
 
-    /// A patched site was come by.
-    pub(crate) fn looked_at(&mut self, site: u32, code: usize) {
+    /// Counts a copy that is looked at, which takes as long as a word of it after the other.
+    pub(crate) fn count_copy(&mut self, range: &Access, region: &RegionMap) {
+        self.copies.insert(range.code, ());
+        self.count_access(range.bytes.div_ceil(size_of::<u64>()) as u64, region);
+    }
+
+    /// Has copies told of if some of them are steps, or all are looked at.
+    fn tell_of_copies(&self, looking: bool) {
+        let steps = self.chosen.is_none() || self.copies_chosen;
+        P::tell_of_copies(self.level.sees_accesses() && (looking || steps));
+    }
+
+    /// A patched site was come by, by a thread.
+    pub(crate) fn looked_at(&mut self, site: u32, code: usize, thread: ThreadId, region: &RegionMap) {
         // For an order that is missed a race would be seen where there is none.
         if self.looking
             && !self.racing
             && self.chosen.as_ref().is_some_and(|chosen| !chosen.contains_key(&code))
         {
-            P::look(site, MOST_LOOKS);
+            let most = if self.accesses < LOOKED_AT_IN_ANY_CASE { u32::MAX } else { MOST_LOOKS };
+            if P::look(site, most) {
+                let place = self.modules.site(code, P::modules).unwrap_or(Site(0));
+                region.report().add_overlooked(place.0);
+                self.dismissed = true;
+                self.served.push(thread);
+                IN_WANT.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A thread goes on, for the first time or after others ran: what was dismissed because of another is looked at again. No
+    /// thread is in code that is replaced, unless something outside the schedule stopped it there.
+    pub fn resumed(&mut self, thread: ThreadId, region: &RegionMap) {
+        let outside = region.report().partly_controlled.load(Ordering::Relaxed) != 0;
+        // SAFETY: the token is here, as for every call of this type.
+        let safe = !outside && unsafe { P::is_alone() };
+        if self.dismissed && self.learning && safe && !self.served.contains(&thread) {
+            self.served.push(thread);
+            self.dismissed = false;
+            P::forget_hits();
+            P::turn(Attention::All, true, true);
         }
     }
 
@@ -285,11 +352,46 @@ impl<P: Process> Watch<P> {
         let Some(steps) = self.chosen.as_mut().and_then(|chosen| chosen.get_mut(&code)) else { return true };
         *steps += 1;
         if *steps == MOST_STEPS {
-            region.report().limited.fetch_add(1, Ordering::Relaxed);
+            let place = self.modules.site(code, P::modules).unwrap_or(Site(0));
+            region.report().add_limited(place.0);
             self.in_place = false;
             site.into_iter().for_each(P::dismiss);
         }
         *steps < MOST_STEPS
+    }
+
+    /// A thread reads or writes; where it waits for what it reads, that is told of. `own`: it is in the thread's own frames.
+    pub(crate) fn note_round(&mut self, thread: ThreadId, access: &Access, own: bool, region: &RegionMap) {
+        if access.kind != EventKind::PlainRead {
+            if !own {
+                self.rounds.writes(thread);
+            }
+        } else if let Some(before) = self.rounds.reads(thread, access.code, access.address) {
+            self.waits_at(before, region);
+            self.waits_at(access.code, region);
+        }
+    }
+
+    /// Code waits for another thread to change what it reads: so whoever changes that hands over.
+    pub(crate) fn waits_at(&mut self, code: usize, region: &RegionMap) {
+        if self.waiting.insert(code, ()).is_some() {
+            return;
+        }
+        self.races.deliberate.insert(code, ());
+        if self.level == Level::Auto
+            && let Some(site) = self.modules.site(code, P::modules)
+        {
+            // What was told before was learned without this, and is to be told again.
+            self.told.clear();
+            region.add_conflicting(site.as_wait());
+        }
+    }
+
+    /// A thread gives way to others: it yields, or sleeps.
+    pub fn gives_way(&mut self, thread: Who) {
+        if self.learning {
+            self.rounds.gives_way(thread.id);
+        }
     }
 
     /// Learns from an access of a thread or of what interrupts it: see [`Who::actor`].
@@ -299,15 +401,23 @@ impl<P: Process> Watch<P> {
             EventKind::PlainWrite | EventKind::AtomicStore => (false, true),
             _ => (true, true),
         };
-        let Watch { sharing, suspects, modules, order, objects, told, .. } = self;
+        let Watch { sharing, suspects, modules, order, objects, told, copies, .. } = self;
         let learned = |code, actor: ThreadId, address| {
-            tell::<P>(modules, objects, told, region, (code, actor, address));
+            tell::<P>(modules, objects, (told, copies), region, (code, actor, address));
         };
-        if self.level == Level::Auto {
+        let whole = if self.level == Level::Auto {
             let Access { address, bytes, code, .. } = *access;
-            suspects.note(order, Touch { thread, code, address, bytes, reads, writes, atomic }, learned);
+            let waits = self.waiting.contains_key(&code);
+            suspects.note(
+                order,
+                Touch { thread, code, address, bytes, reads, writes, atomic, waits },
+                learned,
+            )
         } else {
-            sharing.note(thread, access.code, (access.address, access.bytes), writes, learned);
+            sharing.note(thread, access.code, (access.address, access.bytes), writes, learned)
+        };
+        if !whole {
+            region.report().overlooked.store(1, Ordering::Relaxed);
         }
     }
 
@@ -319,9 +429,9 @@ impl<P: Process> Watch<P> {
         code: Option<usize>,
         region: &RegionMap,
     ) {
-        let Watch { sharing, suspects, modules, order, objects, told, .. } = self;
+        let Watch { sharing, suspects, modules, order, objects, told, copies, .. } = self;
         let learned = |code, actor: ThreadId, address| {
-            tell::<P>(modules, objects, told, region, (code, actor, address));
+            tell::<P>(modules, objects, (told, copies), region, (code, actor, address));
         };
         if self.level == Level::Auto {
             suspects.free(order, who.actor, block, code, learned);
@@ -463,12 +573,13 @@ impl<P: Process> Watch<P> {
 fn tell<P: Process>(
     modules: &mut Modules,
     objects: &Objects,
-    told: &mut ByAddress<usize, ()>,
+    (told, copies): (&mut ByAddress<usize, ()>, &ByAddress<usize, ()>),
     region: &RegionMap,
     (code, actor, address): (usize, ThreadId, usize),
 ) {
     let Some(site) = modules.site(code, P::modules) else { return };
     let kind = objects.kind(site, address, Who::thread_of(actor), || modules.known(address));
+    let site = if copies.contains_key(&code) { site.as_copy() } else { site };
     for site in [site, kind] {
         if told.insert(site.0 as usize, ()).is_none() {
             region.add_conflicting(site);

@@ -19,7 +19,7 @@ pub const RACING_MEMORY: u64 = 4 << 20;
 pub const MOST_STEPS: u32 = 10_000;
 
 /// The first runs are all looked at, to learn which accesses are worth a step.
-const FIRST_LOOKS: u64 = 16;
+pub const FIRST_LOOKS: u64 = 16;
 /// Later, one run in so many is, up to a number of runs each: looking makes a run some times slower, by hundreds where runs
 /// are restored and one that is looked at is not. What is new gets rarer, and runs come faster than it does.
 const LATER_LOOKS: [(u64, u64); 3] = [(1 << 10, 16), (1 << 14, 64), (u64::MAX, 256)];
@@ -186,8 +186,12 @@ impl Site {
         Site(u64::from(hash) << 32 | u64::from(offset))
     }
 
-    /// Set in numbers of kinds, and clear in places of code: those are in modules of less than two gigabytes.
+    /// Set in numbers of kinds, and clear in places of code: those are in modules of less than half a gigabyte.
     const KIND: u64 = 1 << 31;
+    /// Set in places of code that call a function which copies.
+    const COPY: u64 = 1 << 30;
+    /// Set in places of code that wait for another thread.
+    const WAIT: u64 = 1 << 29;
 
     /// Stands in lists of sites for a kind of accesses at one of them: to which memory they are. A list that has any means only
     /// accesses of these kinds.
@@ -198,6 +202,43 @@ impl Site {
     /// Whether this is a kind of accesses, and no place.
     pub fn is_kind(self) -> bool {
         self.0 & Site::KIND != 0
+    }
+
+    /// The same place, which calls a function of the C library that reads or writes memory for it.
+    pub fn as_copy(self) -> Site {
+        Site(self.0 | Site::COPY)
+    }
+
+    /// Whether this place calls such a function.
+    pub fn is_copy(self) -> bool {
+        self.is_place() && self.0 & Site::COPY != 0
+    }
+
+    /// Stands in lists of sites for a place that waits in a loop for what it looks at: that is no step by being in the list, but
+    /// hands over what is behind it. What a list has before the last of these was learned without it, and does not count.
+    pub fn as_wait(self) -> Site {
+        Site(self.0 | Site::WAIT)
+    }
+
+    /// Whether this stands for a place that waits.
+    pub fn is_wait(self) -> bool {
+        !self.is_kind() && self.0 & Site::WAIT != 0
+    }
+
+    /// Whether this is a place whose accesses are steps.
+    pub fn is_place(self) -> bool {
+        !self.is_kind() && self.0 & Site::WAIT == 0
+    }
+
+    /// The place in the code, without what else is said of it.
+    pub fn plain(self) -> Site {
+        if self.is_kind() { self } else { Site(self.0 & !(Site::COPY | Site::WAIT)) }
+    }
+
+    /// The sites of a list that count: places and kinds behind the last place that waits.
+    pub fn in_force(list: &[Site]) -> &[Site] {
+        let begin = list.iter().rposition(|site| site.is_wait()).map_or(0, |last| last + 1);
+        &list[begin..]
     }
 }
 
@@ -239,5 +280,12 @@ mod tests {
     fn a_site_tells_modules_apart() {
         assert_ne!(Site::new("a", 1), Site::new("b", 1));
         assert_eq!(Site::new("liba.so", 7).0 as u32, 7);
+        let (place, kind) = (Site::new("a", 7), Site::of_kind(u64::MAX));
+        assert!(place.is_place() && place.as_copy().is_copy() && !place.as_copy().is_wait());
+        assert!(place.as_wait().is_wait() && !place.as_wait().is_place());
+        assert!(kind.is_kind() && !kind.is_copy() && !kind.is_wait() && !kind.is_place());
+        assert_eq!([place.as_copy().plain(), place.as_wait().plain(), kind.plain()], [place, place, kind]);
+        assert_eq!(Site::in_force(&[place, place.as_wait(), kind]), [kind]);
+        assert_eq!(Site::in_force(&[place, kind]), [place, kind]);
     }
 }

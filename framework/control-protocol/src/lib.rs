@@ -23,6 +23,7 @@ pub mod report;
 #[cfg(target_os = "linux")]
 pub mod server;
 pub mod settings;
+mod site_list;
 mod sys;
 mod witness;
 
@@ -38,6 +39,7 @@ pub use report::{Ending, HeldAt, Report, Tally};
 #[cfg(target_os = "linux")]
 pub use server::{Reply, Request, ServerError, ServerLink};
 pub use settings::{ClockSource, RandomSource, Settings, Switching, Timeouts};
+pub use site_list::{Added, SiteList};
 
 /// Environment variable with the number of the descriptor (on Windows, of the handle) of the [`Region`].
 pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";

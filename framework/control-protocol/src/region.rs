@@ -12,9 +12,12 @@ use crate::report::{Ending, Report};
 use crate::settings::Settings;
 use crate::sys::{self, Memory};
 
+/// The code of a run that is guided by orders of events, in place of forced switches.
+const ORDERED: u32 = 2;
+
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
@@ -280,6 +283,7 @@ impl RegionMap {
         let report = self.report();
         for word in [
             &report.steps,
+            &report.reach,
             &report.switches,
             &report.stretches,
             &report.virtual_ns,
@@ -296,6 +300,7 @@ impl RegionMap {
             &report.threads,
             &report.limited,
             &report.reached,
+            &report.overlooked,
             &report.races_over,
             &report.held,
             &report.cut,
@@ -312,6 +317,12 @@ impl RegionMap {
         ] {
             word.store(0, Ordering::Relaxed);
         }
+        report
+            .limited_sites
+            .iter()
+            .chain(&report.overlooked_sites)
+            .chain(&report.refused_sites)
+            .for_each(|word| word.store(0, Ordering::Relaxed));
         report.race.words().for_each(|word| word.store(0, Ordering::Relaxed));
         report.tally.words().for_each(|word| word.store(0, Ordering::Relaxed));
         Ok(())
@@ -347,6 +358,28 @@ impl RegionMap {
         self.follow(settings, &switches.iter().map(stretch).collect::<Vec<_>>())
     }
 
+    /// Sets what the next run is to do: what these pairs of words say to who makes its strategy.
+    pub fn prepare_ordered(&mut self, mut settings: Settings, words: &[[u64; 2]]) -> Result<(), RegionError> {
+        if words.len() > STRETCHES {
+            return Err(RegionError::TooManySwitches(words.len()));
+        }
+        settings.replay = words.len() as u64;
+        settings.guided = ORDERED;
+        let stretch = |&[one, other]: &[u64; 2]| Stretch {
+            thread: one as u32,
+            first: (one >> 32) as u32,
+            steps: other,
+        };
+        self.follow(settings, &words.iter().map(stretch).collect::<Vec<_>>())
+    }
+
+    /// The words that were given to [`RegionMap::prepare_ordered`], if the run is made by some.
+    pub fn ordered(&self) -> Option<Vec<[u64; 2]>> {
+        let words =
+            |stretch: &Stretch| [u64::from(stretch.thread) | u64::from(stretch.first) << 32, stretch.steps];
+        (self.settings().guided == ORDERED).then(|| self.followed().iter().map(words).collect())
+    }
+
     /// Has these runs made before one that follows a schedule, if its settings are made with this call: by the strategy
     /// that these parameters name, from them on. What does not fit is not recalled at all.
     pub fn recall(&mut self, settings: &mut Settings, earlier: Earlier, parameters: &str) {
@@ -377,7 +410,8 @@ impl RegionMap {
         self.prepare(settings, "")
     }
 
-    /// The switches to make, if the run is guided by some: as they were given to [`RegionMap::prepare_guided`].
+    /// The switches to make, if the run is guided by some: as they were given to [`RegionMap::prepare_guided`]. Of a run whose
+    /// events are [ordered](RegionMap::ordered) this says only that it is guided, too.
     pub fn guidance(&self) -> Option<impl Iterator<Item = (u32, u32, u64)> + '_> {
         let turn = |stretch: &Stretch| (stretch.thread, stretch.first, stretch.steps);
         (self.settings().guided != 0).then(|| self.followed().iter().map(turn))

@@ -1,6 +1,6 @@
 //! What the library says of a run, and of all runs of a process together.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::coded::coded;
 use crate::race::RaceReport;
@@ -38,6 +38,9 @@ coded! {
     }
 }
 
+/// Places that are named of those that made more steps than a run gives to one.
+pub const LIMITED: usize = 8;
+
 /// Threads of a run whose numbers in the system are told: far more than small tests have.
 pub const NUMBERED: usize = 64;
 
@@ -51,6 +54,8 @@ pub struct Report {
     pub threads: AtomicU32,
     /// Choices made.
     pub steps: AtomicU64,
+    /// Those that may count in another schedule, for strategies whose promise depends on their number; 0 for others.
+    pub reach: AtomicU64,
     /// Choices that changed the running thread.
     pub switches: AtomicU64,
     /// Stretches recorded.
@@ -80,6 +85,8 @@ pub struct Report {
     pub patched: AtomicU32,
     /// See `patched`.
     pub refused: AtomicU32,
+    /// Some of the latter, by their [`Site`](crate::Site); 0: none.
+    pub refused_sites: [AtomicU64; LIMITED],
     /// Address and length of the list of instructions that were moved: pairs of where they are and where they were.
     pub moved: AtomicU64,
     /// See `moved`.
@@ -88,6 +95,13 @@ pub struct Report {
     pub accesses: AtomicU64,
     /// Code sites that made so many steps that their later accesses were none.
     pub limited: AtomicU32,
+    /// Some of them, by their [`Site`](crate::Site); 0: none. Kept from run to run of one process.
+    pub limited_sites: [AtomicU64; LIMITED],
+    /// Not 0: a run that was looked at touched more memory than is remembered, or came by some code so often that its later
+    /// accesses were not looked at.
+    pub overlooked: AtomicU32,
+    /// Some of that code. Kept from run to run of one process.
+    pub overlooked_sites: [AtomicU64; LIMITED],
     /// Patched places that a run was the first to come by, and that was not looked at.
     pub reached: AtomicU32,
     /// Not 0: more memory was touched than races are looked for in, and no more were from there on.
@@ -136,6 +150,54 @@ pub struct Tally {
     pub threads: AtomicU32,
     /// Threads that the last run left behind; the process can make no further run then.
     pub left: AtomicU32,
+}
+
+impl Report {
+    /// Names a place whose later accesses are no steps, as far as there is room.
+    pub fn add_limited(&self, site: u64) {
+        self.limited.fetch_add(1, Ordering::Relaxed);
+        add(&self.limited_sites, site);
+    }
+
+    /// Names code whose later accesses are not looked at in a run that is, as far as there is room.
+    pub fn add_overlooked(&self, site: u64) {
+        self.overlooked.store(1, Ordering::Relaxed);
+        add(&self.overlooked_sites, site);
+    }
+
+    /// Names an instruction that cannot be made a step, as far as there is room.
+    pub fn add_refused(&self, site: u64) {
+        add(&self.refused_sites, site);
+    }
+
+    /// The places that were named by [`Report::add_refused`].
+    pub fn refused_places(&self) -> Vec<u64> {
+        all_of(&self.refused_sites)
+    }
+
+    /// The places that were named by [`Report::add_limited`].
+    pub fn limited_places(&self) -> Vec<u64> {
+        all_of(&self.limited_sites)
+    }
+
+    /// The places that were named by [`Report::add_overlooked`].
+    pub fn overlooked_places(&self) -> Vec<u64> {
+        all_of(&self.overlooked_sites)
+    }
+}
+
+fn add(list: &[AtomicU64], site: u64) {
+    for place in list {
+        match place.load(Ordering::Relaxed) {
+            0 => return place.store(site, Ordering::Relaxed),
+            known if known == site => return,
+            _ => {}
+        }
+    }
+}
+
+fn all_of(list: &[AtomicU64]) -> Vec<u64> {
+    list.iter().map(|place| place.load(Ordering::Relaxed)).take_while(|&site| site != 0).collect()
 }
 
 impl Tally {

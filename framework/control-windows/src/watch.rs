@@ -77,8 +77,8 @@ impl Process for Windows {
         patch::forget_hits();
     }
 
-    fn look(site: u32, most: u32) {
-        patch::look(site, most);
+    fn look(site: u32, most: u32) -> bool {
+        patch::look(site, most)
     }
 
     fn dismiss(site: u32) {

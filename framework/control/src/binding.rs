@@ -4,6 +4,8 @@
 //! what the loader would bind at the first call: imports of modules that were there when the program started, which are
 //! looked for in all of these modules in the same order. What is not found, or not for certain, stays as it is, and so do
 //! modules that look in themselves first.
+//!
+//! Where somebody wants to see calls of some functions, the imports of a module are redirected: [`redirect`].
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -43,12 +45,41 @@ unsafe extern "C" fn bind_module(info: *mut libc::dl_phdr_info, _: usize, left: 
             return 1;
         }
         *left -= 1;
-        if let Some(imports) = Imports::of(&*info) {
+        if let Some(imports) = Imports::of(&*info).filter(|imports| !imports.symbolic) {
             imports.bind();
         }
     }
     0
 }
+
+/// Has the module at this base call other functions than those it imports by name, where `instead` knows one.
+///
+/// # Safety
+/// No thread calls through the module's tables meanwhile, and what `instead` names stands in for what it is asked about.
+pub(crate) unsafe fn redirect(base: usize, instead: &mut dyn FnMut(&CStr) -> Option<usize>) {
+    let mut wanted = (base, instead);
+    // SAFETY: the callback gets a pointer to the local.
+    unsafe { libc::dl_iterate_phdr(Some(redirect_one), (&raw mut wanted).cast()) };
+}
+
+unsafe extern "C" fn redirect_one(info: *mut libc::dl_phdr_info, _: usize, wanted: *mut c_void) -> c_int {
+    type Wanted<'a> = (usize, &'a mut dyn FnMut(&CStr) -> Option<usize>);
+    // SAFETY: libc passes a valid record of a module that is mapped, and we passed what is wanted.
+    unsafe {
+        let (base, instead) = &mut *wanted.cast::<Wanted<'_>>();
+        if (*info).dlpi_addr as usize != *base {
+            return 0;
+        }
+        if let Some(imports) = Imports::of(&*info) {
+            imports.redirect(instead);
+        }
+    }
+    1
+}
+
+const PAGE: usize = 4096;
+const GLOB_DAT: u64 = 6;
+const JUMP_SLOT: u64 = 7;
 
 /// One entry of a table of relocations.
 #[repr(C)]
@@ -64,6 +95,12 @@ struct Imports {
     /// Its code.
     code: core::ops::Range<usize>,
     slots: &'static [Relocation],
+    /// Relocations of data, some of which are addresses of functions that are called through them.
+    data: &'static [Relocation],
+    /// It looks in itself first.
+    symbolic: bool,
+    /// What the loader has made read-only, in whole pages.
+    sealed: core::ops::Range<usize>,
     symbols: *const libc::Elf64_Sym,
     names: *const c_char,
     /// Number of the version of each symbol, if it has versions.
@@ -73,6 +110,8 @@ struct Imports {
 }
 
 const DT_PLTRELSZ: i64 = 2;
+const DT_RELA: i64 = 7;
+const DT_RELASZ: i64 = 8;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_SYMBOLIC: i64 = 16;
@@ -99,6 +138,12 @@ impl Imports {
             let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
             let mut at = (base + dynamic.p_vaddr as usize) as *const [u64; 2];
             let [mut jumps, mut bytes, mut symbols, mut names, mut versions, mut needed] = [None; 6];
+            let [mut data, mut data_bytes] = [None; 2];
+            let mut symbolic = false;
+            let sealed = headers.iter().find(|header| header.p_type == libc::PT_GNU_RELRO).map_or(0..0, |header| {
+                let start = base + header.p_vaddr as usize;
+                start & !(PAGE - 1)..(start + header.p_memsz as usize) & !(PAGE - 1)
+            });
             while (*at)[0] != 0 {
                 let [tag, value] = *at;
                 // Some of the values are relocated in place, some are not: those of the vdso.
@@ -110,17 +155,27 @@ impl Imports {
                     DT_STRTAB => names = Some(address),
                     DT_VERSYM => versions = Some(address),
                     DT_VERNEED => needed = Some(address),
-                    DT_SYMBOLIC => return None,
-                    DT_FLAGS if value & DF_SYMBOLIC != 0 => return None,
+                    DT_RELA => data = Some(address),
+                    DT_RELASZ => data_bytes = Some(value as usize),
+                    DT_SYMBOLIC => symbolic = true,
+                    DT_FLAGS if value & DF_SYMBOLIC != 0 => symbolic = true,
                     _ => {}
                 }
                 at = at.add(1);
             }
-            let count = bytes? / size_of::<Relocation>();
+            let table = |at: Option<usize>, bytes: Option<usize>| match (at, bytes) {
+                (Some(at), Some(bytes)) => {
+                    core::slice::from_raw_parts(at as *const Relocation, bytes / size_of::<Relocation>())
+                }
+                _ => &[],
+            };
             Some(Imports {
                 base,
+                data: table(data, data_bytes),
+                symbolic,
+                sealed,
                 code: start..start + code.p_memsz as usize,
-                slots: core::slice::from_raw_parts(jumps? as *const Relocation, count),
+                slots: table(jumps, bytes),
                 symbols: symbols? as *const libc::Elf64_Sym,
                 names: names? as *const c_char,
                 versions: versions.map(|at| at as *const u16),
@@ -129,12 +184,39 @@ impl Imports {
         }
     }
 
+    /// Writes what stands in for some functions into the slots through which they are called.
+    ///
+    /// # Safety
+    /// As for [`redirect`].
+    unsafe fn redirect(&self, instead: &mut dyn FnMut(&CStr) -> Option<usize>) {
+        let called = |slot: &&Relocation| matches!(slot.info & 0xffff_ffff, GLOB_DAT | JUMP_SLOT);
+        for slot in self.slots.iter().chain(self.data).filter(called) {
+            // SAFETY: the tables are the module's own; what is sealed is opened for the moment.
+            unsafe {
+                let symbol = &*self.symbols.add((slot.info >> 32) as usize);
+                if symbol.st_shndx != 0 || symbol.st_value != 0 {
+                    continue;
+                }
+                let Some(to) = instead(CStr::from_ptr(self.names.add(symbol.st_name as usize))) else { continue };
+                let place = self.base + slot.offset as usize;
+                let sealed = self.sealed.contains(&place);
+                let page = (place & !(PAGE - 1)) as *mut c_void;
+                if sealed && libc::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+                    continue;
+                }
+                (place as *mut usize).write(to);
+                if sealed {
+                    libc::mprotect(page, PAGE, libc::PROT_READ);
+                }
+            }
+        }
+    }
+
     /// Fills the slots that wait for their first call.
     ///
     /// # Safety
     /// No other thread binds them meanwhile to something else; the loader would bind them to the same.
     unsafe fn bind(&self) {
-        const JUMP_SLOT: u64 = 7;
         for slot in self.slots.iter().filter(|slot| slot.info & 0xffff_ffff == JUMP_SLOT) {
             // SAFETY: the tables are the module's own. A slot that is not bound yet holds an address in the module's own
             // code, the stub that asks the loader; such slots can be written, or the loader could not either.

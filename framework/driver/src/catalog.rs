@@ -56,22 +56,45 @@ fn wanted(name: &str) -> Vec<String> {
 }
 
 impl Installation {
-    /// The installation that this process runs from. Cargo leaves dynamic libraries in `deps/` beside the executable.
+    /// The installation that this process runs from.
     pub fn of_this_process() -> std::io::Result<Installation> {
         let executable = std::env::current_exe()?;
         Ok(Installation::at(&executable))
     }
 
-    /// The installation of that executable.
+    /// The installation of that executable: Cargo leaves libraries in `deps` beside it, packages in `../lib/waylay`.
     pub fn at(executable: &Path) -> Installation {
         let beside = executable.parent().unwrap_or(Path::new(".")).to_owned();
-        let folders = vec![beside.join("deps"), beside.join("plugins"), beside];
+        let mut folders = vec![beside.join("deps"), beside.join("plugins"), beside.clone()];
+        folders.extend(beside.parent().map(|prefix| prefix.join("lib").join("waylay")));
         Installation { executable: executable.to_owned(), folders }
+    }
+
+    /// Looks into one more folder, after all others.
+    pub fn add_folder(&mut self, folder: PathBuf) {
+        self.folders.push(folder);
+    }
+
+    /// Looks into one more folder, before all others.
+    pub fn prefer_folder(&mut self, folder: PathBuf) {
+        self.folders.insert(0, folder);
+    }
+
+    /// The library of strict mode, if it is there and its path cannot be handed to the system's loader.
+    pub fn misplaced_control_library(&self) -> Option<PathBuf> {
+        self.control_library().filter(|library| !sys::can_be_loaded_first(library))
     }
 
     /// The library of strict mode, if it is there.
     pub fn control_library(&self) -> Option<PathBuf> {
         self.find_file(sys::CONTROL_LIBRARY, &[]).ok()
+    }
+
+    /// Why the library of strict mode is not there: what was looked for, and where.
+    pub fn missing_control_library(&self) -> Option<String> {
+        let missing = self.find_file(sys::CONTROL_LIBRARY, &[]).err()?;
+        let file = &wanted(&missing.name)[0];
+        Some(format!("{file} is missing, looked for in {}", folders_text(&missing.looked)))
     }
 
     pub(crate) fn host_command(&self) -> HostCommand {
@@ -195,6 +218,23 @@ mod tests {
         let found =
             installation.find_plugin("bank-test", folder.path(), std::slice::from_ref(&near)).unwrap();
         assert_eq!(found.parent().unwrap(), near);
+    }
+
+    #[test]
+    fn an_installed_copy_finds_its_libraries_under_its_prefix_and_says_where_it_looked() {
+        let prefix = tempfile::tempdir().unwrap();
+        let library = prefix.path().join("lib").join("waylay");
+        std::fs::create_dir_all(&library).unwrap();
+        let installation = Installation::at(&prefix.path().join("bin").join("waylay"));
+
+        let missing = installation.missing_control_library().unwrap();
+        assert!(missing.contains(&library.display().to_string()), "{missing}");
+
+        std::fs::write(library.join(&wanted(sys::CONTROL_LIBRARY)[0]), "").unwrap();
+        std::fs::write(library.join(format!("{DLL_PREFIX}waylay_faults{DLL_SUFFIX}")), "").unwrap();
+        assert_eq!(installation.control_library().unwrap().parent().unwrap(), library);
+        assert_eq!(installation.missing_control_library(), None);
+        assert_eq!(installation.own_plugins().len(), 1);
     }
 
     #[test]

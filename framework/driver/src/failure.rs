@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use waylay_dist::Seed;
 pub use waylay_evidence::build::{Build, Change, changes};
 use waylay_evidence::{MemoryMap, ThreadStack};
+use waylay_report::cause::Why;
 
 use crate::environment::Environment;
 use crate::store::TestRecord;
@@ -185,6 +186,8 @@ pub struct Finding {
     pub gaps: Vec<String>,
     /// Which files of code were loaded; empty when that is not known.
     pub code: MemoryMap,
+    /// Which orders of events it needs, if that was sought.
+    pub why: Why,
 }
 
 /// All occurrences of one signature.
@@ -228,4 +231,7 @@ pub struct FailureEntry {
     pub builds: Vec<Build>,
     /// Where it ran.
     pub environment: Environment,
+    /// Which orders of events it needs, if that was sought.
+    #[serde(flatten, default)]
+    pub why: Why,
 }

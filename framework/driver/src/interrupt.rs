@@ -23,6 +23,12 @@ pub fn insist() {
     sys::insist();
 }
 
+/// From now on an abort of this process, which is what follows when there is no memory for it, ends in a sentence and an exit
+/// code, where there are signals.
+pub fn watch_for_abort(exit_code: u8) {
+    sys::watch_for_abort(exit_code);
+}
+
 /// From now on SIGUSR1 and Ctrl-\ (SIGQUIT) ask what is running, where there are signals.
 pub fn watch_for_looks() {
     sys::watch_for_looks();

@@ -72,6 +72,8 @@ pub struct Trial {
     pub hang: Duration,
     /// Go on after a failure, to count them.
     pub count: bool,
+    /// No further host after so many.
+    pub most_failures: u64,
 }
 
 /// The first failure of a trial.
@@ -205,6 +207,7 @@ impl Arena {
             && account.spent < trial.limit
             && !account.exhausted
             && (trial.count || account.first.is_none())
+            && account.failures < trial.most_failures
         {
             let region = strict.as_ref().map(StrictTest::prepare).transpose()?;
             let before = account.next;

@@ -587,3 +587,45 @@ fn leaks_are_not_looked_for_in_strict_mode() {
     let found = messages(&lines.join("\n"));
     assert!(found.len() == 1 && found[0].contains("leaks are not looked for in strict mode"), "{found:?}");
 }
+
+/// CPU time of this thread: what others do on the machine does not count.
+#[cfg(target_os = "linux")]
+fn own_time(work: impl FnOnce()) -> std::time::Duration {
+    let now = || {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the clock exists on every Linux, and the pointer is to a value of this frame.
+        assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
+        std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let before = now();
+    work();
+    now() - before
+}
+
+/// Ten times as many scenarios take about ten times as long, whatever is wrong with each of them; a look at the whole file for
+/// each problem made that a hundred times.
+#[cfg(target_os = "linux")]
+#[test]
+fn time_grows_with_the_file_and_not_with_its_square() {
+    type Scenario = fn(usize) -> String;
+    let kinds: [(&str, Scenario); 6] = [
+        ("fine", |i| format!("name = \"s{i}\"\nduration = \"1s\"\n[[scenario.test]]\nplugin = \"p\"\n")),
+        ("names", |_| "name = \"s\"\nduration = \"1s\"\n[[scenario.test]]\nplugin = \"p\"\n".to_owned()),
+        ("keys", |i| format!("name = \"s{i}\"\nnmae = 3\n[[scenario.test]]\nplugin = \"p\"\n")),
+        ("syntax", |i| format!("name = s{i}\n[[scenario.test]]\nplugin = 3\n")),
+        ("headers", |i| format!("name = \"s{i}\"\n[[scenario.test]\nplugin = 3\n")),
+        ("endless", |i| format!("name = \"s{i}\"\n[[scenario.test]]\nplugin = \"p\"\n")),
+    ];
+    for (kind, scenario) in kinds {
+        let time = |count: usize| {
+            let text: String = (0..count).map(|i| format!("[[scenario]]\n{}", scenario(i))).collect();
+            let mut told = 0;
+            let time = own_time(|| told = problems(&text).matches("error").count());
+            assert_eq!(told + 1 >= count, kind != "fine", "{kind}: {told} problems of {count} scenarios");
+            time
+        };
+        time(100);
+        let (small, large) = (time(1_000), time(10_000));
+        assert!(large < 40 * small, "{kind}: {small:?} for 1,000 scenarios, {large:?} for 10,000");
+    }
+}

@@ -344,6 +344,7 @@ fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
             timeouts: if idle { TimeoutRule::Idle } else { TimeoutRule::Choice },
             level: StepLevel::ALL[level],
             patch,
+            minimize: waylay_driver::config::Minimizing(patch.then_some(Duration::from_secs(7))),
         }
     }));
     proptest::collection::vec((name(), length, tests, strict), 1..4).prop_map(|list| {

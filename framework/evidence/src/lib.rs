@@ -7,7 +7,8 @@
 //!    [`ProcessSnapshot`]; from then on the target may run, be killed or vanish.
 //! 2. [`unwind`] walks the copied stacks offline.
 //! 3. [`Symbolizer`] turns addresses into [`Frame`]s, from a snapshot or from raw addresses.
-//! 4. [`minidump()`] writes a dump for a debugger and reads it back before calling it done.
+//! 4. [`minidump()`] writes a dump for a debugger and reads it back before calling it done; after [`capture_and_hold()`]
+//!    it shows the very moment of the snapshot.
 //! 5. [`mod@classify`] decides from two samples what kind of hang it is.
 //! 6. [`signature`] says what makes two failures the same.
 //! 7. [`build`] says which builds of which files were running.
@@ -48,10 +49,10 @@ pub use memory_map::{Mapping, MappingSource, MemoryImage, MemoryMap, MemoryMapEr
 pub use origin::{Origin, base_name, origin};
 pub use registers::Registers;
 pub use snapshot::{
-    CaptureError, CaptureOptions, ProcessSnapshot, SchedulerState, StackMemory, Syscall, ThreadContext,
-    ThreadSnapshot, Tracer, Wait, capture,
+    CaptureError, CaptureOptions, ProcessSnapshot, SchedulerState, StackMemory, Standstill, Syscall,
+    ThreadContext, ThreadSnapshot, Tracer, Wait, capture, capture_and_hold,
 };
 pub use stack::{Frame, Omitted, Scheduled, StackEnd, ThreadStack, Trust};
-pub use symbol::{CodeAddress, Symbolizer, SymbolizerLimits, demangled};
-pub use unseen::Unseen;
+pub use symbol::{CodeAddress, Symbolizer, SymbolizerLimits, demangled, places_in};
+pub use unseen::{Unseen, modules_of};
 pub use unwind::RawStack;

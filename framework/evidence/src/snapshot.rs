@@ -2,7 +2,7 @@
 //!
 //! The types say what is known of a thread; how it is got at is `sys`'s business.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -227,6 +227,33 @@ fn scope_hint(scope: &Option<u32>) -> String {
 /// held by a guard, and all guards belong to a thread that ends with this call.
 pub fn capture(pid: ProcessId, options: &CaptureOptions) -> Result<ProcessSnapshot, CaptureError> {
     sys::capture(pid, options)
+}
+
+/// A process that stands still as a whole: no thread runs, starts or ends until this is dropped or a dump of the process
+/// was written, whichever comes first.
+#[derive(Debug)]
+pub struct Standstill {
+    since: Instant,
+    _stop: sys::Standstill,
+}
+
+impl Standstill {
+    /// How long it has lasted.
+    #[must_use]
+    pub fn lasts(&self) -> Duration {
+        self.since.elapsed()
+    }
+}
+
+/// Takes the same snapshot as [`capture`] and leaves the process standing still, so that a dump that is written next shows
+/// the same threads at the same places.
+pub fn capture_and_hold(
+    pid: ProcessId,
+    options: &CaptureOptions,
+) -> Result<(ProcessSnapshot, Standstill), CaptureError> {
+    let since = Instant::now();
+    let (snapshot, stop) = sys::capture_and_hold(pid, options)?;
+    Ok((snapshot, Standstill { since, _stop: stop }))
 }
 
 impl StackMemory {

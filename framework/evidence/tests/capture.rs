@@ -10,7 +10,7 @@ use std::time::Duration;
 use target::{Program, Watchdog, eventually};
 use waylay_evidence::{
     CaptureError, CaptureOptions, DumpLimits, ProcessId, SchedulerState, Symbolizer, ThreadContext, capture,
-    minidump,
+    capture_and_hold, minidump,
 };
 
 /// A hang anywhere in a loop of captures ends the test process.
@@ -54,6 +54,61 @@ fn threads_that_come_and_go_do_not_disturb() {
         symbolizer.stacks(&snapshot);
     }
     assert!(seen.len() > 4, "some of the threads that come and go were caught");
+}
+
+/// The threads of a dump.
+fn threads_in(dump: &std::path::Path) -> HashSet<u32> {
+    let dump = ::minidump::Minidump::read_path(dump).expect("a dump");
+    let list = dump.get_stream::<::minidump::MinidumpThreadList<'_>>().expect("a list");
+    list.threads.iter().map(|thread| thread.raw.thread_id).collect()
+}
+
+#[test]
+fn snapshot_and_dump_of_one_standstill_have_the_same_threads() {
+    let _watchdog = Watchdog::new(LIMIT);
+    let program = Program::c("churn.c", &["-O1"]);
+    let target = program.start(&[]);
+    let path = program.directory().join("dump.dmp");
+    let mut seen = HashSet::new();
+    for _ in 0..100 {
+        let (snapshot, still) =
+            capture_and_hold(target.pid(), &CaptureOptions::default()).expect("the process lives");
+        let ids: HashSet<_> = snapshot.threads.iter().map(|thread| thread.id.0).collect();
+        minidump(target.pid(), &path, None, &DumpLimits::default()).expect("a dump");
+        assert_eq!(threads_in(&path), ids);
+        drop(still);
+        seen.extend(ids);
+    }
+    assert!(seen.len() > 50, "threads came and went between the stops: {}", seen.len());
+}
+
+#[test]
+fn a_standstill_without_a_dump_ends_with_its_guard() {
+    let _watchdog = Watchdog::new(LIMIT);
+    let program = Program::c("sixteen.c", &["-O1", "-g"]);
+    let target = program.start(&[]);
+    let (snapshot, still) = capture_and_hold(target.pid(), &CaptureOptions::default()).expect("capture");
+    assert_eq!(snapshot.threads.len(), 17);
+    assert!(
+        snapshot.threads.iter().all(|thread| thread.state != SchedulerState::Stopped),
+        "as they were before"
+    );
+    // The kernel wakes each thread when we let go of it, and stops it again before it returns to its own code.
+    for thread in &snapshot.threads {
+        let id = thread.id.to_string();
+        eventually("it stands still", || match status_field(target.pid(), &id, "State:") {
+            state if state.starts_with('T') => Ok(()),
+            state => Err(state),
+        });
+    }
+    drop(still);
+    for thread in &snapshot.threads {
+        let id = thread.id.to_string();
+        eventually("it goes on", || match status_field(target.pid(), &id, "State:") {
+            state if state.starts_with('T') => Err(state),
+            _ => Ok(()),
+        });
+    }
 }
 
 #[test]

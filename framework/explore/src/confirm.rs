@@ -253,7 +253,7 @@ pub fn confirm(
     };
     let mut seen = seen;
     let mut race = None;
-    let mut signed = signature(&program.title(), failure, &seen.stacks);
+    let mut signed = signature(&program.subject(), failure, &seen.stacks);
     if let Some(found) = seen.observed.race.clone().filter(|_| failure.kind == Kind::Race) {
         let serial = found.first.serial;
         let before =
@@ -263,7 +263,7 @@ pub fn confirm(
         {
             call_racing(&mut first, &found.first);
             call_racing(&mut second, &found.second);
-            signed = sign_race(&program.title(), [&first, &second]);
+            signed = sign_race(&program.subject(), [&first, &second]);
             let evidence = examine(&found, [&first, &second], &mut seen, names);
             seen.text = format!("{}\n{}", evidence.text.text(), seen.text);
             // Both stacks come first, whatever else the threads were doing.
@@ -362,6 +362,10 @@ fn stacks_at(
 fn signature(test: &str, failure: &Failure, stacks: &[ThreadStack]) -> Signature {
     let message = failure.message.as_deref();
     let blamed = stacks.first().map(|stack| stack.frames.as_slice()).unwrap_or_default();
+    // Where the framework ended the process says nothing; the assertion's own place does.
+    if let Some(place) = &failure.place {
+        return Signature::from_text(format!("{} in {test} at {place}", failure.kind));
+    }
     match failure.kind {
         Kind::Deadlock if !stacks.is_empty() => Signature::of_hang("deadlock", test, stacks),
         Kind::Crash | Kind::Assert | Kind::Exception | Kind::Exit

@@ -3,13 +3,15 @@
 //! Runs are shared out to workers, each with processes of its own: worker j of J takes every J-th run. Which runs
 //! are made, with what parameters, and what is reported does not depend on J (only a time limit and Ctrl-C do).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use waylay_control_protocol::{BESIDE, Ending};
+use waylay_control_protocol::report::LIMITED;
+use waylay_control_protocol::{Added, BESIDE, Ending};
 use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
-use waylay_driver::report::ledger;
+use waylay_driver::report::{PlaceNames, ledger};
 use waylay_driver::store::{
     Campaign, CampaignRecord, CampaignState, FailureStore, Retention, ScenarioRecord, StrictNumbers,
     TestRecord, WriteError,
@@ -51,6 +53,8 @@ pub struct Plan {
     pub duration: Option<Duration>,
     /// The first failure ends it.
     pub stop_on_first: bool,
+    /// Threads that a run has when the program starts none of its own.
+    pub own_threads: u32,
     /// Runs at once.
     pub jobs: u32,
     /// How runs begin.
@@ -63,6 +67,8 @@ pub struct Plan {
     pub out: PathBuf,
     /// The control library.
     pub library: PathBuf,
+    /// Processor time for minimising each failure and looking for its cause; none: neither is done.
+    pub minimize: Option<Duration>,
 }
 
 /// Why an exploration could not be made, or not be finished.
@@ -128,20 +134,52 @@ pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, Expl
     for _ in 0..plan.jobs.max(1) {
         workers.push(Worker::start(plan)?);
     }
-    let mut exploration = Exploration::begin(plan)?;
-    let state = exploration.go(&mut workers, progress);
+    let (mut campaign, mut store) = open_campaign(plan, &command_line(plan))?;
+    let mut exploration =
+        Exploration::new(plan, campaign.folder().to_owned(), Unseen::of(&plan.program.file));
+    let state = exploration.go(&mut workers, &mut campaign, &mut store, progress);
     exploration.summary.take_workers(plan.restart, &workers);
     drop(workers);
-    exploration.close(state, progress)
+    exploration.save(&mut campaign, &mut store, progress)?;
+    let folder = campaign.folder().to_owned();
+    let state = match state {
+        Ok(state) => state,
+        Err(error) => {
+            progress.campaign(&campaign.close(CampaignState::Stopped)?, &folder, &[]);
+            return Err(error);
+        }
+    };
+    let summary = exploration.close();
+    progress.campaign(&campaign.close(state)?, &folder, &[]);
+    Ok(summary)
 }
 
-struct Exploration<'a> {
+fn command_line(plan: &Plan) -> String {
+    let words = std::iter::once(&plan.program.name).chain(&plan.program.arguments);
+    words.cloned().collect::<Vec<_>>().join(" ")
+}
+
+/// Makes the folder of a campaign, and the store for what fails. `what` is explored.
+pub(crate) fn open_campaign(plan: &Plan, what: &str) -> Result<(Campaign, FailureStore), ExploreError> {
+    let seed = waylay_dist::Seed::new(plan.seed);
+    let config = format!(
+        "# waylay explore of one program: see strict.json in the folder of each failure\n# {}\n",
+        what.replace('\n', "\n# ")
+    );
+    let environment = Environment::capture(&config);
+    let campaign = Campaign::create(&plan.out, seed, environment.clone(), &config)?;
+    let retention = Retention { evidence_per_signature: 1, dumps_per_campaign: 50, signatures: 200 };
+    let store = FailureStore::create(campaign.folder(), retention, seed, environment)?;
+    Ok((campaign, store))
+}
+
+/// The exploration of one program, which can be made in several turns: what is run does not depend on them.
+pub(crate) struct Exploration<'a> {
     plan: &'a Plan,
     learner: Learner,
-    campaign: Campaign,
-    findings: Findings<'a>,
+    pub(crate) findings: Findings<'a>,
     begun: Instant,
-    summary: Summary,
+    pub(crate) summary: Summary,
     /// Runs by the depth that they promise something for.
     aimed: Aimed,
     parameters: RunParameters,
@@ -152,41 +190,37 @@ struct Exploration<'a> {
     sites: Sites,
     /// What the runs of the batch were made under.
     conditions: Conditions,
+    /// Runs of the batch that are not made yet.
+    pending: Vec<Planned>,
     hangs: u64,
     /// Runs in which it was looked which accesses conflict.
     looked_at: u64,
     /// What the program's code leaves to others.
     unseen: Unseen,
+    /// What places in that code are called, and those that had more steps than a run gives to one.
+    names: PlaceNames,
+    limited: BTreeSet<u64>,
+    /// Those that runs that were looked at came by too often.
+    overlooked: BTreeSet<u64>,
+    /// Instructions that could not be patched.
+    refused: BTreeSet<u64>,
 }
 
 impl<'a> Exploration<'a> {
-    fn begin(plan: &'a Plan) -> Result<Self, ExploreError> {
-        let seed = waylay_dist::Seed::new(plan.seed);
-        let config = format!(
-            "# waylay explore of one program: see strict.json in the folder of each failure\n# {}\n",
-            std::iter::once(&plan.program.name)
-                .chain(&plan.program.arguments)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(" ")
-        );
-        let environment = Environment::capture(&config);
-        let campaign = Campaign::create(&plan.out, seed, environment.clone(), &config)?;
-        let retention = Retention { evidence_per_signature: 1, dumps_per_campaign: 50, signatures: 200 };
-        let store = FailureStore::create(campaign.folder(), retention, seed, environment)?;
+    /// An exploration whose failures are kept in `folder`; `unseen` is what the program's file leaves to others.
+    pub(crate) fn new(plan: &'a Plan, folder: PathBuf, unseen: Unseen) -> Self {
         let summary = Summary {
-            program: plan.program.title(),
+            program: plan.program.subject(),
             strategy: plan.strategy.to_string(),
-            seed: seed.to_string(),
+            seed: waylay_dist::Seed::new(plan.seed).to_string(),
             level: plan.conditions.steps.level.name().to_owned(),
-            folder: campaign.folder().to_owned(),
+            folder,
             ..Summary::default()
         };
-        Ok(Exploration {
+        Exploration {
             plan,
             learner: Learner::new(&plan.strategy, Seed(plan.seed)),
-            campaign,
-            findings: Findings::new(plan, store),
+            findings: Findings::new(plan),
             begun: Instant::now(),
             summary,
             aimed: Aimed::default(),
@@ -196,62 +230,90 @@ impl<'a> Exploration<'a> {
             single: 0,
             sites: Sites::new(&plan.conditions, plan.strategy.is_search()),
             conditions: plan.conditions.clone(),
+            pending: Vec::new(),
             hangs: 0,
             looked_at: 0,
-            unseen: Unseen::of(&plan.program.file),
-        })
+            unseen,
+            names: PlaceNames::of(&plan.program.file),
+            limited: BTreeSet::new(),
+            overlooked: BTreeSet::new(),
+            refused: BTreeSet::new(),
+        }
     }
 
     fn go(
         &mut self,
         workers: &mut [Worker<'_>],
+        campaign: &mut Campaign,
+        store: &mut FailureStore,
         progress: &mut dyn Progress,
     ) -> Result<CampaignState, ExploreError> {
         let shared = Shared::new(self.plan.duration.map(|duration| self.begun + duration));
         let mut saved = Instant::now();
         loop {
-            let most = self.plan.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.summary.runs));
-            if most == 0 {
-                return Ok(CampaignState::Finished);
-            }
-            let batch = self.learner.plan(most);
-            if batch.is_empty() {
-                self.summary.exhausted = self.learner.exhausted();
-                return Ok(CampaignState::Finished);
-            }
-            self.conditions = self.sites.conditions();
-            for worker in workers.iter_mut() {
-                worker.ready_for(&self.conditions)?;
-            }
-            let mut wanted = true;
-            let done = {
-                let begun = self.begun;
-                let mut look = || {
-                    wanted &= progress.tick(&shared.state(begun.elapsed()));
-                    wanted
-                };
-                run_batch(&batch, workers, self.plan, (&self.conditions, &self.sites), &shared, &mut look)?
-            };
-            for (planned, done) in batch.iter().zip(done) {
-                // What comes after the first run that was not made was made in vain: without it, the numbers of the
-                // runs would have a gap.
-                let Some(done) = done else { break };
-                if self.take(planned, done, progress)? {
-                    return Ok(CampaignState::Finished);
-                }
-            }
-            if saved.elapsed() > Duration::from_secs(1) {
-                self.save(progress)?;
+            let state = self.batch(workers, &shared, store, progress)?;
+            if saved.elapsed() > Duration::from_secs(1) && state.is_none() {
+                self.save(campaign, store, progress)?;
                 saved = Instant::now();
             }
-            if !wanted {
-                self.summary.interrupted = true;
-                return Ok(CampaignState::Stopped);
-            }
-            if shared.late() {
-                return Ok(CampaignState::Finished);
+            match state {
+                Some(state) => return Ok(state),
+                None if shared.late() => return Ok(CampaignState::Finished),
+                None => {}
             }
         }
+    }
+
+    /// Makes what is left of a batch of runs, or a new one; says how the exploration ended, if it did. Runs for which the time
+    /// did not suffice are made with the next call.
+    pub(crate) fn batch(
+        &mut self,
+        workers: &mut [Worker<'_>],
+        shared: &Shared,
+        store: &mut FailureStore,
+        progress: &mut dyn Progress,
+    ) -> Result<Option<CampaignState>, ExploreError> {
+        if self.pending.is_empty() {
+            let most = self.plan.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.summary.runs));
+            if most == 0 {
+                return Ok(Some(CampaignState::Finished));
+            }
+            self.pending = self.learner.plan(most);
+            if self.pending.is_empty() {
+                self.summary.exhausted = self.learner.exhausted();
+                return Ok(Some(CampaignState::Finished));
+            }
+            self.conditions = self.sites.conditions();
+        }
+        for worker in workers.iter_mut() {
+            worker.ready_for(&self.conditions)?;
+        }
+        let mut batch = std::mem::take(&mut self.pending);
+        let mut wanted = true;
+        let done = {
+            let begun = self.begun;
+            let mut look = || {
+                wanted &= progress.tick(&shared.state(begun.elapsed()));
+                wanted
+            };
+            run_batch(&batch, workers, self.plan, (&self.conditions, &self.sites), shared, &mut look)?
+        };
+        let mut made = 0;
+        for (planned, done) in batch.iter().zip(done) {
+            // What comes after the first run that was not made was made in vain: without it, the numbers of the
+            // runs would have a gap.
+            let Some(done) = done else { break };
+            made += 1;
+            if self.take(planned, done, store, progress)? {
+                return Ok(Some(CampaignState::Finished));
+            }
+        }
+        self.pending = batch.split_off(made);
+        if !wanted {
+            self.summary.interrupted = true;
+            return Ok(Some(CampaignState::Stopped));
+        }
+        Ok(None)
     }
 
     /// Takes in one run; says whether it was the last.
@@ -259,11 +321,13 @@ impl<'a> Exploration<'a> {
         &mut self,
         planned: &Planned,
         done: Done,
+        store: &mut FailureStore,
         progress: &mut dyn Progress,
     ) -> Result<bool, ExploreError> {
         let Done { observed, failed, mut lesson, conflicting } = done;
         self.looked_at += u64::from(self.sites.looks_at(planned.run.index));
-        let steps_changed = self.sites.learn(&conflicting, observed.accesses, observed.limited);
+        let steps_changed =
+            self.sites.learn(self.learner.next(), &conflicting, observed.accesses, observed.limited);
         let summary = &mut self.summary;
         summary.runs += 1;
         summary.threads = summary.threads.max(observed.threads);
@@ -274,19 +338,36 @@ impl<'a> Exploration<'a> {
                 summary.notes.push(line.to_owned());
             }
         }
+        for (seen, all, names) in [
+            (&observed.limited_places, &mut self.limited, &mut summary.limited_places),
+            (&observed.overlooked_places, &mut self.overlooked, &mut summary.overlooked_places),
+            (&observed.refused_places, &mut self.refused, &mut summary.refused_places),
+        ] {
+            let before = all.len();
+            all.extend(seen);
+            if all.len() > before && before < LIMITED {
+                *names = self.names.names(&Vec::from_iter(all.iter().copied().take(LIMITED)));
+            }
+        }
+        summary.overlooked |= observed.overlooked;
         summary.races_over += u64::from(observed.races_over);
         summary.limit_reached += u64::from(observed.ending == Ending::StepLimit && failed.is_none());
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
         self.total_steps += observed.steps;
         self.rivals = self.rivals.max(observed.threads).max(planned.parameters.threads);
-        if observed.partly_controlled {
-            // What took part without being scheduled is in no bound.
-            self.aimed.add(&Aimed { reach: 0, runs: vec![1] });
-        } else {
+        // What took part without being scheduled is in no bound, nor what was planned when other accesses were steps.
+        if !observed.partly_controlled && self.learner.is_current(planned) {
             self.aimed.take(&planned.parameters);
         }
-        self.single = if observed.threads <= 1 && failed.is_none() { self.single + 1 } else { 0 };
+        let whole = observed.hung.is_none() && ended_by_itself(observed.ending);
+        if whole && !observed.partly_controlled && self.learner.is_current(planned) {
+            // Most runs are not listened to, and still none may be longer than the promise says.
+            self.learner.was_long(planned, observed.reach);
+            self.aimed.outgrow(observed.reach);
+        }
+        self.single =
+            if observed.threads <= self.plan.own_threads && failed.is_none() { self.single + 1 } else { 0 };
         if self.single == self.summary.runs
             && self.single >= SINGLE_THREADED.min(self.plan.runs.unwrap_or(u64::MAX))
         {
@@ -306,7 +387,7 @@ impl<'a> Exploration<'a> {
                 if let Some(race) = &observed.race {
                     self.sites.know_race(race.pair());
                 }
-                match self.findings.take(&failing, &conditions)? {
+                match self.findings.take(&failing, &conditions, store)? {
                     Taken::Atomic(sites) => {
                         self.sites.know_atomic(&sites);
                         lesson.outcome = Outcome::Cut;
@@ -325,10 +406,13 @@ impl<'a> Exploration<'a> {
             None => false,
         };
         self.learner.learn(planned, lesson);
-        if steps_changed {
-            self.learner.steps_changed();
+        if steps_changed != Added::Known {
+            self.learner.steps_changed(steps_changed);
             // A bug between accesses that were no steps could not have been found.
             self.aimed.forget();
+        }
+        if steps_changed == Added::Again {
+            self.aimed.reach = 0;
         }
         self.hangs += u64::from(observed.hung.is_some());
         if self.hangs >= MOST_HANGS && self.plan.duration.is_none() && !over {
@@ -357,37 +441,45 @@ impl<'a> Exploration<'a> {
         progress.found(found);
     }
 
-    fn save(&mut self, progress: &mut dyn Progress) -> Result<(), WriteError> {
-        self.findings.store.flush()?;
+    fn save(
+        &mut self,
+        campaign: &mut Campaign,
+        store: &mut FailureStore,
+        progress: &mut dyn Progress,
+    ) -> Result<(), WriteError> {
+        store.flush()?;
         let seconds = self.begun.elapsed().as_secs_f64();
-        let strict = self.numbers(seconds);
-        let record = &mut self.campaign.record;
-        record.signatures = self.findings.found.len() as u64;
-        record.failures = self.summary.failures;
-        record.scenarios = vec![ScenarioRecord {
-            name: "explore".to_owned(),
+        campaign.record.signatures = self.findings.found.len() as u64;
+        campaign.record.failures = self.summary.failures;
+        campaign.record.scenarios = vec![ScenarioRecord {
+            name: self.plan.program.scenario(),
             mode: "strict".to_owned(),
             seconds,
             randomizer: None,
-            tests: vec![TestRecord {
-                name: self.plan.program.title(),
-                plugin: self.plan.program.file.clone(),
-                workers: self.summary.threads,
-                iterations: self.summary.runs,
-                failures: self.summary.failures,
-                average_ns: seconds * 1e9 / self.summary.runs.max(1) as f64,
-                shortest_ns: 0.0,
-                longest_ns: 0.0,
-                retired: None,
-                strict: Some(strict),
-                bound: None,
-                no_bound: None,
-                pot: None,
-            }],
+            tests: vec![self.record(seconds)],
         }];
-        self.campaign.save()?;
-        progress.campaign(&self.campaign.record, self.campaign.folder(), &self.findings.store.entries());
+        campaign.save()?;
+        progress.campaign(&campaign.record, campaign.folder(), &store.entries());
         Ok(())
+    }
+
+    /// What the runs so far amount to, as a campaign keeps it. They took so many seconds.
+    pub(crate) fn record(&self, seconds: f64) -> TestRecord {
+        TestRecord {
+            name: self.plan.program.title(),
+            plugin: self.plan.program.file.clone(),
+            workers: self.summary.threads,
+            iterations: self.summary.runs,
+            failures: self.summary.failures,
+            average_ns: seconds * 1e9 / self.summary.runs.max(1) as f64,
+            shortest_ns: 0.0,
+            longest_ns: 0.0,
+            retired: None,
+            strict: Some(self.numbers(seconds)),
+            bound: None,
+            no_bound: None,
+            pot: None,
+        }
     }
 
     /// What the runs promise, and what that leaves out.
@@ -432,21 +524,14 @@ impl<'a> Exploration<'a> {
         }
     }
 
-    fn close(
-        mut self,
-        state: Result<CampaignState, ExploreError>,
-        progress: &mut dyn Progress,
-    ) -> Result<Summary, ExploreError> {
-        self.save(progress)?;
-        let folder = self.campaign.folder().to_owned();
-        let state = match state {
-            Ok(state) => state,
-            Err(error) => {
-                progress.campaign(&self.campaign.close(CampaignState::Stopped)?, &folder, &[]);
-                return Err(error);
-            }
-        };
+    /// Sums it up, when it took all the time since it began.
+    fn close(self) -> Summary {
         let seconds = self.begun.elapsed().as_secs_f64();
+        self.summed_up(seconds)
+    }
+
+    /// Sums it up; it took so many seconds.
+    pub(crate) fn summed_up(mut self, seconds: f64) -> Summary {
         if self.sites.learns() {
             let (sites, accesses) = self.sites.numbers();
             (self.summary.sites, self.summary.accesses) = (sites as u64, accesses);
@@ -483,7 +568,11 @@ impl<'a> Exploration<'a> {
                 "{unheard} runs could not be learned from: they are too long, or the program does not repeat itself"
             ));
         }
-        progress.campaign(&self.campaign.close(state)?, &folder, &[]);
-        Ok(self.summary)
+        self.summary
     }
+}
+
+/// Whether what a run did was all that its schedule has: strategies learn lengths from no other.
+fn ended_by_itself(ending: Ending) -> bool {
+    !matches!(ending, Ending::StepLimit | Ending::Livelock)
 }

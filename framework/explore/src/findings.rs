@@ -1,21 +1,24 @@
 //! What failing runs come to: each is confirmed, signed and kept, or only counted when many like it were before.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use waylay_control_protocol::HURRIED;
 use waylay_driver::failure::{Finding, Kind, Occurrence, Signature};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
+use waylay_report::cause::Why;
 use waylay_report::shell;
 use waylay_schedule::Schedule;
 
 use crate::confirm::{Evidence, confirm};
 use crate::deliberate::Weighed;
+use crate::explain::{Explanation, explain};
 use crate::explorer::{ExploreError, Plan};
 use crate::learner::Planned;
+use crate::minimize::{self, Minimized};
 use crate::observed::Observed;
-use crate::oracle::Failure;
+use crate::oracle::{Failure, NO_END};
 use crate::places::places;
 use crate::recording::{self, Conditions, RecordError, StrictRecord};
 use crate::server::RunError;
@@ -37,7 +40,6 @@ pub(crate) struct Failing<'a> {
 /// The failures of an exploration.
 pub(crate) struct Findings<'a> {
     plan: &'a Plan,
-    pub(crate) store: FailureStore,
     /// Failing runs by key: how many there were, and the signature that the last examined one had.
     keys: BTreeMap<String, (u64, Option<String>)>,
     names: Symbolizer,
@@ -52,6 +54,28 @@ pub(crate) struct Findings<'a> {
     /// What the first of the former showed instead.
     pub(crate) shown_instead: Option<String>,
     pub(crate) doubtful_races: u64,
+    /// Signatures whose cause was sought in vain.
+    unexplained: BTreeMap<String, Tried>,
+}
+
+/// How the cause of a failure was sought.
+struct Tried {
+    /// In a run of which the accesses at so many places are steps.
+    sites: usize,
+    times: u32,
+}
+
+impl Tried {
+    /// Whether a run of which more accesses are steps may tell more, and was not tried too often.
+    fn is_outdated(&self, sites: usize) -> bool {
+        const MOST_TIMES: u32 = 3;
+        sites > self.sites && self.times < MOST_TIMES
+    }
+}
+
+/// At how many places of the code accesses are steps.
+fn places_of(conditions: &Conditions) -> usize {
+    conditions.steps.sites.as_ref().map_or(0, Vec::len)
 }
 
 /// What a failing run came to.
@@ -65,10 +89,9 @@ pub(crate) enum Taken {
 }
 
 impl<'a> Findings<'a> {
-    pub(crate) fn new(plan: &'a Plan, store: FailureStore) -> Findings<'a> {
+    pub(crate) fn new(plan: &'a Plan) -> Findings<'a> {
         Findings {
             plan,
-            store,
             keys: BTreeMap::new(),
             names: Symbolizer::default(),
             found: Vec::new(),
@@ -77,14 +100,16 @@ impl<'a> Findings<'a> {
             unconfirmed_races: 0,
             shown_instead: None,
             doubtful_races: 0,
+            unexplained: BTreeMap::new(),
         }
     }
 
-    /// Takes in a failing run, which was made under `conditions`.
+    /// Takes in a failing run, which was made under `conditions`, and keeps it in the store.
     pub(crate) fn take(
         &mut self,
         failing: &Failing<'_>,
         conditions: &Conditions,
+        store: &mut FailureStore,
     ) -> Result<Taken, ExploreError> {
         let Failing { planned, failure, schedule, .. } = *failing;
         if self.innocent.contains(&failure.key) {
@@ -94,32 +119,27 @@ impl<'a> Findings<'a> {
         *seen += 1;
         // The key of a race names both places: there is no more to tell apart.
         let most = if failure.kind == Kind::Race { 1 } else { EXAMINED_PER_KEY };
-        if *seen > most {
+        let sites = places_of(conditions);
+        let unexplained = signature.as_ref().and_then(|signature| self.unexplained.get(signature));
+        let worth_a_look = unexplained.is_some_and(|tried| tried.is_outdated(sites));
+        if *seen > most && !worth_a_look {
             self.not_examined += 1;
             let found = self.found.iter_mut().find(|found| Some(&found.signature) == signature.as_ref());
             if let Some(found) = found {
                 found.count += 1;
-                self.store.count_again(&found.signature, jiff::Timestamp::now());
+                store.count_again(&found.signature, jiff::Timestamp::now());
             }
             return Ok(Taken::Again);
         }
-        let evidence = match confirm(
-            &self.plan.program,
-            &self.plan.library,
-            conditions,
-            &self.plan.expected,
-            (self.plan.seed, planned.run.index),
-            schedule,
-            failure,
-            &mut self.names,
-        ) {
+        let mut evidence = match self.confirm(failing, conditions, schedule) {
             Err(RunError::Interrupted) => {
                 self.not_examined += 1;
                 return Ok(Taken::Again);
             }
             evidence => evidence?,
         };
-        *signature = Some(evidence.signature.hash.clone());
+        let key = failure.key.clone();
+        self.keys.entry(key).or_default().1 = Some(evidence.signature.hash.clone());
         let mut failure = failure.clone();
         if failure.kind == Kind::Race {
             if let Some(sites) = self.acquit(&evidence) {
@@ -129,26 +149,39 @@ impl<'a> Findings<'a> {
             failure.what = evidence.race.as_ref().map_or(failure.what, |race| race.text.what());
         }
         let failing = &Failing { failure: &failure, ..*failing };
-        let failure = &failure;
-        let finding = self.finding(failing, &evidence);
         if let Some(found) = self.found.iter_mut().find(|found| found.signature == evidence.signature.hash) {
             found.count += 1;
-            self.store.record(finding, |_| Err(String::new()))?;
+            let finding = self.finding(failing, &evidence, Why::default());
+            let recorded = store.record(finding, |_| Err(String::new()))?;
+            self.explain_again(failing, conditions, &mut evidence, recorded.folder, store)?;
             return Ok(Taken::Again);
         }
-        let recorded = self.store.record(finding, |path| evidence.seen.dump(path))?;
+        let record = self.record(failing, conditions, evidence.confirmed);
+        let (minimized, why) = match self.explain(failing, &record, &mut evidence) {
+            Err(RunError::Interrupted) => (None, Why::default()),
+            explained => explained?,
+        };
+        if why.no_cause.is_some() {
+            let tried = Tried { sites: places_of(conditions), times: 1 };
+            self.unexplained.insert(evidence.signature.hash.clone(), tried);
+        }
+        let failure = &failure;
+        let finding = self.finding(failing, &evidence, why.clone());
+        let recorded = store.record(finding, |path| evidence.seen.dump(path))?;
         let folder = recorded.folder.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
         if let Some(folder) = &folder {
-            self.keep(folder, failing, conditions, evidence.confirmed)?;
-            let title = format!("{} in {}", failure.kind, self.plan.program.title());
-            recording::draw(folder, &evidence.seen.timeline(&title, schedule, failure.kind.word()))?;
+            self.write(folder, failing, record, &evidence, (minimized.as_ref(), &why))?;
         }
         self.found.push(Found {
             kind: failure.kind.word().to_owned(),
             signature: evidence.signature.hash.clone(),
             text: evidence.signature.text.clone(),
             what: failure.what.clone(),
-            places: places(failure.kind, &evidence.seen.stacks),
+            // The framework ends the process; the stack there says nothing of the case.
+            places: match &failure.place {
+                Some(place) => vec![place.clone()],
+                None => places(failure.kind, &evidence.seen.stacks),
+            },
             count: 1,
             first_run: planned.run.index + 1,
             confirmed: evidence.confirmed,
@@ -156,7 +189,9 @@ impl<'a> Findings<'a> {
             replay: folder.as_ref().map(|folder| format!("waylay replay {}", shell::word(folder))),
             failure_dir: folder,
             race: evidence.race.map(|race| race.text),
+            forced: minimized.as_ref().map(|minimized| minimized.after),
             hint: hint(failing.observed, conditions),
+            why,
         });
         Ok(Taken::New)
     }
@@ -178,15 +213,100 @@ impl<'a> Findings<'a> {
         }
     }
 
-    fn keep(
+    /// Runs a schedule of a failing run again in a fresh process.
+    fn confirm(
+        &mut self,
+        failing: &Failing<'_>,
+        conditions: &Conditions,
+        schedule: &Schedule,
+    ) -> Result<Evidence, RunError> {
+        let Plan { program, library, expected, seed, .. } = self.plan;
+        let run = (*seed, failing.planned.run.index);
+        confirm(program, library, conditions, expected, run, schedule, failing.failure, &mut self.names)
+    }
+
+    /// Minimises a failure and looks for its cause, unless it was not confirmed or takes too long each time. What is shown
+    /// from then on is the minimised schedule, if a fresh process shows the failure with it, too.
+    fn explain(
+        &mut self,
+        failing: &Failing<'_>,
+        record: &StrictRecord,
+        evidence: &mut Evidence,
+    ) -> Result<(Option<Minimized>, Why), RunError> {
+        let Some(budget) = self.plan.minimize.filter(|_| evidence.confirmed && !failing.observed.cut) else {
+            return Ok((None, Why::default()));
+        };
+        if failing.failure.cause == NO_END {
+            let why = "each run of what does not end takes as long as the limit".to_owned();
+            return Ok((None, Why { cause: None, no_cause: Some(why) }));
+        }
+        let Explanation { minimized, why } =
+            explain(record, failing.schedule, &self.plan.library, budget, &mut self.names)?;
+        let Some(minimized) = minimized else { return Ok((None, why)) };
+        let shown = self.confirm(failing, &record.conditions, &minimized.schedule)?;
+        if !shown.confirmed {
+            return Ok((None, why));
+        }
+        let signature = evidence.signature.clone();
+        *evidence = Evidence { signature, ..shown };
+        Ok((Some(minimized), why))
+    }
+
+    /// Looks again for the cause of a failure, in a run of which more accesses are steps than of the one before.
+    fn explain_again(
+        &mut self,
+        failing: &Failing<'_>,
+        conditions: &Conditions,
+        evidence: &mut Evidence,
+        folder: Option<PathBuf>,
+        store: &mut FailureStore,
+    ) -> Result<(), ExploreError> {
+        let (signature, sites) = (evidence.signature.hash.clone(), places_of(conditions));
+        let Some(tried) = self.unexplained.get_mut(&signature).filter(|tried| tried.is_outdated(sites))
+        else {
+            return Ok(());
+        };
+        (tried.sites, tried.times) = (sites, tried.times + 1);
+        let record = self.record(failing, conditions, evidence.confirmed);
+        let (minimized, why) = match self.explain(failing, &record, evidence) {
+            Err(RunError::Interrupted) => return Ok(()),
+            explained => explained?,
+        };
+        if why.cause.is_none() {
+            return Ok(());
+        }
+        self.unexplained.remove(&signature);
+        store.explain(&signature, &why);
+        if let Some(folder) = &folder {
+            self.write(folder, failing, record, evidence, (minimized.as_ref(), &why))?;
+        }
+        for found in self.found.iter_mut().filter(|found| found.signature == signature) {
+            found.why = why.clone();
+        }
+        Ok(())
+    }
+
+    /// Writes what is needed to run a failure again, and draws it.
+    fn write(
         &self,
         folder: &Path,
         failing: &Failing<'_>,
-        conditions: &Conditions,
-        confirmed: bool,
+        record: StrictRecord,
+        evidence: &Evidence,
+        (minimized, why): (Option<&Minimized>, &Why),
     ) -> Result<(), RecordError> {
-        let Failing { planned, observed, failure, schedule } = *failing;
-        let record = StrictRecord {
+        keep(folder, failing, record, minimized)?;
+        let shown = minimized.map_or(failing.schedule, |minimized| &minimized.schedule);
+        let kind = failing.failure.kind;
+        let title = format!("{kind} in {}", self.plan.program.subject());
+        let mut timeline = evidence.seen.timeline(&title, shown, kind.word());
+        timeline.explain(why);
+        recording::draw(folder, &timeline)
+    }
+
+    fn record(&self, failing: &Failing<'_>, conditions: &Conditions, confirmed: bool) -> StrictRecord {
+        let Failing { planned, observed, failure, .. } = *failing;
+        StrictRecord {
             format: recording::FORMAT,
             program: self.plan.program.clone(),
             conditions: conditions.clone(),
@@ -202,13 +322,10 @@ impl<'a> Findings<'a> {
             threads: observed.threads,
             confirmed,
             partly_controlled: observed.partly_controlled,
-        };
-        recording::write(folder, "stdout.txt", &observed.stdout)?;
-        recording::write(folder, "stderr.txt", &observed.stderr)?;
-        recording::save(folder, &record, schedule)
+        }
     }
 
-    fn finding(&self, failing: &Failing<'_>, evidence: &Evidence) -> Finding {
+    fn finding(&self, failing: &Failing<'_>, evidence: &Evidence, why: Why) -> Finding {
         let Failing { planned, observed, failure, .. } = *failing;
         let mut gaps = Vec::new();
         if let Some(instead) = &evidence.instead {
@@ -243,7 +360,7 @@ impl<'a> Findings<'a> {
             plugin: None,
             occurrence: Occurrence {
                 at: jiff::Timestamp::now(),
-                scenario: "explore".to_owned(),
+                scenario: self.plan.program.scenario(),
                 worker: None,
                 iteration: planned.run.index + 1,
                 seed: waylay_dist::Seed::new(self.plan.seed),
@@ -257,7 +374,23 @@ impl<'a> Findings<'a> {
             log_tail: format!("{}{}", last_of(&observed.stdout), observed.stderr_text()),
             gaps,
             code: evidence.seen.code.clone(),
+            why,
         }
+    }
+}
+
+/// Writes down what is needed to run a failure again: minimised, if it was, with what was found beside it.
+fn keep(
+    folder: &Path,
+    failing: &Failing<'_>,
+    mut record: StrictRecord,
+    minimized: Option<&Minimized>,
+) -> Result<(), RecordError> {
+    recording::write(folder, "stdout.txt", &failing.observed.stdout)?;
+    recording::write(folder, "stderr.txt", &failing.observed.stderr)?;
+    match minimized {
+        None => recording::save(folder, &record, failing.schedule),
+        Some(minimized) => minimize::save_shown(folder, &mut record, minimized, failing.schedule),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use waylay_control_protocol::{RegionError, RegionMap, Settings, Stretch};
+use waylay_schedule::ordered::{Base, Order, to_words};
 use waylay_schedule::{RunParameters, Turn};
 
 /// What decides who runs.
@@ -15,6 +16,8 @@ pub enum Guide<'a> {
     Schedule(&'a [Stretch]),
     /// Forced switches, and no other preemption.
     Switches(&'a [Turn]),
+    /// Events that come in a given order, and who runs where that leaves a choice.
+    Orders(&'a [Order], &'a Base),
 }
 
 impl Guide<'_> {
@@ -30,6 +33,7 @@ impl Guide<'_> {
                 let turns: Vec<_> = turns.iter().map(|turn| (turn.to.0, turn.of.0, turn.after)).collect();
                 region.prepare_guided(settings, &turns)
             }
+            Guide::Orders(orders, base) => region.prepare_ordered(settings, &to_words(orders, base)),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! size, so the first run is learned from before the second is planned. A search that goes from one schedule to the
 //! next needs the outcome of every run before the next: its batches have one run, also when it is part of a portfolio.
 
+use waylay_control_protocol::Added;
 use waylay_schedule::{
     AnyStrategy, Outcome, Run, RunParameters, RunReport, Said, Seed, Spec, Strategy, retell,
 };
@@ -49,6 +50,8 @@ pub struct Learner {
     one_by_one: bool,
     needs_lessons: bool,
     next: u64,
+    /// The first run that the strategy as it is now planned.
+    begun: u64,
     batch: u64,
     exhausted: bool,
     unheard: u64,
@@ -64,6 +67,7 @@ impl Learner {
             one_by_one: searches(spec),
             needs_lessons: !matches!(spec, Spec::Random | Spec::Pos | Spec::Noise(_)),
             next: 0,
+            begun: 0,
             batch: 1,
             exhausted: false,
             unheard: 0,
@@ -82,7 +86,7 @@ impl Learner {
                 break;
             };
             let listen = self.one_by_one
-                || self.needs_lessons && (self.next < FIRST || self.next.is_multiple_of(LATER));
+                || self.needs_lessons && (self.next - self.begun < FIRST || self.next.is_multiple_of(LATER));
             planned.push(Planned { run, parameters, listen });
             self.next += 1;
         }
@@ -91,7 +95,8 @@ impl Learner {
 
     /// Takes in a run that was planned here. Call in the order of the runs.
     pub fn learn(&mut self, planned: &Planned, lesson: Lesson) {
-        if !planned.listen {
+        // What was planned before the strategy began again means nothing to it.
+        if !planned.listen || !self.is_current(planned) {
             return;
         }
         self.strategy.begin(planned.run, &planned.parameters);
@@ -125,12 +130,33 @@ impl Learner {
         self.strategy.end(&RunReport { outcome, steps: lesson.steps, lengths: &lengths, news: lesson.news });
     }
 
-    /// Other accesses are steps from now on: a search that goes from one schedule to the next begins again.
-    pub fn steps_changed(&mut self) {
-        if self.spec.is_search() {
+    /// Other accesses are steps from now on: a search that goes from one schedule to the next begins again, and so does every
+    /// strategy when there may be fewer of them, because of what it knows of lengths.
+    pub fn steps_changed(&mut self, how: Added) {
+        if self.spec.is_search() || how == Added::Again {
             self.strategy = self.spec.build();
             self.exhausted = false;
+            if how == Added::Again {
+                (self.begun, self.batch) = (self.next, 1);
+            }
+        } else {
+            self.strategy.steps_changed();
         }
+    }
+
+    /// A run that was planned here had so many steps that count for what is promised.
+    pub fn was_long(&mut self, planned: &Planned, steps: u64) {
+        self.strategy.was_long(&planned.parameters, steps);
+    }
+
+    /// Whether the strategy as it is now planned the run.
+    pub fn is_current(&self, planned: &Planned) -> bool {
+        planned.run.index >= self.begun
+    }
+
+    /// The first run that is not planned yet.
+    pub fn next(&self) -> u64 {
+        self.next
     }
 
     /// Whether every schedule was tried, or every one within the bound.

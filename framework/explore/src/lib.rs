@@ -22,11 +22,16 @@
 //! - [`recording`]: what is kept of a failure, and read back
 //! - [`plugin_test`]: the same for schedules of plugin tests, which a campaign found
 //! - [`replay`] and [`minimize`]: what can be done with it; [`debugger`]: under gdb
+//! - `cause`: which orders of events it needs; [`explain`]: minimised, and its cause, within a [`budget`]
+//! - [`suite`]: the cases of a suite of unit tests, each a program of its own
 //! - [`summary`]: what people and machines are told
 
 mod batch;
+pub mod budget;
+mod cause;
 pub mod confirm;
 pub mod deliberate;
+pub mod explain;
 pub mod explorer;
 mod findings;
 mod guide;
@@ -47,6 +52,7 @@ mod scratch;
 pub mod server;
 pub mod sites;
 pub mod streams;
+pub mod suite;
 pub mod summary;
 mod sys;
 pub mod variable;
@@ -54,6 +60,11 @@ mod worker;
 
 pub use sys::{ServerFailure, debugger};
 pub use waylay_control_protocol::{Level, cache_folder};
+
+/// A folder for what is not kept; it is gone with the value.
+pub fn scratch_folder() -> std::io::Result<tempfile::TempDir> {
+    tempfile::tempdir()
+}
 
 /// What is a step unless told otherwise.
 pub const DEFAULT_LEVEL: &str = "auto";

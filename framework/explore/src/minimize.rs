@@ -8,7 +8,7 @@
 //! of the run that is not forced at all are tried in its place.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use waylay_control_protocol::Switching;
@@ -16,6 +16,7 @@ use waylay_evidence::render::{self, RenderOptions};
 use waylay_evidence::{Symbolizer, ThreadStack};
 use waylay_schedule::{Schedule, ThreadId, Turn};
 
+use crate::budget::Budget;
 use crate::confirm::stacks_of;
 use crate::held::hold;
 use crate::oracle::{Verdict, judge};
@@ -28,6 +29,9 @@ const SCHEDULE: &str = "minimized.bin";
 const MOST_CORRECTIONS: usize = 1000;
 /// Runs with one switch that are tried: all there are in a small program, and seconds of work in a large one.
 const MOST_SINGLE: u64 = 2000;
+
+/// Switches whose stacks are taken, each in a process of its own.
+const MOST_STACKS: usize = 24;
 
 /// A switch that has to be forced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -60,6 +64,9 @@ pub struct Minimized {
     /// The schedule that they lead to.
     #[serde(skip)]
     pub schedule: Schedule,
+    /// The switches as they are forced.
+    #[serde(skip)]
+    pub(crate) turns: Vec<Turn>,
 }
 
 /// Why a failure could not be minimised.
@@ -78,11 +85,21 @@ pub enum MinimizeError {
     NotReproduced,
 }
 
+impl MinimizeError {
+    /// Why no run could be made; otherwise why nothing came of it, in words.
+    pub(crate) fn into_run(self) -> Result<RunError, String> {
+        match self {
+            MinimizeError::Run(error) => Ok(error),
+            other => Err(other.to_string()),
+        }
+    }
+}
+
 /// Tries lists of switches.
 struct Trial<'a> {
     record: &'a StrictRecord,
-    server: Server,
-    until: Instant,
+    server: &'a mut Server,
+    budget: &'a Budget,
     runs: u64,
     /// The schedule of the last list that failed, and of the last one of all.
     schedule: Schedule,
@@ -105,7 +122,7 @@ impl Trial<'_> {
     }
 
     fn is_late(&self) -> bool {
-        Instant::now() >= self.until
+        self.budget.is_spent(self.server)
     }
 
     /// Switches with which the failure comes back.
@@ -131,10 +148,20 @@ pub fn minimize(
     library: &Path,
     budget: Duration,
 ) -> Result<Minimized, MinimizeError> {
-    let server = Server::start(&record.program, library, &record.conditions)?;
-    let until = Instant::now() + budget;
-    let mut trial =
-        Trial { record, server, until, runs: 0, schedule: Schedule::default(), last: Schedule::default() };
+    let mut server = Server::start(&record.program, library, &record.conditions)?;
+    minimize_with(record, schedule, library, &mut server, &Budget::new(budget))
+}
+
+/// The same with a server that is there.
+pub(crate) fn minimize_with(
+    record: &StrictRecord,
+    schedule: &Schedule,
+    library: &Path,
+    server: &mut Server,
+    budget: &Budget,
+) -> Result<Minimized, MinimizeError> {
+    let (last, failing) = (Schedule::default(), Schedule::default());
+    let mut trial = Trial { record, server, budget, runs: 0, schedule: failing, last };
     let all = trial.of(schedule)?;
     let (mut least, minimal) =
         reduce(all, |turns| Ok(if trial.is_late() { None } else { Some(trial.fails(turns)?) }))
@@ -155,8 +182,12 @@ pub fn minimize(
         least.iter().filter_map(|&turn| Some((schedule.step_of(turn)?, turn))).collect();
     forced.sort_by_key(|&(step, _)| step);
     let mut names = Symbolizer::default();
-    let switches = forced.iter().map(|&(step, Turn { of: ThreadId(from), to: ThreadId(to), .. })| {
-        let (from_stack, to_stack) = stacks_at(record, library, &least, step, (from, to), &mut names);
+    let switches = forced.iter().enumerate().map(|(place, &(step, Turn { of, to, .. }))| {
+        let (ThreadId(from), ThreadId(to)) = (of, to);
+        let (from_stack, to_stack) = match place < MOST_STACKS {
+            true => stacks_at(record, library, &least, step, (from, to), &mut names),
+            false => (None, None),
+        };
         ForcedSwitch { step, from, to, from_stack, to_stack }
     });
     let switches: Vec<_> = switches.collect();
@@ -167,6 +198,7 @@ pub fn minimize(
         runs: trial.runs,
         minimal,
         schedule,
+        turns: least,
     })
 }
 
@@ -293,6 +325,22 @@ pub fn save(folder: &Path, minimized: &Minimized) -> Result<(), RecordError> {
     let path = folder.join("minimized.json");
     let text = serde_json::to_vec_pretty(minimized).map_err(|source| RecordError::Record { path, source })?;
     recording::write(folder, "minimized.json", &text)
+}
+
+/// Writes a failure down with its minimised schedule in front and the one that was found beside it.
+pub(crate) fn save_shown(
+    folder: &Path,
+    record: &mut StrictRecord,
+    minimized: &Minimized,
+    found: &Schedule,
+) -> Result<(), RecordError> {
+    let schedule = &minimized.schedule;
+    record.steps = schedule.steps();
+    record.switches = schedule.segments().len().saturating_sub(1) as u64;
+    record.threads = record.threads.max(schedule.threads() as u32);
+    recording::save_found(folder, found)?;
+    save(folder, minimized)?;
+    recording::save(folder, record, schedule)
 }
 
 /// The minimised schedule of a failure.

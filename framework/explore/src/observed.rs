@@ -21,6 +21,8 @@ pub struct Observed {
     pub text: String,
     /// Choices made.
     pub steps: u64,
+    /// Those that may count in another schedule, as far as its strategy promises something by their number.
+    pub reach: u64,
     /// Choices that changed the running thread.
     pub switches: u64,
     /// Threads that took part; 0 when the run died before it could be said.
@@ -37,6 +39,14 @@ pub struct Observed {
     pub accesses: u64,
     /// Code sites that made so many steps that their later accesses were none.
     pub limited: u32,
+    /// Some of these sites.
+    pub limited_places: Vec<u64>,
+    /// More memory was touched than is remembered, or some code came by too often.
+    pub overlooked: bool,
+    /// Some of that code.
+    pub overlooked_places: Vec<u64>,
+    /// Some of the instructions that could not be patched.
+    pub refused_places: Vec<u64>,
     /// More memory was touched than races are looked for in.
     pub races_over: bool,
     /// Sites of unmodified code that are steps, and that could not be made steps.
@@ -87,6 +97,7 @@ impl Observed {
             ending,
             text: String::from_utf8_lossy(told.text).into_owned(),
             steps,
+            reach: report.reach.load(Ordering::Relaxed),
             switches,
             threads,
             partly_controlled: report.partly_controlled.load(Ordering::Relaxed) != 0,
@@ -95,6 +106,10 @@ impl Observed {
             cut: report.cut.load(Ordering::Relaxed) != 0,
             accesses: report.accesses.load(Ordering::Relaxed),
             limited: report.limited.load(Ordering::Relaxed),
+            limited_places: report.limited_places(),
+            refused_places: report.refused_places(),
+            overlooked_places: report.overlooked_places(),
+            overlooked: report.overlooked.load(Ordering::Relaxed) != 0,
             races_over: report.races_over.load(Ordering::Relaxed) != 0,
             patched: (report.patched.load(Ordering::Relaxed), report.refused.load(Ordering::Relaxed)),
             race: Race::of(&report.race),

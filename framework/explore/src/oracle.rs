@@ -10,6 +10,7 @@ use waylay_driver::last_words::{LastWords, last_words, own_assertion};
 use waylay_evidence::signature::normal_message;
 
 use crate::observed::Observed;
+use crate::suite::message::{Message, message};
 use crate::sys::{SILENT, death};
 
 /// What a good run looks like.
@@ -24,11 +25,14 @@ pub struct Expected {
     /// A run that reaches the limit of steps has failed.
     #[serde(default)]
     pub limit_is_failure: bool,
+    /// The program is a case of a suite: what its framework printed says what failed, and where.
+    #[serde(default)]
+    pub case: bool,
 }
 
 impl Default for Expected {
     fn default() -> Expected {
-        Expected { statuses: vec![0], stderr: Vec::new(), stdout: None, limit_is_failure: false }
+        Expected { statuses: vec![0], stderr: Vec::new(), stdout: None, limit_is_failure: false, case: false }
     }
 }
 
@@ -50,6 +54,8 @@ pub struct Failure {
     pub message: Option<String>,
     /// The signal, the exit status, or what else gave it away; free of what differs from run to run.
     pub cause: String,
+    /// `file:line` of the assertion of a test case, if its framework said so.
+    pub place: Option<String>,
     /// Failures with different keys are different; those with equal keys may be the same.
     pub key: String,
 }
@@ -131,6 +137,11 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
     }
     let code = run.status.code().unwrap_or(-1);
     if !expected.statuses.contains(&code) {
+        if let Some(said) =
+            expected.case.then(|| message(&String::from_utf8_lossy(&run.stdout), &stderr)).flatten()
+        {
+            return Some(failed_case(&said, code));
+        }
         // What a harness of Rust tests caught of a panic, it prints to its output.
         let caught =
             || (code == PANICKED).then(|| last_words(&String::from_utf8_lossy(&run.stdout))).flatten();
@@ -162,7 +173,25 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
 
 fn failed(kind: Kind, what: String, message: Option<String>, cause: &str) -> Failure {
     let said = message.as_deref().map(normal_message).unwrap_or_default();
-    Failure { kind, key: format!("{kind} {cause} {said}"), what, message, cause: cause.to_owned() }
+    Failure {
+        kind,
+        key: format!("{kind} {cause} {said}"),
+        what,
+        message,
+        cause: cause.to_owned(),
+        place: None,
+    }
+}
+
+/// What a framework said of a case that ended with that status.
+fn failed_case(said: &Message, code: i32) -> Failure {
+    let cause = format!("exit {code}");
+    let mut failure = failed(said.kind, said.line(), Some(said.text.clone()), &cause);
+    if let Some(place) = &said.place {
+        failure.key = format!("{} {cause} {place}", said.kind);
+    }
+    failure.place.clone_from(&said.place);
+    failure
 }
 
 /// The code places in the library's report of a deadlock, in an order that does not depend on the threads'.
@@ -260,6 +289,7 @@ mod tests {
             ending,
             text: String::new(),
             steps: 12,
+            reach: 0,
             switches: 3,
             threads: 2,
             partly_controlled: false,
@@ -268,6 +298,10 @@ mod tests {
             cut: false,
             accesses: 0,
             limited: 0,
+            limited_places: Vec::new(),
+            overlooked: false,
+            overlooked_places: Vec::new(),
+            refused_places: Vec::new(),
             races_over: false,
             patched: (0, 0),
             race: None,

@@ -3,6 +3,7 @@
 //! A campaign finds failing schedules in hosts that run many of them; here such a schedule is run again in a fresh
 //! process, held where it fails, and written down in the form that replaying, minimising and debugging know.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use waylay_driver::campaign::{Examination, Examiner, FailedSchedule};
@@ -10,8 +11,12 @@ use waylay_driver::config::TimeoutRule;
 use waylay_driver::failure::Kind;
 use waylay_evidence::{Symbolizer, ThreadStack};
 use waylay_host::plan::SchedulePlan;
+use waylay_report::cause::Why;
+use waylay_schedule::Schedule;
 
 use crate::confirm::{Rerun, rerun};
+use crate::explain::{Explanation, explain};
+use crate::minimize::{self, Minimized};
 use crate::oracle::{Expected, Failure, NO_END, Verdict};
 use crate::program::Program;
 use crate::recording::{self, Before, Conditions, Steps, StrictRecord};
@@ -36,6 +41,7 @@ pub fn program(executable: &Path, plan: &SchedulePlan) -> Program {
         reference: 0,
         stdin: None,
         title: Some(plan.title().0.to_owned()),
+        suite: None,
     }
 }
 
@@ -49,12 +55,14 @@ pub struct Confirmer {
     executable: PathBuf,
     library: PathBuf,
     names: Symbolizer,
+    /// Failures whose cause was found already, by test and key.
+    explained: BTreeSet<String>,
 }
 
 impl Confirmer {
     /// With this command and control library.
     pub fn new(executable: PathBuf, library: PathBuf) -> Confirmer {
-        Confirmer { executable, library, names: Symbolizer::default() }
+        Confirmer { executable, library, names: Symbolizer::default(), explained: BTreeSet::new() }
     }
 }
 
@@ -178,7 +186,49 @@ impl Examiner for Confirmer {
             confirmed: instead.is_none(),
             partly_controlled: failed.partly_controlled,
         };
-        Ok(Box::new(Shown { seen, instead, record, schedule: failed.schedule.clone() }))
+        let mut shown = Shown {
+            seen,
+            instead,
+            schedule: failed.schedule.clone(),
+            minimized: None,
+            why: Why::default(),
+            record: record.clone(),
+        };
+        let Some(budget) = failed.strict.minimize.0.filter(|_| shown.instead.is_none() && !failed.cut) else {
+            return Ok(Box::new(shown));
+        };
+        let name = format!("{} {}", record.program.title(), record.key);
+        if record.key.ends_with(NO_END) || self.explained.contains(&name) {
+            return Ok(Box::new(shown));
+        }
+        // What cannot be explained is shown as it was found.
+        let explained = explain(&record, &failed.schedule, &self.library, budget, &mut self.names);
+        if let Ok(Explanation { minimized, why }) = explained {
+            if why.cause.is_some() {
+                self.explained.insert(name);
+            }
+            shown.why = why;
+            if let Some(minimized) = minimized
+                && let Ok(again) = self.again(&record, &minimized.schedule)
+            {
+                (shown.seen, shown.minimized) = (again, Some(minimized));
+            }
+        }
+        Ok(Box::new(shown))
+    }
+}
+
+impl Confirmer {
+    /// The minimised schedule in a fresh process, if it fails there in the same way.
+    fn again(&mut self, record: &StrictRecord, schedule: &Schedule) -> Result<Rerun, String> {
+        let StrictRecord { program, conditions, expected, seed, index, .. } = record;
+        let run = (*seed, *index);
+        let seen = rerun(program, &self.library, conditions, expected, run, schedule, &mut self.names)
+            .map_err(|error| error.to_string())?;
+        match &seen.verdict {
+            Verdict::Failed(again) if again.key == record.key && seen.observed.reached => Ok(seen),
+            _ => Err("it does not fail in the same way".to_owned()),
+        }
     }
 }
 
@@ -198,7 +248,9 @@ struct Shown {
     seen: Rerun,
     instead: Option<String>,
     record: StrictRecord,
-    schedule: waylay_schedule::Schedule,
+    schedule: Schedule,
+    minimized: Option<Minimized>,
+    why: Why,
 }
 
 impl Examination for Shown {
@@ -222,6 +274,10 @@ impl Examination for Shown {
         &self.seen.gaps
     }
 
+    fn why(&self) -> &Why {
+        &self.why
+    }
+
     fn dump(&self, path: &Path) -> Result<usize, String> {
         self.seen.dump(path)
     }
@@ -230,10 +286,18 @@ impl Examination for Shown {
         let write = |name: &str, content: &[u8]| recording::write(folder, name, content);
         write("stdout.txt", &self.seen.observed.stdout)
             .and_then(|()| write("stderr.txt", &self.seen.observed.stderr))
-            .and_then(|()| recording::save(folder, &self.record, &self.schedule))
+            .and_then(|()| match &self.minimized {
+                None => recording::save(folder, &self.record, &self.schedule),
+                Some(minimized) => {
+                    minimize::save_shown(folder, &mut self.record.clone(), minimized, &self.schedule)
+                }
+            })
             .and_then(|()| {
                 let title = format!("{} in {}", self.record.kind, self.record.program.title());
-                let timeline = self.seen.timeline(&title, &self.schedule, self.record.kind.word());
+                let schedule =
+                    self.minimized.as_ref().map_or(&self.schedule, |minimized| &minimized.schedule);
+                let mut timeline = self.seen.timeline(&title, schedule, self.record.kind.word());
+                timeline.explain(&self.why);
                 recording::draw(folder, &timeline)
             })
             .map_err(|error| error.to_string())

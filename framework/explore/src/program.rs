@@ -36,6 +36,9 @@ pub struct Program {
     /// What failures are named after, if not the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The suite of which it is one case; the title is the case then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
 }
 
 /// Why strict mode cannot work for a program.
@@ -109,6 +112,7 @@ impl Program {
             stdin: None,
             reference: 0,
             title: None,
+            suite: None,
         })
     }
 
@@ -126,6 +130,19 @@ impl Program {
             return title.clone();
         }
         self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned()
+    }
+
+    /// What a signature names: a case with its suite, or the title.
+    pub fn subject(&self) -> String {
+        match &self.suite {
+            Some(suite) => format!("{suite}::{}", self.title()),
+            None => self.title(),
+        }
+    }
+
+    /// The scenario that its campaign knows it under.
+    pub fn scenario(&self) -> String {
+        self.suite.clone().unwrap_or_else(|| "explore".to_owned())
     }
 
     /// Whether it can still be run; for records of earlier days.

@@ -1,6 +1,7 @@
 //! What is kept of a failure so that it can be run again, beside what every failure has.
 //!
-//! `strict.json` says what was run and how, `schedule.bin` who ran when, `stdout.txt` and `stderr.txt` what was written.
+//! `strict.json` says what was run and how, `schedule.bin` who ran when (minimised, where that was done: then `found.bin` is
+//! what was found), `stdout.txt` and `stderr.txt` what was written.
 
 use std::fs;
 use std::io;
@@ -26,6 +27,7 @@ pub const FORMAT: u32 = 2;
 const OLDEST: u32 = 1;
 const RECORD: &str = "strict.json";
 const SCHEDULE: &str = "schedule.bin";
+const FOUND: &str = "found.bin";
 /// Stretches of a timeline that are kept as data: a few MiB.
 const MOST_STRETCHES: usize = 20_000;
 
@@ -326,6 +328,20 @@ pub fn save(folder: &Path, record: &StrictRecord, schedule: &Schedule) -> Result
         .map_err(|source| RecordError::Record { path: folder.join(RECORD), source })?;
     text.push(b'\n');
     write(folder, RECORD, &text)
+}
+
+/// Keeps the schedule that was found beside the one that was made of it.
+pub(crate) fn save_found(folder: &Path, schedule: &Schedule) -> Result<(), RecordError> {
+    write(folder, FOUND, &schedule.encode())
+}
+
+/// The schedule that was found, before it was minimised.
+pub fn load_found(path: &Path) -> Result<Schedule, RecordError> {
+    let folder = folder_of(path);
+    let found = folder.join(FOUND);
+    let path = if found.exists() { found } else { folder.join(SCHEDULE) };
+    let bytes = fs::read(&path).map_err(|source| RecordError::File { path: path.clone(), source })?;
+    Schedule::decode(&bytes).map_err(|source| RecordError::Schedule { path, source })
 }
 
 /// Draws who ran when into a failure's folder, and keeps it as data.

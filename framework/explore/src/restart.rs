@@ -80,11 +80,34 @@ pub fn difference(one: (&Observed, &[Stretch]), other: (&Observed, &[Stretch])) 
         ("the number of steps", one.steps == other.steps),
         ("the schedule", one_schedule == other_schedule),
         ("its output", one.stdout == other.stdout),
-        ("its error output", one.stderr == other.stderr),
+        ("its error output", same_but_for_thread_ids(&one.stderr, &other.stderr)),
     ]
     .into_iter()
     .find(|(_, same)| !same)
     .map(|(what, _)| what)
+}
+
+/// Whether two outputs are equal, but for the numbers that the kernel gives to threads: a panic of Rust names its thread by
+/// that, `thread 'main' (4711) panicked at`.
+fn same_but_for_thread_ids(one: &[u8], other: &[u8]) -> bool {
+    const AFTER: &str = ") panicked at ";
+    if one == other {
+        return true;
+    }
+    let (one, other) = (String::from_utf8_lossy(one), String::from_utf8_lossy(other));
+    if !one.contains(AFTER) {
+        return false;
+    }
+    let plain = |text: &str| {
+        let line = |line: &str| match line.split_once(AFTER) {
+            Some((before, after)) => {
+                format!("{}{after}", before.trim_end_matches(|c: char| c.is_ascii_digit()))
+            }
+            None => line.to_owned(),
+        };
+        text.lines().map(line).collect::<Vec<_>>()
+    };
+    plain(&one) == plain(&other)
 }
 
 /// What is known about restoring in one worker.
@@ -206,6 +229,16 @@ mod tests {
             assert_eq!(way.to_string(), name);
         }
         assert!("spoon".parse::<Restart>().is_err());
+    }
+
+    #[test]
+    fn a_panic_is_the_same_in_another_thread() {
+        let panic = |thread: u32, line: u32| {
+            format!("\nthread 'a' ({thread}) panicked at src/lib.rs:{line}:9:\nlost\n")
+        };
+        assert!(same_but_for_thread_ids(panic(17, 3).as_bytes(), panic(1859, 3).as_bytes()));
+        assert!(!same_but_for_thread_ids(panic(17, 3).as_bytes(), panic(17, 4).as_bytes()));
+        assert!(!same_but_for_thread_ids(b"1", b"2"));
     }
 
     fn after(restored: u32, forked: u32, back: u64) -> Experience {

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use waylay_control_protocol::instrumentation::is_looked_at;
-use waylay_control_protocol::{Pair, Site};
+use waylay_control_protocol::instrumentation::{FIRST_LOOKS, is_looked_at};
+use waylay_control_protocol::{Added, Pair, Site, SiteList};
 
 use crate::recording::Conditions;
 
@@ -16,7 +16,9 @@ pub struct Sites {
     base: Conditions,
     /// Every run is looked at.
     always: bool,
-    known: BTreeSet<u64>,
+    known: SiteList,
+    /// Runs from which on all is learned again: so many behind each are looked at.
+    again: Vec<u64>,
     accesses: u64,
     limited: u64,
     /// Races that were seen, and places whose plain accesses are atomic.
@@ -31,7 +33,8 @@ impl Sites {
         Sites {
             base: conditions.clone(),
             always,
-            known: BTreeSet::new(),
+            known: SiteList::default(),
+            again: Vec::new(),
             accesses: 0,
             limited: 0,
             races: BTreeSet::new(),
@@ -48,7 +51,7 @@ impl Sites {
     pub fn conditions(&self) -> Conditions {
         let mut conditions = self.base.clone();
         if self.learns() {
-            conditions.steps.sites = Some(self.known.iter().copied().collect());
+            conditions.steps.sites = Some(self.known.sites().map(|site| site.0).collect());
         }
         if self.base.steps.races {
             conditions
@@ -69,17 +72,29 @@ impl Sites {
 
     /// Whether it is looked which accesses of a run are shared.
     pub fn looks_at(&self, run: u64) -> bool {
-        self.learns() && (self.always || is_looked_at(run))
+        let again = || self.again.iter().any(|&first| (first..first + FIRST_LOOKS).contains(&run));
+        self.learns() && (self.always || again() || is_looked_at(run))
     }
 
-    /// Takes in what a run showed: the sites in conflict, how many accesses there were, and how many sites had more steps
-    /// than a run gives to one. Says whether a site is new.
-    pub fn learn(&mut self, conflicting: &[u64], accesses: u64, limited: u32) -> bool {
-        let before = self.known.len();
-        self.known.extend(conflicting);
+    /// Takes in what a run showed: the sites in conflict, how many accesses there were, and how many sites had more steps than a
+    /// run gives to one. Says whether a site is new; `next` is the first run for which that can count.
+    pub fn learn(&mut self, next: u64, conflicting: &[u64], accesses: u64, limited: u32) -> Added {
         self.accesses = self.accesses.max(accesses);
         self.limited = self.limited.max(u64::from(limited));
-        self.known.len() > before
+        let mut news = Added::Known;
+        for &site in conflicting {
+            match self.known.add(Site(site)) {
+                Added::Again => {
+                    news = Added::Again;
+                    if self.again.last() != Some(&next) {
+                        self.again.push(next);
+                    }
+                }
+                Added::New if news == Added::Known => news = Added::New,
+                _ => {}
+            }
+        }
+        news
     }
 
     /// A race that does not end runs of the next batches.
@@ -95,7 +110,7 @@ impl Sites {
 
     /// How many sites are steps, and how many accesses a run makes: what would be steps otherwise.
     pub fn numbers(&self) -> (usize, u64) {
-        (self.known.iter().filter(|&&site| !Site(site).is_kind()).count(), self.accesses)
+        (self.known.places(), self.accesses)
     }
 
     /// The most sites of a run whose later accesses were no steps.
@@ -118,12 +133,19 @@ mod tests {
         let mut sites = Sites::new(&conditions, false);
         assert!(sites.looks_at(0) && sites.looks_at(15) && sites.looks_at(320) && !sites.looks_at(321));
         assert_eq!(sites.conditions().steps.sites, Some(Vec::new()));
-        assert!(sites.learn(&[9, 3], 100, 0));
-        assert!(!sites.learn(&[3], 50, 1));
+        assert_eq!(sites.learn(0, &[9, 3], 100, 0), Added::New);
+        assert_eq!(sites.learn(1, &[3], 50, 1), Added::Known);
         assert_eq!(sites.conditions().steps.sites, Some(vec![3, 9]));
         assert_eq!((sites.numbers(), sites.limited()), ((2, 100), 1));
-        assert!(sites.learn(&[Site::of_kind(3).0], 50, 0), "another kind of memory at a place");
+        assert_eq!(sites.learn(2, &[Site::of_kind(3).0], 50, 0), Added::New, "another kind of memory");
         assert_eq!(sites.numbers().0, 2);
+        let wait = Site(9).as_wait();
+        assert_eq!(sites.learn(100, &[4, wait.0, 3], 50, 0), Added::Again);
+        assert_eq!(sites.conditions().steps.sites, Some(vec![wait.0, 3]));
+        assert!(
+            sites.looks_at(101) && !sites.looks_at(99) && !sites.looks_at(117),
+            "what was learned is learned again"
+        );
         assert!(Sites::new(&conditions, true).looks_at(321), "a search looks at every run");
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use waylay_control_protocol::instrumentation::RACING_MEMORY;
 use waylay_driver::report::{Covered, count, left_out, steps_line};
+use waylay_report::cause::{WIDTH, Why};
 use waylay_report::shell;
 use waylay_schedule::promise::Promise;
 
@@ -43,17 +44,25 @@ pub struct Found {
     /// Both accesses of a race.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub race: Option<RaceText>,
+    /// Switches that have to be forced to make it fail, if its schedule was made small.
+    pub forced: Option<u64>,
     /// An option that may make it go away, if it is no fault of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// Which orders of events it needs, if that was sought.
+    #[serde(flatten)]
+    pub why: Why,
 }
 
 impl Found {
     /// The failure as a block of lines, from what is known to what can be done.
-    fn block(&self, program: &str, runs: u64) -> String {
+    pub(crate) fn block(&self, program: &str, runs: u64) -> String {
         let mut lines = vec![format!("\n━━ {} in {program} ━━ {}", self.kind, self.signature)];
         let mut row =
             |label: &str, value: &str| lines.push(format!("   {label:<7} {value}").trim_end().to_owned());
+        for (place, line) in self.why.lines(WIDTH).iter().enumerate() {
+            row(if place == 0 { "cause" } else { "" }, line);
+        }
         row("what", &self.what);
         let race = self.race.as_ref().map(RaceText::lines);
         for (place, line) in race.as_ref().unwrap_or(&self.places).iter().enumerate() {
@@ -78,7 +87,15 @@ impl Found {
         if let (Some(folder), Some(replay)) = (&self.failure_dir, &self.replay) {
             row("files", &folder.display().to_string());
             row("replay", replay);
-            row("reduce", &format!("waylay minimize {}", shell::word(folder)));
+            match self.forced {
+                Some(0) => row("reduced", "it fails without a forced switch; replay it with --minimized"),
+                Some(1) => row("reduced", "1 switch has to be forced; replay it with --minimized"),
+                Some(forced) => row(
+                    "reduced",
+                    &format!("{} switches have to be forced; replay them with --minimized", count(forced)),
+                ),
+                None => row("reduce", &format!("waylay minimize {}", shell::word(folder))),
+            }
         }
         lines.push(String::new());
         lines.join("\n")
@@ -154,6 +171,12 @@ pub struct Summary {
     pub accesses: u64,
     /// The most such sites of a run that made more steps than a run gives to one; their later accesses were no steps.
     pub limited_sites: u64,
+    /// Some of these, by function and line.
+    pub limited_places: Vec<String>,
+    /// A run that was looked at touched more memory than is remembered, or came by some code too often.
+    pub overlooked: bool,
+    /// Some of that code, by function and line.
+    pub overlooked_places: Vec<String>,
     /// Whether accesses that nothing orders were failures.
     pub races: bool,
     /// Pairs of accesses that nothing orders and that may be atomic: code without debug information.
@@ -166,6 +189,8 @@ pub struct Summary {
     pub patched: u64,
     /// Instructions that could not be patched safely.
     pub refused: u64,
+    /// Some of these, by function and line.
+    pub refused_places: Vec<String>,
     /// What else should be known.
     pub notes: Vec<String>,
     /// The campaign's folder.
@@ -179,8 +204,12 @@ pub(crate) fn covered(steps: &Steps, summary: &Summary) -> Covered {
         patch: steps.patch,
         patched: summary.patched,
         refused: summary.refused,
+        refused_places: summary.refused_places.clone(),
         accesses: summary.accesses,
         limited: summary.limited_sites,
+        limited_places: summary.limited_places.clone(),
+        overlooked: summary.overlooked,
+        overlooked_places: summary.overlooked_places.clone(),
         auto: "--level auto",
         doctor: Some("waylay doctor PROGRAM"),
     }

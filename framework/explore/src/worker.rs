@@ -67,6 +67,20 @@ impl<'a> Worker<'a> {
         Ok(Worker { plan, server, restored, conditions, known, failing: BTreeMap::new() })
     }
 
+    /// The same, where it is known from before why runs are not restored.
+    pub(crate) fn start_again(plan: &'a Plan, off: Option<Off>) -> Result<Worker<'a>, RunError> {
+        let mut worker = match off {
+            Some(_) => {
+                let server = Server::start(&plan.program, &plan.library, &plan.conditions)?;
+                let (known, conditions) = (Experience::default(), plan.conditions.clone());
+                Worker { plan, server, restored: None, conditions, known, failing: BTreeMap::new() }
+            }
+            None => Worker::start(plan)?,
+        };
+        worker.known.off = worker.known.off.take().or(off);
+        Ok(worker)
+    }
+
     /// Gets ready for runs under these conditions. To be called by the thread that started the worker.
     pub(crate) fn ready_for(&mut self, conditions: &Conditions) -> Result<(), RunError> {
         self.restored.as_mut().map_or(Ok(()), |restored| restored.ready_for(conditions))

@@ -118,12 +118,14 @@ mod cases {
             runs: Some(runs),
             duration: None,
             stop_on_first,
+            own_threads: 1,
             jobs: 1,
             restart: Restart::Fork,
             conditions: Conditions { patience_ms: 60_000, steps, ..Conditions::default() },
             expected: Expected::default(),
             out: out.to_owned(),
             library: library(),
+            minimize: None,
         };
         explore(&plan, &mut Quiet).unwrap_or_else(|error| panic!("{name}: {error}"))
     }

@@ -27,6 +27,7 @@ mod search;
 pub mod sighting;
 pub mod state;
 pub mod suppression;
+mod sys;
 pub mod write;
 
 use std::path::{Path, PathBuf};
@@ -62,6 +63,15 @@ pub enum HistoryError {
         /// Its version.
         found: i64,
     },
+    /// A file of the database lost its end while it was used.
+    #[error(
+        "a file beside {} was cut off while it was used: its disk is full, or somebody truncated it",
+        .path.display()
+    )]
+    CutOff {
+        /// The database.
+        path: PathBuf,
+    },
     /// A folder cannot be read, or evidence not removed.
     #[error("{}: {source}", .path.display())]
     File {
@@ -78,6 +88,8 @@ pub struct History {
     pub(crate) connection: Connection,
     out: PathBuf,
     path: PathBuf,
+    /// How often a mapped file had been cut off when this was opened.
+    cut_offs: u64,
 }
 
 impl History {
@@ -85,6 +97,8 @@ impl History {
     pub fn open(out: &Path) -> Result<History, HistoryError> {
         std::fs::create_dir_all(out).map_err(|source| HistoryError::File { path: out.to_owned(), source })?;
         let path = out.join(FILE);
+        sys::survive_cut_offs();
+        let cut_offs = sys::cut_offs();
         let at = |source| HistoryError::Database { path: path.clone(), source };
         let mut connection = Connection::open(&path).map_err(at)?;
         configure(&connection).map_err(at)?;
@@ -93,18 +107,20 @@ impl History {
         if let Some(found) = patiently(|| schema::migrate(&mut connection)).map_err(at)? {
             return Err(HistoryError::Newer { path, found });
         }
-        Ok(History { connection, out: out.to_owned(), path })
+        Ok(History { connection, out: out.to_owned(), path, cut_offs })
     }
 
     /// Opens it for reading only; it has to be there.
     pub fn open_to_read(out: &Path) -> Result<History, HistoryError> {
         let path = out.join(FILE);
+        sys::survive_cut_offs();
+        let cut_offs = sys::cut_offs();
         let at = |source| HistoryError::Database { path: path.clone(), source };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(at)?;
         configure(&connection).map_err(at)?;
         connection.pragma_update(None, "query_only", true).map_err(at)?;
-        Ok(History { connection, out: out.to_owned(), path })
+        Ok(History { connection, out: out.to_owned(), path, cut_offs })
     }
 
     /// The folder of campaigns.
@@ -112,8 +128,17 @@ impl History {
         &self.out
     }
 
+    /// Whether a mapped file was cut off since this was opened, so that it has to be opened again.
+    pub fn is_cut_off(&self) -> bool {
+        sys::cut_offs() != self.cut_offs
+    }
+
     /// Gives an error of the database its name.
     pub(crate) fn at<T>(&self, result: rusqlite::Result<T>) -> Result<T, HistoryError> {
+        // What was read since then may be zeros, which nobody wrote.
+        if self.is_cut_off() {
+            return Err(HistoryError::CutOff { path: self.path.clone() });
+        }
         result.map_err(|source| HistoryError::Database { path: self.path.clone(), source })
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use support::{again, campaign, entry, utc};
 use waylay_history::query::Filter;
 use waylay_history::sighting::Sighting;
-use waylay_history::{FILE, History};
+use waylay_history::{FILE, History, HistoryError};
 
 const OUT: &str = "WAYLAY_TEST_OUT";
 const PREFIX: &str = "WAYLAY_TEST_PREFIX";
@@ -141,4 +141,30 @@ fn a_database_of_a_newer_version_is_refused_in_words() {
     connection.pragma_update(None, "user_version", 1000).unwrap();
     let error = History::open(out.path()).unwrap_err().to_string();
     assert!(error.contains("newer waylay") && error.contains(FILE), "{error}");
+}
+
+/// Somebody cuts off the files that SQLite has mapped, in the middle of a campaign: the process lives, what it asks then is
+/// an error, and what is opened next is whole again.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_is_cut_off_ends_nobody() {
+    // In a process of its own: every history that is open in it hears of this.
+    if role().is_none() {
+        let place = tempfile::tempdir().unwrap();
+        let roles = [(OUT, place.path().to_str().unwrap()), (PREFIX, "c"), (NUMBER, "0")];
+        let output = again("a_file_that_is_cut_off_ends_nobody", &roles).wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let history = History::open(place.path()).unwrap();
+    history.totals().unwrap();
+    for file in ["history.sqlite-shm", "history.sqlite-wal"] {
+        let path = place.path().join(file);
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+    }
+    let asked = history.totals();
+    assert!(matches!(asked, Err(HistoryError::CutOff { .. })), "{asked:?}");
+    drop(history);
+    History::open(place.path()).unwrap().totals().unwrap();
 }

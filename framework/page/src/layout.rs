@@ -11,7 +11,7 @@ use crate::record::FailureRecord;
 /// Marks a page as ours.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"waylay\0p");
 /// Changes with any change of a struct in this module.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Most worker threads of one host.
 pub const MAX_WORKERS: usize = 4096;
@@ -166,6 +166,8 @@ pub struct Header {
     pub kept: AtomicU32,
     /// The randomizer lets all threads go and stays away while this is not zero; driver.
     pub quiesce: AtomicU32,
+    /// Not zero when the randomizer is to end in order; driver.
+    pub ending: AtomicU32,
     /// Not zero while the randomizer holds threads; randomizer.
     pub window_open: AtomicU32,
     /// Not zero while the randomizer stays away and all that it did before is in its log; randomizer.

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-use crate::image::{Detour, Image};
+use crate::image::{Detour, Image, Section};
 use crate::leaf;
 use crate::site::{self, Frame};
 
@@ -63,33 +63,45 @@ pub struct Code {
     outside: BTreeSet<u64>,
 }
 
+/// A bit for each byte of code, by section: between two sections there may be any distance.
 struct Targets {
-    first: u64,
-    bits: Vec<u64>,
+    /// Where each begins, in order.
+    sections: Vec<(u64, Vec<u64>)>,
 }
 
 impl Targets {
+    fn of(image: &Image<'_>) -> Targets {
+        let code = image.sections.iter().filter(|section| section.code);
+        let bits = |section: &Section<'_>| vec![0; section.bytes.len() / 64 + 1];
+        Targets { sections: code.map(|section| (section.address, bits(section))).collect() }
+    }
+
+    fn place(&self, address: u64) -> Option<(usize, u64)> {
+        let section = self.sections.partition_point(|(first, _)| *first <= address).checked_sub(1)?;
+        Some((section, address - self.sections[section].0))
+    }
+
     fn insert(&mut self, address: u64) {
-        let place = address.wrapping_sub(self.first);
-        if let Some(word) = self.bits.get_mut((place / 64) as usize) {
+        let Some((section, place)) = self.place(address) else { return };
+        if let Some(word) = self.sections[section].1.get_mut((place / 64) as usize) {
             *word |= 1 << (place % 64);
         }
     }
 
     fn contains(&self, address: u64) -> bool {
-        let place = address.wrapping_sub(self.first);
-        self.bits.get((place / 64) as usize).is_some_and(|word| word & 1 << (place % 64) != 0)
+        self.place(address).is_some_and(|(section, place)| {
+            let word = self.sections[section].1.get((place / 64) as usize);
+            word.is_some_and(|word| word & 1 << (place % 64) != 0)
+        })
     }
 }
 
 impl Code {
     /// Decodes the functions of an image.
     pub fn decode(image: &Image<'_>) -> Code {
-        let code = || image.sections.iter().filter(|section| section.code);
-        let first = code().map(|section| section.address).min().unwrap_or(0);
-        let last = code().map(|section| section.address + section.bytes.len() as u64).max().unwrap_or(0);
-        let total = code().map(|section| section.bytes.len() as u64).sum();
-        let targets = Targets { first, bits: vec![0; ((last - first) / 64 + 1) as usize] };
+        let code = image.sections.iter().filter(|section| section.code);
+        let total = code.map(|section| section.bytes.len() as u64).sum();
+        let targets = Targets::of(image);
         let mut this = Code {
             functions: Vec::new(),
             instructions: Vec::new(),

@@ -44,9 +44,14 @@ pub struct Plan {
     pub wide: bool,
     /// One for each of [`KINDS`].
     pub counts: [Count; KINDS.len()],
+    /// Where some of those are that are left as they are, hints apart; 0: no more.
+    pub refused: [u32; NAMED],
     /// Bytes of code, and how many of them belong to functions that are known; the rest is left alone.
     pub code: (u64, u64),
 }
+
+/// Refused instructions whose places are kept.
+pub const NAMED: usize = 8;
 
 /// Names of the kinds, in the order of [`Plan::counts`].
 pub const KINDS: [(Kind, &str); 8] = [
@@ -121,7 +126,12 @@ impl Plan {
                 match found.get(at).filter(|window| u64::from(window.start) <= ip) {
                     Some(window) if window.how == How::Trap => count.traps += 1,
                     Some(_) => count.jumps += 1,
-                    None => {}
+                    None if kind == Kind::Pause => {}
+                    None => {
+                        if let Some(place) = plan.refused.iter_mut().find(|place| **place == 0) {
+                            *place = ip as u32;
+                        }
+                    }
                 }
             }
             plan.windows.extend(found);
@@ -141,6 +151,7 @@ impl Plan {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
         }
+        self.refused.iter().for_each(|place| bytes.extend_from_slice(&place.to_le_bytes()));
         bytes.extend_from_slice(&(self.windows.len() as u32).to_le_bytes());
         for window in &self.windows {
             bytes.extend_from_slice(&window.start.to_le_bytes());
@@ -169,6 +180,10 @@ impl Plan {
         for count in &mut counts {
             *count = Count { found: half()?, jumps: half()?, traps: half()? };
         }
+        let mut refused = [0; NAMED];
+        for place in &mut refused {
+            *place = half()?;
+        }
         let length = half()? as usize;
         if rest.len() != length * ENTRY {
             return None;
@@ -184,11 +199,11 @@ impl Plan {
             })
         };
         let windows = rest.chunks_exact(ENTRY).map(window).collect::<Option<Vec<_>>>()?;
-        Some(Plan { windows, wide, counts, code })
+        Some(Plan { windows, wide, counts, refused, code })
     }
 }
 
-const MAGIC: [u8; 8] = *b"waylayP8";
+const MAGIC: [u8; 8] = *b"waylayP9";
 /// Bytes of a window.
 const ENTRY: usize = 10;
 

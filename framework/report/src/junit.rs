@@ -1,20 +1,23 @@
-//! JUnit XML: every iteration that failed is a test case of its own, so that no consumer can fold two failures into one.
+//! JUnit XML: every test is one case, whose name is the same night after night, so that a consumer can follow it over time.
 //!
 //! Consumers agree on little more than `testsuites`, `testsuite`, `testcase` and at most one `failure` or `error` in a case.
-//! A suite is a scenario; a test that never failed is one case that passed. What could not run is an `error`: a report
-//! that leaves it out would be green without a reason.
+//! A suite, and the class of its cases, is a scenario or a suite of unit tests. All failures of a test are told in its one
+//! case; what differs from run to run (numbers, seeds, workers) is in properties, never in a name. What could not run is an
+//! `error`: a report that leaves it out would be green without a reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::escape::Xml;
-use crate::model::{Failure, Night, Occurrence, Stack};
+use crate::model::{Failure, Night, Stack};
 use crate::numbers::plural;
 
 /// Suite of what belongs to no scenario.
 const OTHER: &str = "waylay";
-/// Characters of stacks that one case carries.
+/// Characters of stacks that one failure carries.
 const MOST_TEXT: usize = 20_000;
+/// Occurrences of a failure whose numbers are properties.
+const MOST_OCCURRENCES: usize = 20;
 
 #[derive(Default)]
 struct Suite {
@@ -58,17 +61,8 @@ pub fn report(night: &Night) -> String {
             }
         }
     }
-    for failure in night.here() {
-        for (index, occurrence) in failure.occurrences.iter().enumerate() {
-            let suite = suites.entry(&occurrence.scenario).or_default();
-            add(suite, failure, Some(occurrence), index == 0);
-        }
-        let listed = failure.occurrences.len() as u64;
-        if failure.count > listed || listed == 0 {
-            let scenario =
-                failure.occurrences.first().map_or(OTHER, |occurrence| occurrence.scenario.as_str());
-            add(suites.entry(scenario).or_default(), failure, None, listed == 0);
-        }
+    for ((scenario, test), failures) in by_test(night) {
+        add(suites.entry(scenario).or_default(), scenario, test, &failures);
     }
     for problem in &night.campaign.problems {
         let suite = suites.entry(OTHER).or_default();
@@ -89,47 +83,50 @@ pub fn report(night: &Night) -> String {
     document(night, &suites)
 }
 
-fn add(suite: &mut Suite, failure: &Failure, occurrence: Option<&Occurrence>, with_stacks: bool) {
-    let subject = failure.subject();
-    let name = match occurrence {
-        Some(Occurrence { worker: Some(worker), iteration, .. }) => {
-            format!("{subject} [iteration {iteration} of worker {worker}, {}]", failure.id)
+/// Failures by scenario and test. One that is in several scenarios is in the cases of all of them.
+fn by_test(night: &Night) -> BTreeMap<(&str, &str), Vec<&Failure>> {
+    let mut tests: BTreeMap<(&str, &str), Vec<&Failure>> = BTreeMap::new();
+    for failure in night.here() {
+        let mut scenarios: Vec<&str> = failure.occurrences.iter().map(|one| one.scenario.as_str()).collect();
+        scenarios.sort_unstable();
+        scenarios.dedup();
+        if scenarios.is_empty() {
+            scenarios.push(OTHER);
         }
-        Some(Occurrence { iteration, at, .. }) => {
-            format!("{subject} [iteration {iteration}, {at}, {}]", failure.id)
+        for scenario in scenarios {
+            tests.entry((scenario, failure.subject())).or_default().push(failure);
         }
-        None => {
-            let more = failure.count.saturating_sub(failure.occurrences.len() as u64);
-            format!("{subject} [{} more, {}]", plural(more, "time"), failure.id)
-        }
+    }
+    tests
+}
+
+/// The one case of a test that failed.
+fn add(suite: &mut Suite, scenario: &str, test: &str, failures: &[&Failure]) {
+    let mut properties = String::new();
+    let mut property = |name: &str, value: &dyn std::fmt::Display| {
+        let _ = write!(properties, "<property name=\"{name}\" value=\"{}\"/>", Xml(&value.to_string()));
     };
-    let class = occurrence.map_or(OTHER, |occurrence| occurrence.scenario.as_str());
-    let mut text = format!("{}\n", failure.what);
-    if let Some(reason) = &failure.reason {
-        let _ = writeln!(text, "why: {reason}");
-    }
-    if let Some(occurrence) = occurrence {
-        let _ = writeln!(text, "when: {}, seed {}", occurrence.at, occurrence.seed);
-    }
-    let _ = writeln!(text, "signature: {} ({})", failure.id, failure.signature);
-    let _ = writeln!(text, "replay: {}\nfiles: {}", failure.replay, failure.folder);
-    if with_stacks {
-        text.push('\n');
-        for stack in &failure.stacks {
-            if text.len() > MOST_TEXT {
-                text.push_str("… more in stacks.txt\n");
-                break;
-            }
-            text += &stack_text(stack);
+    let mut text = String::new();
+    for failure in failures {
+        property("signature", &failure.id);
+        property("count", &failure.count.max(1));
+        for occurrence in
+            failure.occurrences.iter().filter(|one| one.scenario == scenario).take(MOST_OCCURRENCES)
+        {
+            property("iteration", &occurrence.iteration);
+            property("seed", &occurrence.seed);
+            occurrence.worker.iter().for_each(|worker| property("worker", worker));
         }
+        tell(&mut text, failure, scenario);
     }
     // A suppressed failure stays in the report, and does not make it red.
-    let body = match &failure.suppressed {
-        Some(why) => {
+    let body = match failures.iter().find(|failure| failure.suppressed.is_none()) {
+        None => {
             suite.skipped += 1;
+            let why = failures.iter().find_map(|failure| failure.suppressed.as_deref()).unwrap_or_default();
             format!("<skipped message=\"suppressed: {}\"/><system-out>{}</system-out>", Xml(why), Xml(&text))
         }
-        None => {
+        Some(failure) => {
             suite.failures += 1;
             let message = failure.what.lines().next().unwrap_or_default();
             format!(
@@ -140,7 +137,32 @@ fn add(suite: &mut Suite, failure: &Failure, occurrence: Option<&Occurrence>, wi
             )
         }
     };
-    suite.case(class, &name, 0.0, &body);
+    suite.case(scenario, test, 0.0, &format!("<properties>{properties}</properties>{body}"));
+}
+
+/// A failure in words, with the stacks of its first occurrence.
+fn tell(text: &mut String, failure: &Failure, scenario: &str) {
+    let begin = text.len();
+    let _ = writeln!(text, "{}: {}", failure.kind, failure.what);
+    if let Some(reason) = &failure.reason {
+        let _ = writeln!(text, "why: {reason}");
+    }
+    if let Some(why) = &failure.suppressed {
+        let _ = writeln!(text, "suppressed: {why}");
+    }
+    let _ = writeln!(text, "how often: {}", plural(failure.count.max(1), "time"));
+    if let Some(first) = failure.occurrences.iter().find(|one| one.scenario == scenario) {
+        let _ = writeln!(text, "when: {}, seed {}", first.at, first.seed);
+    }
+    let _ = writeln!(text, "signature: {} ({})", failure.id, failure.signature);
+    let _ = writeln!(text, "replay: {}\nfiles: {}\n", failure.replay, failure.folder);
+    for stack in &failure.stacks {
+        if text.len() - begin > MOST_TEXT {
+            text.push_str("… more in stacks.txt\n");
+            break;
+        }
+        *text += &stack_text(stack);
+    }
 }
 
 /// A stack as lines.

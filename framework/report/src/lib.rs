@@ -3,6 +3,7 @@
 //! Data in, text out: nothing here reads a file, asks the clock or opens a connection, so a report of stored data is the
 //! same today and next year. [`model`] is what goes in.
 
+pub mod cause;
 pub mod chart;
 pub mod confidence;
 pub mod escape;

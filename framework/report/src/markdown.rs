@@ -80,6 +80,11 @@ fn failures(out: &mut String, night: &Night) {
     if night.failures.len() > MOST_ROWS {
         let _ = writeln!(out, "\nand {} more", count((night.failures.len() - MOST_ROWS) as u64));
     }
+    for failure in night.failures.iter().take(MOST_ROWS) {
+        if let Some(cause) = &failure.why.cause {
+            let _ = writeln!(out, "\n{}: {}", Markdown(failure.subject()), Markdown(&cause.sentence()));
+        }
+    }
     out.push('\n');
     let here: Vec<_> = night.here().filter(|failure| !failure.replay.is_empty()).take(MOST_ROWS).collect();
     if !here.is_empty() {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::cause::Constraint;
 use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack};
 
 /// What each kind of failure is, in a sentence.
@@ -78,16 +79,21 @@ fn level(kind: &str) -> &'static str {
 
 fn result(failure: &Failure, root: Option<&str>) -> Value {
     let text = format!(
-        "{} in {}: {}{}\nRun it again: {}",
+        "{} in {}: {}{}{}\nRun it again: {}",
         failure.kind,
         failure.subject(),
         failure.what,
+        failure.why.cause.as_ref().map_or_else(String::new, |cause| format!("\n{}", cause.sentence())),
         failure.reason.as_ref().map_or_else(String::new, |reason| format!("\n{reason}")),
         failure.replay
     );
     let mut location = Map::new();
-    if let Some(frame) = failure.place() {
-        location.extend(physical(frame, root));
+    match said_place(&failure.what) {
+        Some((file, line)) => {
+            let place = json!({ "artifactLocation": artifact(file, root), "region": { "startLine": line } });
+            location.insert("physicalLocation".into(), place);
+        }
+        None => location.extend(failure.place().and_then(|frame| physical(frame, root))),
     }
     location.insert("logicalLocations".into(), json!([{ "name": failure.subject(), "kind": "function" }]));
     let mut result = json!({
@@ -106,6 +112,10 @@ fn result(failure: &Failure, root: Option<&str>) -> Value {
             "nights": failure.nights,
         },
     });
+    let related = related(failure, root);
+    if !related.is_empty() {
+        result["relatedLocations"] = json!(related);
+    }
     if let Some(index) = RULES.iter().position(|(id, _)| *id == failure.kind) {
         result["ruleIndex"] = json!(index);
     }
@@ -122,6 +132,37 @@ fn result(failure: &Failure, root: Option<&str>) -> Value {
         result["suppressions"] = json!([{ "kind": "external", "justification": why }]);
     }
     result
+}
+
+/// The place of the assertion that a test case begins its message with, `file:line: `: where its framework ended the process
+/// says nothing.
+fn said_place(what: &str) -> Option<(&str, u32)> {
+    let (file, line) = what.lines().next()?.split_once(": ")?.0.rsplit_once(':')?;
+    let line = line.parse().ok().filter(|line| *line > 0)?;
+    (!file.is_empty() && !file.contains(' ')).then_some((file, line))
+}
+
+/// Both events of every order that the failure needs, each at its place.
+pub(crate) fn related(failure: &Failure, root: Option<&str>) -> Vec<Value> {
+    let constraints = failure.why.cause.iter().flat_map(|cause| &cause.constraints);
+    let events = constraints.flat_map(|Constraint { first, then, object }| {
+        [
+            (first, format!("first: {} of {object}", first.access)),
+            (then, format!("then: {} of {object}", then.access)),
+        ]
+    });
+    events
+        .filter(|(event, _)| !event.file.is_empty())
+        .enumerate()
+        .map(|(id, (event, what))| {
+            let mut place = json!({ "artifactLocation": artifact(&event.file, root) });
+            if event.line > 0 {
+                place["region"] = json!({ "startLine": event.line });
+            }
+            let text = format!("{what}, thread {}, in {}", event.thread, event.function);
+            json!({ "id": id, "physicalLocation": place, "message": { "text": text } })
+        })
+        .collect()
 }
 
 fn stack_of(stack: &Stack, root: Option<&str>) -> Value {
@@ -201,6 +242,15 @@ fn encode(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_place_of_an_assertion_is_read_from_its_message() {
+        assert_eq!(said_place("src/lib.rs:10: assertion failed: left: 1"), Some(("src/lib.rs", 10)));
+        for what in ["killed by SIGSEGV", "deadlock: 2 threads", "exited with status 1: x", "a b.c:3: x", ""]
+        {
+            assert_eq!(said_place(what), None, "{what}");
+        }
+    }
 
     #[test]
     fn paths_become_addresses() {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::cause::WIDTH;
 use crate::confidence::{SURE, clean_runs_for};
 use crate::escape::is_hidden;
 use crate::guarantee;
@@ -101,7 +102,11 @@ pub fn failure(failure: &Failure, all_frames: bool) -> String {
             let _ = writeln!(out, "   {:<9} {line}", std::mem::take(&mut label));
         }
     };
+    row("cause", &failure.why.lines(WIDTH).join("\n"));
     row("what", &failure.what);
+    if let Some(cause) = &failure.why.cause {
+        row("orders", &cause.details().join("\n"));
+    }
     row("why", failure.reason.as_deref().unwrap_or_default());
     let date = |at: Option<jiff::Timestamp>| {
         at.map_or_else(|| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())

@@ -4,6 +4,7 @@ use crate::conversation::Overheard;
 use crate::event::{Event, ThreadId};
 use crate::guided::Guided;
 use crate::noise::Noise;
+use crate::ordered::Ordered;
 use crate::pct::Pct;
 use crate::portfolio::Portfolio;
 use crate::pos::Pos;
@@ -57,6 +58,15 @@ macro_rules! strategies {
             fn end(&mut self, report: &RunReport<'_>) {
                 match self { $(AnyStrategy::$name(strategy) => strategy.end(report),)+ }
             }
+            fn steps_changed(&mut self) {
+                match self { $(AnyStrategy::$name(strategy) => strategy.steps_changed(),)+ }
+            }
+            fn reach(&self) -> u64 {
+                match self { $(AnyStrategy::$name(strategy) => strategy.reach(),)+ }
+            }
+            fn was_long(&mut self, parameters: &RunParameters, steps: u64) {
+                match self { $(AnyStrategy::$name(strategy) => strategy.was_long(parameters, steps),)+ }
+            }
         }
 
         $(impl From<$type> for AnyStrategy {
@@ -90,6 +100,8 @@ strategies! {
     Replay(Replay),
     /// Forced switches.
     Guided(Guided),
+    /// Events in a given order.
+    Ordered(Ordered),
     /// Any of the others, with somebody who listens.
     Overheard(Overheard),
 }

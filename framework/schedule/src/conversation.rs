@@ -120,6 +120,17 @@ impl Strategy for Overheard {
     fn end(&mut self, report: &RunReport<'_>) {
         self.inner.end(report);
     }
+    fn steps_changed(&mut self) {
+        self.inner.steps_changed();
+    }
+
+    fn reach(&self) -> u64 {
+        self.inner.reach()
+    }
+
+    fn was_long(&mut self, parameters: &RunParameters, steps: u64) {
+        self.inner.was_long(parameters, steps);
+    }
 }
 
 /// The teller and the told do not agree: they are not the same strategy, or were not given the same parameters.

@@ -69,8 +69,10 @@ impl Guarantee {
                     _ => 1,
                 };
                 let per_run = bound::stride::per_run(limit.ratio()?, orders);
-                let conditions =
-                    vec!["it is an order of events of two threads each, and these do not block each other"];
+                let conditions = vec![
+                    "it is an order of events of two threads each, which do not block each other",
+                    "no thread is longer than in the profiling runs",
+                ];
                 Some(Guarantee { per_run, depth: orders, conditions })
             }
             // Runs that aim at a depth are those of the one member that aims; the others promise nothing by depth.

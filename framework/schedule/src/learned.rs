@@ -51,12 +51,17 @@ impl Learned {
             self.phases[self.in_phases % WINDOW] = phase;
             self.in_phases += 1;
         }
-        self.longest = self.longest.max(length.whole);
+        self.lengthen(length.whole);
+        self.threads = self.threads.max(length.threads);
+        self.runs += 1;
+    }
+
+    /// A run had so many steps that may count in another schedule.
+    pub fn lengthen(&mut self, steps: u64) {
+        self.longest = self.longest.max(steps);
         if self.longest > self.reach {
             self.reach = with_room(self.longest);
         }
-        self.threads = self.threads.max(length.threads);
-        self.runs += 1;
     }
 
     /// How many runs were taken in.

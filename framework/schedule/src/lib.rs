@@ -6,7 +6,7 @@
 //!
 //! To read: [`event`] (what threads are about to do), [`run`] (what a run is given and what comes out), [`strategy`]
 //! (the conversation with the controller), then one file per strategy: [`random_walk`], [`pct`] and [`rpro`] over
-//! [`prioritized`] and [`priority`], [`stride`], [`pos`], [`surw`], [`systematic`], [`noise`], [`portfolio`], [`replay`], [`guided`].
+//! [`prioritized`] and [`priority`], [`stride`], [`pos`], [`surw`], [`systematic`], [`noise`], [`portfolio`], [`replay`], [`guided`], [`ordered`].
 //! [`spec`] names them in text, [`bound`] and [`guarantee`] say what they promise, [`ledger`] what that leaves out, [`schedule`], [`trace`] and
 //! [`conversation`] hold what happened. All chance comes through [`source`].
 
@@ -24,6 +24,7 @@ pub mod guided;
 pub mod learned;
 pub mod ledger;
 pub mod noise;
+pub mod ordered;
 pub mod pct;
 pub mod portfolio;
 pub mod pos;

@@ -159,6 +159,20 @@ impl Strategy for Portfolio {
             member.wins += u64::from(report.news);
         }
     }
+
+    fn steps_changed(&mut self) {
+        self.members.iter_mut().for_each(|member| member.strategy.steps_changed());
+    }
+
+    fn reach(&self) -> u64 {
+        self.members.get(self.current).map_or(0, |member| member.strategy.reach())
+    }
+
+    fn was_long(&mut self, parameters: &RunParameters, steps: u64) {
+        if let Some(member) = self.members.iter_mut().find(|member| member.text == parameters.strategy) {
+            member.strategy.was_long(parameters, steps);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -159,4 +159,12 @@ impl<O: Planning, S: Source> Strategy for Prioritized<O, S> {
         };
         self.learned.take(report, length);
     }
+
+    fn reach(&self) -> u64 {
+        self.threads.whole_reach()
+    }
+
+    fn was_long(&mut self, _: &RunParameters, steps: u64) {
+        self.learned.lengthen(steps);
+    }
 }

@@ -36,14 +36,15 @@ const WELL: f64 = 0.95;
 pub struct Aimed {
     /// k of the runs that are counted.
     pub reach: u64,
-    /// How many promise something for bugs of each depth, from 1; those of depth 0 promise nothing by depth.
+    /// How many promise something for bugs of each depth, from 1; those of depth 0 promise something about orders of events.
     pub runs: Vec<u64>,
 }
 
 impl Aimed {
     /// Takes one run in.
     pub fn take(&mut self, parameters: &RunParameters) {
-        let depth = parameters.promised_depth() as usize;
+        let Some(depth) = parameters.promised_depth() else { return };
+        let depth = depth as usize;
         let mut one = Aimed { reach: 0, runs: vec![0; depth + 1] };
         one.runs[depth] = 1;
         if depth > 0 {
@@ -65,6 +66,14 @@ impl Aimed {
             if depth == 0 || other.reach == self.reach {
                 *sum += more;
             }
+        }
+    }
+
+    /// A run had so many steps that may count in another schedule: those whose k is smaller promise nothing.
+    pub fn outgrow(&mut self, steps: u64) {
+        if steps > self.reach {
+            self.forget();
+            self.reach = steps;
         }
     }
 
@@ -169,12 +178,23 @@ mod tests {
         for (depth, steps, bare) in [(1, 0, false), (2, 50, true), (2, 50, false), (3, 50, true)] {
             aimed.take(&run(depth, steps, bare));
         }
-        assert_eq!(aimed, Aimed { reach: 50, runs: vec![1, 0, 1, 1] });
+        assert_eq!(aimed, Aimed { reach: 50, runs: vec![0, 0, 1, 1] });
         aimed.take(&run(1, 60, true));
         assert_eq!(aimed, Aimed { reach: 60, runs: vec![0, 1] }, "those before reached 50 steps only");
         aimed.add(&Aimed { reach: 50, runs: vec![1, 9] });
         assert_eq!(aimed, Aimed { reach: 60, runs: vec![1, 1] });
         aimed.add(&Aimed { reach: 60, runs: vec![0, 2, 2] });
         assert_eq!(aimed, Aimed { reach: 60, runs: vec![1, 3, 2] });
+    }
+
+    #[test]
+    fn strides_promise_something_once_they_were_measured() {
+        let profiling = RunParameters { profiling: true, ..RunParameters::of("stride") };
+        let measured = RunParameters { ratio_bits: Some(3.0_f64.to_bits()), ..RunParameters::of("stride") };
+        let mut aimed = Aimed::default();
+        (0..10).for_each(|_| aimed.take(&profiling));
+        assert!(super::promises(&RunParameters::of("stride"), 2, &aimed).is_empty());
+        (0..7).for_each(|_| aimed.take(&measured));
+        assert_eq!(super::promises(&RunParameters::of("stride"), 2, &aimed)[0].runs, 7);
     }
 }

@@ -84,9 +84,15 @@ impl RunParameters {
         RunParameters { format: RunParameters::FORMAT, strategy: strategy.into(), ..RunParameters::default() }
     }
 
-    /// The depth of the bugs that this run promises to find, whatever else they need; 0 when it promises nothing by depth.
-    pub fn promised_depth(&self) -> u32 {
-        if self.bare { self.depth } else { 0 }
+    /// The depth of the bugs that this run promises to find, whatever else they need; 0 where it is about orders of events
+    /// instead, none when it promises nothing.
+    pub fn promised_depth(&self) -> Option<u32> {
+        if self.bare {
+            Some(self.depth)
+        } else {
+            // Strides were measured, so this is no run that measures.
+            self.ratio_bits.map(|_| 0)
+        }
     }
 }
 

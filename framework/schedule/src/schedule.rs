@@ -83,7 +83,8 @@ pub enum DecodeError {
 }
 
 const MAGIC: &[u8; 4] = b"WLSC";
-const VERSION: u8 = 1;
+/// The version of the encoding that is written; others are refused with their number.
+pub const VERSION: u8 = 1;
 /// The fewest bytes of a segment: one each for thread, kind and steps.
 const SEGMENT_BYTES: usize = 3;
 

@@ -57,6 +57,21 @@ pub trait Strategy: Send {
 
     /// The run is over.
     fn end(&mut self, report: &RunReport<'_>);
+
+    /// Other events are steps from the next run on: what was measured before is measured again. Strategies whose measures
+    /// only ever grow need not know.
+    fn steps_changed(&mut self) {}
+
+    /// The steps of the run so far that may count in another schedule, for a strategy whose promise depends on their number; 0
+    /// for others.
+    fn reach(&self) -> u64 {
+        0
+    }
+
+    /// A run with these parameters had so many steps that may count in another schedule, whatever else is heard of it.
+    fn was_long(&mut self, parameters: &RunParameters, steps: u64) {
+        let _ = (parameters, steps);
+    }
 }
 
 impl<S: Strategy + ?Sized> Strategy for Box<S> {
@@ -88,5 +103,14 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
     }
     fn end(&mut self, report: &RunReport<'_>) {
         (**self).end(report);
+    }
+    fn steps_changed(&mut self) {
+        (**self).steps_changed();
+    }
+    fn reach(&self) -> u64 {
+        (**self).reach()
+    }
+    fn was_long(&mut self, parameters: &RunParameters, steps: u64) {
+        (**self).was_long(parameters, steps);
     }
 }

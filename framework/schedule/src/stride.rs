@@ -6,8 +6,10 @@
 //! thread of length l, the greatest of ten profiling runs with s_max = 1. The ratio is given or computed from a
 //! confidence and a number of runs.
 //!
-//! As in the paper's experiment only events that happen while other threads are enabled are counted, in lengths
-//! and in strides. No guarantee by depth; the probability of the least likely order of two events is
+//! As in the paper's experiment only events that happen while other threads are enabled are counted in strides. In
+//! lengths, those count as well that happen while some other thread was not joined: in another schedule it is enabled
+//! then. Without them a thread that is left alone early in a random walk, as long ones are, would be taken for a short
+//! one, and its strides would never take it to its end. No guarantee by depth; the probability of the least likely order of two events is
 //! [`bound::stride::least_likely_order`].
 //!
 //! Deviations: the ratio for a confidence comes from the probability itself, not from Eq. 5 as printed, which is
@@ -17,7 +19,7 @@
 use std::fmt;
 
 use crate::bound;
-use crate::event::{Event, ThreadId};
+use crate::event::{Event, EventKind, ObjectId, ThreadId};
 use crate::ready::ReadySet;
 use crate::run::{Outcome, Run, RunParameters, RunReport};
 use crate::source::{ChaCha, Source};
@@ -92,9 +94,16 @@ pub struct Stride<S = ChaCha> {
     left: u64,
     /// Counted events by thread in this run.
     lengths: Vec<u64>,
+    /// Threads somebody waited for.
+    joined: Vec<bool>,
+    joins: usize,
     learned: Vec<u64>,
     profiled: u32,
     profiling: bool,
+    /// Runs with smaller numbers were planned before what is a step changed: their lengths say nothing.
+    valid_from: u64,
+    planned_until: u64,
+    valid: bool,
 }
 
 impl Stride {
@@ -117,9 +126,14 @@ impl<S: Source> Stride<S> {
             current: ThreadId::MAIN,
             left: 0,
             lengths: Vec::new(),
+            joined: Vec::new(),
+            joins: 0,
             learned: Vec::new(),
             profiled: 0,
             profiling: false,
+            valid_from: 0,
+            planned_until: 0,
+            valid: true,
         }
     }
 
@@ -139,9 +153,11 @@ impl<S: Source> Stride<S> {
         let chosen = match self.ready.as_slice() {
             [] => return None,
             [only] => {
+                let only = *only;
                 self.left = 0;
-                self.current = *only;
-                return Some(*only);
+                self.current = only;
+                self.count_alone(only);
+                return Some(only);
             }
             several => several[self.source.below(several.len() as u64) as usize],
         };
@@ -153,6 +169,24 @@ impl<S: Source> Stride<S> {
         Some(chosen)
     }
 
+    /// No other thread is enabled, but in another schedule one may be.
+    #[inline]
+    fn count_alone(&mut self, thread: ThreadId) {
+        if self.joins + 1 < self.lengths.len() {
+            self.count(thread);
+        }
+    }
+
+    #[cold]
+    fn notice_join(&mut self, target: ObjectId) {
+        let index = target.0.wrapping_sub(ObjectId::of_thread(ThreadId::MAIN).0) as usize;
+        if let Some(joined) = self.joined.get_mut(index)
+            && !std::mem::replace(joined, true)
+        {
+            self.joins += 1;
+        }
+    }
+
     #[inline]
     fn count(&mut self, thread: ThreadId) {
         if let Some(length) = self.lengths.get_mut(thread.index()) {
@@ -162,7 +196,8 @@ impl<S: Source> Stride<S> {
 }
 
 impl<S: Source> Strategy for Stride<S> {
-    fn plan(&mut self, _run: Run) -> Option<RunParameters> {
+    fn plan(&mut self, run: Run) -> Option<RunParameters> {
+        self.planned_until = self.planned_until.max(run.index.saturating_add(1));
         let profiling = self.is_relative() && self.profiled < PROFILING_RUNS;
         // Handed on, because the run may happen in a process that was made for it alone.
         let ratio_bits = if profiling { None } else { self.ratio().map(f64::to_bits) };
@@ -178,8 +213,11 @@ impl<S: Source> Strategy for Stride<S> {
 
     fn begin(&mut self, run: Run, parameters: &RunParameters) {
         self.source.begin(run);
+        self.valid = run.index >= self.valid_from;
         self.ready.clear();
         self.lengths.clear();
+        self.joined.clear();
+        self.joins = 0;
         self.left = 0;
         self.profiling = parameters.profiling;
         self.greatest.clear();
@@ -207,12 +245,16 @@ impl<S: Source> Strategy for Stride<S> {
         self.ready.reserve(thread);
         if self.lengths.len() <= thread.index() {
             self.lengths.resize(thread.index() + 1, 0);
+            self.joined.resize(thread.index() + 1, false);
         }
     }
 
     #[inline]
-    fn ready(&mut self, thread: ThreadId, _next: Event) {
+    fn ready(&mut self, thread: ThreadId, next: Event) {
         self.ready.insert(thread);
+        if next.kind == EventKind::ThreadJoin {
+            self.notice_join(next.object);
+        }
     }
 
     #[inline]
@@ -233,6 +275,8 @@ impl<S: Source> Strategy for Stride<S> {
             if self.ready.len() > 1 {
                 self.left -= 1;
                 self.count(self.current);
+            } else {
+                self.count_alone(self.current);
             }
             return Some(self.current);
         }
@@ -245,8 +289,15 @@ impl<S: Source> Strategy for Stride<S> {
         self.pick().unwrap_or(current)
     }
 
+    /// Threads are longer now than they were when they were measured.
+    fn steps_changed(&mut self) {
+        self.learned.clear();
+        self.profiled = 0;
+        self.valid_from = self.planned_until;
+    }
+
     fn end(&mut self, report: &RunReport<'_>) {
-        if self.profiling && report.outcome != Outcome::Cut {
+        if self.profiling && self.valid && report.outcome != Outcome::Cut {
             self.profiled += 1;
             if self.learned.len() < self.lengths.len() {
                 self.learned.resize(self.lengths.len(), 0);
@@ -302,5 +353,55 @@ mod tests {
         };
         assert_eq!(greatest(&given), greatest(&told));
         assert_eq!(greatest(&given).0, [(100.0 / ratio).ceil() as u64, (7.0 / ratio).ceil() as u64]);
+    }
+
+    /// A random walk leaves the longer thread alone soon. Its other steps count all the same, until everybody was joined: in
+    /// another schedule they lie beside the other thread.
+    #[test]
+    fn a_long_thread_is_as_long_as_it_can_be_beside_others() {
+        let (main, long, short) = (ThreadId(0), ThreadId(1), ThreadId(2));
+        let work = Event::local(EventKind::UserWrite);
+        let mut stride = Stride::new(StrideLimit::Ratio(3.0));
+        let measure = |stride: &mut Stride, index| {
+            let run = Run { index, ..Run::default() };
+            let given = stride.plan(run).unwrap();
+            stride.begin(run, &given);
+            stride.spawned(main, None);
+            stride.spawned(long, Some(main));
+            stride.spawned(short, Some(main));
+            stride.ready(short, work);
+            assert_eq!(stride.pick(), Some(short));
+            stride.finished(short);
+            stride.ready(long, work);
+            assert_eq!(stride.pick(), Some(long));
+            (1..600).for_each(|_| assert_eq!(stride.step(long, work), long));
+            stride.finished(long);
+            for other in [long, short] {
+                stride.ready(main, Event::on_thread(EventKind::ThreadJoin, other));
+                stride.pick();
+            }
+            (0..50).for_each(|_| assert_eq!(stride.step(main, work), main));
+            stride.finished(main);
+            stride.end(&RunReport {
+                outcome: Outcome::Passed,
+                steps: 653,
+                lengths: &[52, 600, 1],
+                news: false,
+            });
+        };
+        (0..10).for_each(|index| measure(&mut stride, index));
+        let given = stride.plan(Run { index: 10, ..Run::default() }).unwrap();
+        assert!(!given.profiling);
+        assert_eq!(given.lengths, [1, 600, 1]);
+        // What was planned before other events became steps measures nothing.
+        stride.steps_changed();
+        (0..11).for_each(|index| {
+            let profiling = RunParameters { profiling: true, ..RunParameters::of("stride:ratio=3") };
+            stride.begin(Run { index, ..Run::default() }, &profiling);
+            stride.spawned(main, None);
+            stride.end(&RunReport { outcome: Outcome::Passed, steps: 1, lengths: &[1], news: false });
+        });
+        let given = stride.plan(Run { index: 11, ..Run::default() }).unwrap();
+        assert!(given.profiling && given.lengths.is_empty());
     }
 }

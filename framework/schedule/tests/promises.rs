@@ -6,9 +6,9 @@ mod model;
 
 use kept::{cases, late, measure};
 use model::Op::*;
-use model::{Program, run_once};
+use model::{Program, execute, run_once};
 use waylay_schedule::promise::{Aimed, promises};
-use waylay_schedule::{Run, RunParameters, Seed, Spec};
+use waylay_schedule::{Run, RunParameters, Seed, Spec, Strategy};
 
 const RUNS: u64 = 1000;
 
@@ -80,4 +80,37 @@ fn nothing_is_promised_where_nothing_was_scheduled() {
         aimed.take(&parameters);
     }
     assert!(promises(&RunParameters::of(Spec::default().to_string()), 1, &aimed).is_empty());
+}
+
+/// FNV-1a.
+fn mixed(hash: u64, value: u64) -> u64 {
+    value
+        .to_le_bytes()
+        .iter()
+        .fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Seed, number and parameters of a run decide its schedule, and a failure that was stored by an earlier version is made
+/// again from them. The number below is that of the schedules that runs by priority had before their code was divided.
+#[test]
+fn stored_runs_by_priority_have_the_schedules_they_had() {
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    for case in cases().into_iter().filter(|case| case.program.steps() < 300) {
+        for spec in ["pct", "pct:phases=idle", "pct:final-wait=off", "rpro:radius=7"] {
+            let spec: Spec = spec.parse().unwrap();
+            let mut strategy = spec.build();
+            for (index, (depth, steps)) in
+                [(1, 0), (1, 9), (2, 9), (3, 14), (4, 30)].repeat(12).into_iter().enumerate()
+            {
+                let bare = index % 2 == 0;
+                let parameters = RunParameters { depth, steps, bare, ..RunParameters::of(spec.to_string()) };
+                strategy.begin(Run { seed: Seed(11), index: index as u64 }, &parameters);
+                let execution = execute(&case.program, &mut strategy);
+                hash =
+                    execution.order().into_iter().fold(hash, |hash, thread| mixed(hash, u64::from(thread)));
+                hash = mixed(hash, u64::MAX);
+            }
+        }
+    }
+    assert_eq!(hash, 0x6557_8944_40b6_5d43, "{hash:#x}");
 }

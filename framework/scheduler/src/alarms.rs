@@ -49,6 +49,14 @@ impl Scheduler {
         true
     }
 
+    /// The same, if that wait began long ago: others have worked since then for as long as a program does that is to stop
+    /// when a sleep is over, which few others do.
+    pub fn expire_overdue(&mut self) -> bool {
+        const LONG: u64 = 20_000;
+        let first = self.deadlines.first().map(|&(_, thread)| self.threads[thread.index()].blocked_at);
+        first.is_some_and(|step| self.steps.saturating_sub(step) >= LONG) && self.expire_first()
+    }
+
     /// Whether somebody waits for time to pass.
     pub fn has_deadlines(&self) -> bool {
         !self.deadlines.is_empty()

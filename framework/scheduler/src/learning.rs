@@ -3,21 +3,22 @@
 //!
 //! Sites are only ever added, so the ones that a run had are the first of those that a later one has.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use waylay_control_protocol::instrumentation::is_looked_at;
-use waylay_control_protocol::{RegionMap, Site};
+use waylay_control_protocol::instrumentation::{FIRST_LOOKS, is_looked_at};
+use waylay_control_protocol::{Added, RegionMap, SiteList};
 use waylay_schedule::{RunParameters, Spec};
 
 /// What was learned so far.
 #[derive(Default)]
 pub(super) struct Learning {
     /// None when the sites stay as they are.
-    known: Option<BTreeSet<Site>>,
-    /// A strategy that goes from one schedule to the next has seen everything only if no run showed a new step: every run is
-    /// looked at, and with a new step it begins again.
-    search: Option<Spec>,
+    known: Option<SiteList>,
+    /// The strategy. One that goes from one schedule to the next has seen everything only if no run showed a new step: every
+    /// run is looked at, and with a new step it begins again.
+    spec: Option<Spec>,
+    /// So many runs are looked at whatever their number: what was learned has to be learned again.
+    again: u64,
     /// The last run came by code that no run had come by before: the next is looked at.
     curious: bool,
 }
@@ -31,8 +32,8 @@ impl Learning {
         let all = region.chosen().unwrap_or_default();
         let begun = all[..first.min(all.len())].to_vec();
         region.choose_again(&begun, false);
-        let search = parameters.strategy.parse().ok().filter(Spec::is_search);
-        Learning { known: Some(begun.into_iter().collect()), search, curious: false }
+        let spec = parameters.strategy.parse().ok();
+        Learning { known: Some(SiteList::of(&begun)), spec, ..Learning::default() }
     }
 
     /// A run with this number begins.
@@ -40,7 +41,8 @@ impl Learning {
         if self.known.is_none() {
             return;
         }
-        region.look_at(self.search.is_some() || self.curious || is_looked_at(run));
+        let searches = self.spec.as_ref().is_some_and(Spec::is_search);
+        region.look_at(searches || self.curious || self.again > 0 || is_looked_at(run));
         let report = region.report();
         report.accesses.store(0, Ordering::Relaxed);
         report.conflicting.store(0, Ordering::Relaxed);
@@ -49,15 +51,21 @@ impl Learning {
     }
 
     /// The run has ended: what it showed is a step from the next one on. Says whether that is new.
-    pub(super) fn end(&mut self, region: &RegionMap) -> bool {
-        let Some(known) = &mut self.known else { return false };
+    pub(super) fn end(&mut self, region: &RegionMap) -> Added {
+        let Some(known) = &mut self.known else { return Added::Known };
         count(region);
         self.curious = region.report().reached.load(Ordering::Relaxed) > 0;
-        let mut news = false;
+        self.again = self.again.saturating_sub(1);
+        let mut news = Added::Known;
         for &site in region.conflicting() {
-            if known.insert(site) {
+            let added = known.add(site);
+            if added != Added::Known {
                 region.choose_also(site);
-                news = true;
+            }
+            match added {
+                Added::Again => (news, self.again) = (added, FIRST_LOOKS),
+                Added::New if news == Added::Known => news = added,
+                _ => {}
             }
         }
         news
@@ -68,12 +76,17 @@ impl Learning {
     pub(super) fn stop(&self, region: &RegionMap) -> bool {
         let Some(known) = &self.known else { return false };
         count(region);
-        region.conflicting().iter().any(|site| !known.contains(site))
+        region.conflicting().iter().any(|&site| !known.contains(site))
     }
 
-    /// The search that has to begin again because of new steps, if there is one.
-    pub(super) fn search(&self) -> Option<&Spec> {
-        self.search.as_ref()
+    /// The strategy that has to begin again because of news, if it has.
+    pub(super) fn begin_again(&self, news: Added) -> Option<&Spec> {
+        self.spec.as_ref().filter(|spec| match news {
+            Added::Known => false,
+            Added::New => spec.is_search(),
+            // What is known of lengths was learned with other steps.
+            Added::Again => true,
+        })
     }
 }
 

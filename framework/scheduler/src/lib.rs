@@ -25,7 +25,7 @@ mod thread;
 mod waiting;
 
 pub use clock::{Clock, Moment};
-pub use limits::Limits;
+pub use limits::{Asks, Limits};
 pub use plan::{Planned, plan};
 pub use recording::Recording;
 pub use scheduler::{Choice, Scheduler, TimeoutPolicy};

@@ -18,11 +18,36 @@ pub struct Limits {
     closing: bool,
     /// Steps of this run that do not count.
     excused: u64,
+    /// How many quiet steps may follow each other before somebody is asked whether time should pass, and the step at which
+    /// that is due.
+    patience: u64,
+    restless: u64,
+    /// The step at which it is due whatever changes.
+    due: u64,
+}
+
+/// Why time should pass although threads can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// They only look.
+    Quiet,
+    /// They work, and may do so until somebody who sleeps tells them to stop.
+    Work,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { most: u64::MAX, now: u64::MAX, most_quiet: u64::MAX, changed: 0, closing: false, excused: 0 }
+        Self {
+            most: u64::MAX,
+            now: u64::MAX,
+            most_quiet: u64::MAX,
+            changed: 0,
+            closing: false,
+            excused: 0,
+            patience: u64::MAX,
+            restless: u64::MAX,
+            due: u64::MAX,
+        }
     }
 }
 
@@ -41,9 +66,22 @@ impl Limits {
         Limits { most_quiet: (self.most / PART).max(LEAST), ..self }
     }
 
+    /// Asks whether time should pass when nothing has changed for a while, long before that is a livelock: where sleeps end
+    /// only when nothing else can run, a thread that looks at a flag again and again would keep the one asleep that is to set it.
+    pub fn asking_for_time(self) -> Limits {
+        /// More than loops look that sleep or give up soon (Rust's locks: 100), and little beside what a livelock takes.
+        const PATIENCE: u64 = 2_000;
+        Limits { patience: PATIENCE, restless: PATIENCE, due: Self::DUE, ..self }
+    }
+
+    /// Steps between two times at which time is asked for while threads work.
+    const DUE: u64 = 5_000;
+
     /// A run begins.
     pub fn begin(&mut self) {
         self.changed = 0;
+        (self.restless, self.due) =
+            (self.patience, if self.patience == u64::MAX { u64::MAX } else { Self::DUE });
         let excused = std::mem::take(&mut self.excused);
         for limit in [&mut self.most, &mut self.now] {
             *limit = limit.saturating_sub(if *limit == u64::MAX { 0 } else { excused });
@@ -53,7 +91,7 @@ impl Limits {
     /// The last so many steps count for nothing: threads only slept while the outside world was awaited.
     pub fn excuse(&mut self, steps: u64) {
         self.excused += steps;
-        for moment in [&mut self.most, &mut self.now, &mut self.changed] {
+        for moment in [&mut self.most, &mut self.now, &mut self.changed, &mut self.restless, &mut self.due] {
             *moment = moment.saturating_add(steps);
         }
     }
@@ -62,12 +100,32 @@ impl Limits {
     #[inline]
     pub fn progressed(&mut self, steps: u64) {
         self.changed = steps;
+        self.restless = steps.saturating_add(self.patience).min(self.due);
+    }
+
+    /// The step behind which something changed last.
+    pub fn last_change(&self) -> u64 {
+        self.changed
+    }
+
+    /// Why time should pass at this step, if it should and nothing worse is reached; the next time is a while later.
+    pub fn asks_for_time(&mut self, steps: u64) -> Option<Asks> {
+        let worse = steps >= self.now || steps.saturating_sub(self.changed) >= self.most_quiet;
+        if worse || steps < self.restless {
+            return None;
+        }
+        let asks = if steps >= self.due { Asks::Work } else { Asks::Quiet };
+        if asks == Asks::Work {
+            self.due = steps.saturating_add(Self::DUE);
+        }
+        self.restless = steps.saturating_add(self.patience).min(self.due);
+        Some(asks)
     }
 
     /// Whether one of them is reached.
     #[inline]
     pub fn are_reached(&self, steps: u64) -> bool {
-        steps >= self.now || steps.saturating_sub(self.changed) >= self.most_quiet
+        steps >= self.now || steps.saturating_sub(self.changed) >= self.most_quiet || steps >= self.restless
     }
 
     /// Whether nothing but quiet is what reached one.
@@ -149,6 +207,34 @@ mod tests {
         none.excuse(5);
         none.begin();
         assert!(!none.are_reached(u64::MAX - 1));
+    }
+
+    #[test]
+    fn time_is_asked_for_long_before_a_livelock_and_again_after_a_while() {
+        let mut limits = Limits::of(5_000_000).or_when_quiet().asking_for_time();
+        limits.progressed(100);
+        assert!(!limits.are_reached(2_099) && limits.are_reached(2_100));
+        assert_eq!(limits.asks_for_time(2_100), Some(Asks::Quiet));
+        assert_eq!(limits.asks_for_time(2_100), None);
+        assert!(!limits.are_reached(4_099) && limits.are_reached(4_100));
+        assert_eq!(limits.asks_for_time(500_100), None, "that is a livelock");
+        limits.begin();
+        assert_eq!(limits.asks_for_time(2_000), Some(Asks::Quiet));
+        assert_eq!(
+            Limits::of(5_000_000).or_when_quiet().asks_for_time(90_000),
+            None,
+            "unless nobody wants it"
+        );
+    }
+
+    #[test]
+    fn time_is_asked_for_however_much_changes() {
+        let mut limits = Limits::of(5_000_000).or_when_quiet().asking_for_time();
+        (0..=4_999).for_each(|step| limits.progressed(step));
+        assert!(!limits.are_reached(4_999) && limits.are_reached(5_000));
+        assert_eq!(limits.asks_for_time(5_000), Some(Asks::Work));
+        (5_000..=9_999).for_each(|step| limits.progressed(step));
+        assert!(!limits.are_reached(9_999) && limits.are_reached(10_000));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use waylay_control_protocol::{NoteWriter, RegionMap, Settings, Stretch, Timeouts};
+use waylay_schedule::ordered::{self, Ordered};
 use waylay_schedule::{
     AnyStrategy, EventKind, Guided, Listener, Overheard, Replay, Run, RunParameters, Said, Schedule, Seed,
     Segment, Spec, Strategy, ThreadId, Turn,
@@ -33,6 +34,11 @@ pub(super) fn strategy(region: &RegionMap) -> Result<(AnyStrategy, RunParameters
 }
 
 fn unheard(region: &RegionMap) -> Result<(AnyStrategy, RunParameters), String> {
+    if let Some(words) = region.ordered() {
+        let (orders, base) =
+            ordered::from_words(&words).ok_or_else(|| "the orders of events are not readable".to_owned())?;
+        return Ok((Ordered::new(&orders, base).into(), RunParameters::of("ordered")));
+    }
     if let Some(switches) = region.guidance() {
         let turn = |(to, of, after)| Turn { of: ThreadId(of), after, to: ThreadId(to) };
         return Ok((Guided::new(switches.map(turn).collect()).into(), RunParameters::of("guided")));
@@ -95,6 +101,7 @@ impl Scheduler {
         let report = region.report();
         report.threads.store(self.thread_count() as u32, Ordering::Relaxed);
         report.steps.store(self.steps, Ordering::Relaxed);
+        report.reach.store(self.strategy().reach(), Ordering::Relaxed);
         report.switches.store(self.switches, Ordering::Relaxed);
         report.virtual_ns.store(self.clock.now().0, Ordering::Relaxed);
         report.cut.store(u32::from(self.recording.lost()), Ordering::Relaxed);

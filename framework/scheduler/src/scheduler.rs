@@ -110,6 +110,22 @@ impl Scheduler {
         &mut self.strategy
     }
 
+    /// The running thread looks at a clock; `change` is a number that is another one whenever something has changed. Deadlines
+    /// that its looks have moved the clock past are over.
+    pub fn look(&mut self, change: u64) -> Moment {
+        let before = self.clock.busy();
+        let now = self.clock.look(change);
+        self.threads[self.current.index()].busy += self.clock.busy() - before;
+        while self.policy == TimeoutPolicy::Idle
+            && let Some(&(moment, thread)) = self.deadlines.first()
+            && moment <= now
+        {
+            self.deadlines.remove(&(moment, thread));
+            self.offer_timeout(thread);
+        }
+        now
+    }
+
     /// One thread.
     pub fn thread(&self, thread: ThreadId) -> &Thread {
         &self.threads[thread.index()]
@@ -473,6 +489,7 @@ impl Scheduler {
     fn block(&mut self, thread: ThreadId) {
         let entry = &mut self.threads[thread.index()];
         entry.state = State::Blocked;
+        entry.blocked_at = self.steps;
         match (entry.deadline, self.policy) {
             (Some(deadline), TimeoutPolicy::Choice) if !self.alarms.any_before(deadline) => {
                 self.offer_timeout(thread);

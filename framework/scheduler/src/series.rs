@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use waylay_control_protocol::{Begun, Earlier, RegionMap, RunSummary, Site, Tally};
+use waylay_control_protocol::{Added, Begun, Earlier, RegionMap, RunSummary, Site, Tally};
 use waylay_schedule::{
     AnyStrategy, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
 };
@@ -168,24 +168,42 @@ impl Series {
         // The timers of threads are among those that a strategy by priority counts, and promises for.
         let threads = tally.threads.load(Ordering::Relaxed).max(parameters.threads);
         tally.threads.store(threads, Ordering::Relaxed);
-        let depth = aimed_at(parameters, tally);
-        if depth > 0 && parameters.steps > tally.reach.load(Ordering::Relaxed) {
+        let by_depth = parameters.promised_depth().is_some_and(|depth| depth > 0);
+        if by_depth && parameters.steps > tally.reach.load(Ordering::Relaxed) {
             // The runs so far could not reach the end of the longest: they promise nothing by depth.
             forget_aims(tally);
             tally.reach.store(parameters.steps, Ordering::Relaxed);
         }
-        add(&tally.aimed[depth], 1);
+        if let Some(depth) = aimed_at(parameters, tally) {
+            add(&tally.aimed[depth], 1);
+        }
     }
 
     /// The run that ended is made again, so it never was.
     fn uncount(&self, region: &RegionMap) {
         let tally = &region.report().tally;
-        let less = |word: &AtomicU64| {
-            word.store(word.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
-        };
         less(&tally.runs);
-        less(&tally.aimed[aimed_at(&self.planned, tally)]);
+        self.uncount_aim(tally);
         add(&tally.repeats, 1);
+    }
+
+    fn count_end(&self, region: &RegionMap, summary: &RunSummary) {
+        let tally = &region.report().tally;
+        add(&tally.steps, summary.steps);
+        tally.longest.store(tally.longest.load(Ordering::Relaxed).max(summary.steps), Ordering::Relaxed);
+        tally.threads.store(tally.threads.load(Ordering::Relaxed).max(summary.threads), Ordering::Relaxed);
+        if summary.partly_controlled != 0 {
+            add(&tally.partly_controlled, 1);
+            // What took part without being scheduled is in no bound.
+            self.uncount_aim(tally);
+        }
+        tally.left.store(summary.left, Ordering::Relaxed);
+    }
+
+    fn uncount_aim(&self, tally: &Tally) {
+        if let Some(place) = aimed_at(&self.planned, tally) {
+            less(&tally.aimed[place]);
+        }
     }
 
     /// The run has come to its end, with this many threads left behind.
@@ -202,13 +220,17 @@ impl Series {
             self.again = true;
             self.uncount(region);
         } else {
-            count_end(region, &summary);
+            self.count_end(region, &summary);
+            count_reach(region, sched.strategy().reach(), &summary);
             self.tell_strategy(sched, failed);
         }
-        if news {
+        if news != Added::Known {
             // What was aimed at before was aimed without these steps, and promises nothing about them.
             forget_aims(&region.report().tally);
-            self.search_again(sched);
+            if news == Added::Again {
+                region.report().tally.reach.store(0, Ordering::Relaxed);
+            }
+            self.begin_again(sched, news);
         }
         if left > 0 {
             self.hand_over(sched, region);
@@ -220,10 +242,10 @@ impl Series {
     pub fn stop(&mut self, stage: Stage<'_>) -> bool {
         let Stage { sched, region, .. } = stage;
         self.going = false;
-        count_end(region, &summary(sched, region, 0));
+        self.count_end(region, &summary(sched, region, 0));
         self.tell_strategy(sched, true);
         if self.learning.stop(region) {
-            self.search_again(sched);
+            self.begin_again(sched, Added::New);
         }
         self.hand_over(sched, region);
         self.follows(region) || self.is_in_the_past()
@@ -248,11 +270,13 @@ impl Series {
     }
 
     /// Other accesses are steps from now on: a strategy that goes from one schedule to the next begins again.
-    fn search_again(&mut self, sched: &mut Scheduler) {
-        if let Some(search) = self.learning.search() {
-            *sched.strategy() = search.build();
+    fn begin_again(&mut self, sched: &mut Scheduler, news: Added) {
+        if let Some(spec) = self.learning.begin_again(news) {
+            *sched.strategy() = spec.build();
             // What the run that is made again was given is a place in a search that is over.
             self.again = false;
+        } else {
+            sched.strategy().steps_changed();
         }
     }
 
@@ -266,9 +290,12 @@ impl Series {
     }
 }
 
-/// Where a run is counted by the depth that it promises something for.
-fn aimed_at(parameters: &RunParameters, tally: &Tally) -> usize {
-    (parameters.promised_depth() as usize).min(tally.aimed.len() - 1)
+/// Where a run is counted by what it promises something for; none when it promises nothing.
+fn aimed_at(parameters: &RunParameters, tally: &Tally) -> Option<usize> {
+    let depth = parameters.promised_depth()? as usize;
+    // One that a process makes before it has learned what the process before it knew does not reach as far.
+    let reaches = depth == 0 || parameters.steps >= tally.reach.load(Ordering::Relaxed);
+    reaches.then(|| depth.min(tally.aimed.len() - 1))
 }
 
 /// The runs so far promise nothing any more.
@@ -300,15 +327,17 @@ fn summary(sched: &Scheduler, region: &RegionMap, left: u32) -> RunSummary {
     }
 }
 
-fn count_end(region: &RegionMap, summary: &RunSummary) {
+fn less(word: &AtomicU64) {
+    word.store(word.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+}
+
+/// A run that is longer than those before were planned for makes these worthless.
+fn count_reach(region: &RegionMap, reach: u64, summary: &RunSummary) {
     let tally = &region.report().tally;
-    add(&tally.steps, summary.steps);
-    tally.longest.store(tally.longest.load(Ordering::Relaxed).max(summary.steps), Ordering::Relaxed);
-    tally.threads.store(tally.threads.load(Ordering::Relaxed).max(summary.threads), Ordering::Relaxed);
-    if summary.partly_controlled != 0 {
-        add(&tally.partly_controlled, 1);
+    if summary.partly_controlled == 0 && reach > tally.reach.load(Ordering::Relaxed) {
+        forget_aims(tally);
+        tally.reach.store(reach, Ordering::Relaxed);
     }
-    tally.left.store(summary.left, Ordering::Relaxed);
 }
 
 /// One thread writes, so a load and a store are enough.
@@ -448,11 +477,6 @@ mod tests {
         process.run(17, 1).expect("it begins");
         assert_eq!((process.region.settings().profile, process.region.conflicting().len()), (0, 0));
         process.end(false, 0);
-        assert_eq!(
-            process.count(|tally| &tally.aimed[0]),
-            1,
-            "a run without what is a step now promises nothing"
-        );
         let counts = (process.count(|tally| &tally.looked_at), process.count(|tally| &tally.accesses));
         assert_eq!((counts, process.region.chosen().map(<[Site]>::len)), ((1, 70), Some(2)));
         process.run(18, 1).expect("it begins");
@@ -464,6 +488,51 @@ mod tests {
         let (series, stage) = process.stage();
         series.stop(stage);
         assert_eq!(process.region.chosen().map(<[Site]>::len), Some(2), "what the failing run had stays");
+    }
+
+    /// A process that goes on where another was with k = 100, and has to learn for itself what the other knew.
+    fn gone_on() -> Process {
+        let parameters = RunParameters {
+            threads: 2,
+            steps: 100,
+            depth: 2,
+            bare: true,
+            ..RunParameters::of("pct:depth=2,phases=none,final-wait=off,starvation=off")
+        };
+        let mut region = RegionMap::create().expect("memory");
+        region.set_instrumentation(Instrumentation::new(Level::Auto, true));
+        let mut settings = settings(1_000);
+        region.choose(&mut settings, &[]);
+        region.learn(&mut settings, 0);
+        let text = serde_json::to_string(&parameters).expect("plain data");
+        region.prepare(settings, &text).expect("short");
+        Process::started(region)
+    }
+
+    #[test]
+    fn runs_count_that_are_controlled_and_reach_as_far_as_the_longest() {
+        let mut process = gone_on();
+        for index in 0..4 {
+            process.run(index, 0).expect("it begins");
+            process.sched.add_thread();
+            for _ in 0..5 {
+                process.sched.step(Event::on_thread(EventKind::Yield, ThreadId::MAIN));
+            }
+            assert!(index == 0 || process.series.planned.steps < 100, "{:?}", process.series.planned);
+            process.end(false, 0);
+        }
+        assert_eq!(process.series.planned.promised_depth(), Some(2));
+        assert_eq!(process.count(|tally| &tally.aimed[2]), 1, "the others say nothing about 100 steps");
+        let mut process = gone_on();
+        process.run(0, 1).expect("it begins");
+        process.region.report().partly_controlled.store(1, Ordering::Relaxed);
+        process.end(false, 0);
+        assert_eq!(process.count(|tally| &tally.aimed[2]), 0, "what took part is in no bound");
+        let mut process = gone_on();
+        process.run(0, 1).expect("it begins");
+        process.region.add_conflicting(Site(5));
+        process.end(false, 0);
+        assert_eq!(process.count(|tally| &tally.aimed[2]), 0, "it was made without what is a step now");
     }
 
     #[test]

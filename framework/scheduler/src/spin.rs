@@ -47,6 +47,20 @@ impl Looks {
         }
         place.visits > FREE
     }
+
+    /// Notes a write. A thread that writes where it has not written before is at work, whatever it reads again and again: the
+    /// bounds of a loop, the beginning of an array.
+    pub fn writes(&mut self, switches: u64, code: usize, address: usize) {
+        if self.since != switches {
+            *self = Looks { since: switches, ..Looks::default() };
+        }
+        if self.places.iter().any(|place| place.code == code && place.address == address) {
+            return;
+        }
+        self.places.iter_mut().for_each(|place| place.visits = 0);
+        self.places[self.next] = Place { code, address, value: None, visits: 0 };
+        self.next = (self.next + 1) % PLACES;
+    }
 }
 
 /// Rounds of a loop that waits that are no steps: more than the locks of languages look before they sleep (Rust's: 100).
@@ -190,6 +204,21 @@ mod tests {
         // One visit to know the place, one to know the value.
         assert_eq!(waits, Some(FREE as usize + 2));
         assert!(!looks.visit(2, 10, 100, || 0), "another thread ran");
+    }
+
+    #[test]
+    fn who_fills_an_array_works_and_who_counts_looks_may_wait() {
+        let mut looks = Looks::default();
+        let fills = |looks: &mut Looks, index: usize| {
+            looks.writes(1, 12, 4096 + 4 * index);
+            looks.visit(1, 10, 100, || 7)
+        };
+        assert!((0..100).all(|index| !fills(&mut looks, index)));
+        let counts = |looks: &mut Looks| {
+            looks.writes(2, 12, 4096);
+            looks.visit(2, 10, 100, || 7)
+        };
+        assert!((0..100).any(|_| counts(&mut looks)));
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Thread {
     pub shares: Shares,
     /// When its wait ends by itself.
     pub deadline: Option<Moment>,
+    /// The step at which that wait began.
+    pub(super) blocked_at: u64,
     /// What it does when it is woken, if that may have to wait again.
     pub then: Option<Acquire>,
     /// Why its last wait ended.
@@ -87,6 +89,8 @@ pub struct Thread {
     pub(super) patient: bool,
     /// Choices that fell on it.
     pub steps: u64,
+    /// The processor time that it saw itself use, in nanoseconds.
+    pub busy: u64,
     /// Neighbours in the line of `interest`.
     pub(super) next: Option<ThreadId>,
     pub(super) previous: Option<ThreadId>,
@@ -100,6 +104,7 @@ impl Thread {
             interest: None,
             shares: Shares::ALL,
             deadline: None,
+            blocked_at: 0,
             then: None,
             outcome: Outcome::Woken,
             called_off: false,
@@ -107,6 +112,7 @@ impl Thread {
             handlers: 0,
             patient: false,
             steps: 0,
+            busy: 0,
             next: None,
             previous: None,
         }

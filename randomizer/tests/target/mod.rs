@@ -109,6 +109,13 @@ impl Target {
         threads.into_iter().filter_map(state).collect()
     }
 
+    /// How many threads somebody traces just now.
+    pub(crate) fn traced(&self) -> usize {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("alive").flatten();
+        let status = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
+        status.filter(|status| !status.contains("TracerPid:\t0\n")).count()
+    }
+
     /// Waits until the states are these.
     pub(crate) fn expect_states(&self, expected: &str) {
         eventually("states", || {
@@ -193,6 +200,14 @@ impl Randomizer {
         self.0.as_ref().expect("running").id()
     }
 
+    /// Kills it and waits for its end. A process whose first thread is gone may have others that are not.
+    pub(crate) fn end(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
     /// Waits for its end.
     pub(crate) fn output(mut self) -> Output {
         self.0.take().expect("running").wait_with_output().expect("readable")
@@ -210,10 +225,7 @@ impl Randomizer {
 
 impl Drop for Randomizer {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.end();
     }
 }
 

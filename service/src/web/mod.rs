@@ -130,7 +130,9 @@ impl Site {
             };
             let answer = question(&history);
             let mut readers = site.readers.lock().unwrap_or_else(PoisonError::into_inner);
-            if readers.len() < READERS {
+            if history.is_cut_off() {
+                readers.clear();
+            } else if readers.len() < READERS {
                 readers.push(history);
             }
             answer

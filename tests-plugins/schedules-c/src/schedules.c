@@ -269,6 +269,15 @@ static void payments_are_there(small *self) {
   }
 }
 
+/* late-balance, d = 2: the same behind rounds with a lock. */
+static int32_t late_balance(small *self, waylay_context *worker, int role) {
+  for (int i = 0; i < 10; i++) {
+    pthread_mutex_lock(&self->guard);
+    pthread_mutex_unlock(&self->guard);
+  }
+  return balance(self, worker, role);
+}
+
 /* balance-fixed: the same with a lock. */
 static int32_t balance_fixed(small *self, waylay_context *worker, int role) {
   pthread_mutex_lock(&self->guard);
@@ -321,6 +330,7 @@ static const entry ENTRIES[] = {
     {"pool", "starts a thread that waits for work for ever", pool, NULL},
     {"remembers", "counts calls in a global variable", remembers, NULL},
     {"balance", "pays into a balance without a lock", balance, payments_are_there},
+    {"late-balance", "pays into a balance without a lock, after much that is locked", late_balance, payments_are_there},
     {"balance-fixed", "pays into a balance with a lock", balance_fixed, payments_are_there},
     {"apart", "two threads count, each for itself", apart, NULL},
     {"pair", "fifty steps of two threads", pair, NULL},

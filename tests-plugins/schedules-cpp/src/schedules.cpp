@@ -100,6 +100,47 @@ class SeatsFixed : public Seats {
   }
 };
 
+// gone, d = 2: a record is found under the lock and read behind it, when the other thread has deleted it. Nothing writes to it.
+class Gone : public waylay::TestBase {
+ public:
+  void TestMain(waylay::Worker& worker) override {
+    std::unique_lock<std::mutex> lock(guard_);
+    if (arrived_++ == 0) {
+      const Record* found = record_;
+      if (held()) {
+        check(worker, found);
+      } else {
+        lock.unlock();
+        check(worker, found);
+      }
+    } else {
+      Record* old = record_;
+      record_ = nullptr;
+      lock.unlock();
+      delete old;
+    }
+  }
+
+ protected:
+  virtual bool held() const { return false; }
+
+ private:
+  struct Record {
+    long one = 10, other = 20;
+  };
+  static void check(waylay::Worker& worker, const Record* record) {
+    worker.check(!record || record->one + record->other == 30, "a record was read that is gone");
+  }
+  std::mutex guard_;
+  int arrived_ = 0;
+  Record* record_ = new Record;
+};
+
+class GoneFixed : public Gone {
+ protected:
+  bool held() const override { return true; }
+};
+
 }  // namespace
 
 WAYLAY_PLUGIN("schedules-cpp",                                                    //
@@ -108,4 +149,6 @@ WAYLAY_PLUGIN("schedules-cpp",                                                  
               waylay::test<Turnstile>("turnstile", "two wait and one is told"),
               waylay::test<TurnstileFixed>("turnstile-fixed", "two wait and both are told"),
               waylay::test<Seats>("seats", "two take one seat of a list without a lock"),
-              waylay::test<SeatsFixed>("seats-fixed", "two take a seat each, with a lock"))
+              waylay::test<SeatsFixed>("seats-fixed", "two take a seat each, with a lock"),
+              waylay::test<Gone>("gone", "a record is read that another thread deletes"),
+              waylay::test<GoneFixed>("gone-fixed", "a record is read while nobody may delete it"))

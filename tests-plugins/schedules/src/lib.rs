@@ -1,10 +1,11 @@
 //! Tests in Rust that fail in few schedules, and their correct twins.
 //!
 //! A lock of the standard library that nobody else holds is taken without a call, by atomic instructions: only where
-//! those are steps of strict mode, the tests `hurried` and `exchange` can fail; only where ordinary loads and stores are, `ring`
-//! can. The others need a switch at a yield, at the
+//! those are steps of strict mode, the tests `hurried` and `exchange` can fail; only where ordinary loads and stores are, `ring` and
+//! `torn` can. The others need a switch at a yield, at the
 //! start of a thread or at a wait. `schedules-c` and `schedules-cpp` have locks that are calls.
 
+use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -264,6 +265,43 @@ impl Test for RingFixed {
     }
 }
 
+/// Two plain words that belong together, far enough apart to be no single access.
+struct Words(UnsafeCell<[u64; 16]>);
+
+// SAFETY: not so, which is the bug. No word is ever seen in part.
+unsafe impl Sync for Words {}
+
+/// One thread writes both words, the other reads both, without a lock: depth 2.
+pub struct Torn {
+    words: Words,
+    arrived: AtomicUsize,
+}
+
+impl Test for Torn {
+    const NAME: &'static str = "torn";
+    const ABOUT: &'static str = "a thread reads two words between the writes of another";
+
+    fn create(_: &Context<'_>) -> Result<Self, Failed> {
+        Ok(Torn { words: Words(UnsafeCell::new([0; 16])), arrived: AtomicUsize::new(0) })
+    }
+
+    fn main(&self, _: &Worker<'_>) -> Outcome {
+        let words = self.words.0.get();
+        if self.arrived.fetch_add(1, Ordering::AcqRel) == 0 {
+            // SAFETY: the array lives as long as the test; the other thread only reads whole words.
+            unsafe {
+                (*words)[0] = 7;
+                (*words)[15] = 7;
+            }
+            return Ok(());
+        }
+        // SAFETY: as above, and the other thread writes whole words.
+        let (first, last) = unsafe { ((*words)[0], (*words)[15]) };
+        ensure_eq!(first == 7 && last == 0, false, "half of a pair was read");
+        Ok(())
+    }
+}
+
 /// All workers meet at a barrier made of a lock and a condition.
 #[derive(Default)]
 pub struct Meeting {
@@ -292,5 +330,5 @@ impl Test for Meeting {
 
 waylay_plugin::export! {
     name: "schedules",
-    tests: [Ticket, Hurried, TicketFixed, Exchange, ExchangeFixed, Ring, RingFixed, Answer, AnswerFixed, Meeting],
+    tests: [Ticket, Hurried, TicketFixed, Exchange, ExchangeFixed, Ring, RingFixed, Answer, AnswerFixed, Torn, Meeting],
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod kept;
+mod suite;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,10 +17,11 @@ use crate::serve::{ServeOptions, ServiceCommand};
 pub(crate) use kept::{
     CompletionsOptions, ExportOptions, FailuresOptions, ManOptions, ReportOptions, ShowOptions, VerifyOptions,
 };
+pub(crate) use suite::{CargoOptions, CaseOptions, SuiteOptions};
 
 /// Finds concurrency bugs in native code by putting threads where they least want to be.
 #[derive(Debug, Parser)]
-#[command(name = "waylay", version, max_term_width = 110, after_help = EXIT_CODES)]
+#[command(name = "waylay", version, long_version = crate::version::long(), max_term_width = 110, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -87,6 +89,10 @@ pub(crate) enum Command {
     Run(RunOptions),
     /// Run any program in strict mode, schedule after schedule, and keep what fails.
     Explore(Box<ExploreOptions>),
+    /// Explore every case of a suite of unit tests (libtest, GoogleTest, Catch2, doctest, Boost.Test, CTest, Meson).
+    Suite(Box<SuiteOptions>),
+    /// Build the tests of a Cargo workspace and explore every case; the same as `cargo waylay test`.
+    Cargo(Box<CargoOptions>),
     /// Try strategies on tests, many times each: how often and how soon each finds what.
     Compare(CompareOptions),
     /// Run campaigns in time windows, night after night, with a dashboard.
@@ -201,6 +207,13 @@ pub(crate) struct ExploreOptions {
     /// The program and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
+    #[command(flatten)]
+    pub(crate) settings: ExploreSettings,
+}
+
+/// How programs are explored, whichever these are.
+#[derive(Debug, Args)]
+pub(crate) struct ExploreSettings {
     /// Who decides which thread runs: pct, pct:depth=3, rpro, stride, pos, surw, random, pb, db, dfs, portfolio, …;
     /// a portfolio of several when absent.
     #[arg(long)]
@@ -285,6 +298,9 @@ pub(crate) struct ExploreOptions {
     /// Let freed memory be reused at once; misuse of it then shows less often.
     #[arg(long)]
     pub(crate) no_guard: bool,
+    /// Processor time that goes into minimising each failure and finding its cause; `off`: neither.
+    #[arg(long, value_parser = minimizing, default_value = "5s", value_name = "TIME")]
+    pub(crate) minimize: Minimizing,
     /// Folder for the results.
     #[arg(long, default_value = "waylay-out")]
     pub(crate) out: PathBuf,
@@ -292,6 +308,10 @@ pub(crate) struct ExploreOptions {
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
+
+/// How much is spent on minimising; none: nothing is minimised.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Minimizing(pub(crate) Option<Duration>);
 
 #[derive(Debug, Args)]
 pub(crate) struct FlagOptions {
@@ -501,6 +521,16 @@ pub(crate) struct RProBoundNumbers {
 
 fn duration(text: &str) -> Result<Duration, String> {
     waylay_dist::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// A time, or `off`.
+fn minimizing(text: &str) -> Result<Minimizing, String> {
+    match text {
+        "off" | "0" | "0s" => Ok(Minimizing(None)),
+        text => {
+            duration(text).map(|time| Minimizing(Some(time))).map_err(|error| format!("{error}; or `off`"))
+        }
+    }
 }
 
 /// What `--patch` asks for.

@@ -7,8 +7,9 @@ use waylay_driver::config::Overrides;
 use waylay_driver::report::plural;
 
 use crate::args::{CheckOptions, WhoseConfig};
+use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
-use crate::run::{DEFAULT_CONFIG, colour, installation, load};
+use crate::run::{DEFAULT_CONFIG, colour, load};
 
 pub(crate) fn check(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> {
     let loaded = load(arguments.config.as_deref(), &Overrides::default())?;

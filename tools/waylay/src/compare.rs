@@ -19,8 +19,8 @@ use waylay_driver::trial::{self, Arena, Outcome, Scheduling, Trial, TrialError};
 use waylay_randomizer::RawSettings;
 
 use crate::args::CompareOptions;
+use crate::installation::installation;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
-use crate::run::installation;
 
 /// How often a line about progress is written.
 const SAY: Duration = Duration::from_secs(5);
@@ -178,6 +178,7 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
             level: StepLevel::default(),
             // Strategies are compared by the steps that a test is known to have.
             patch: false,
+            minimize: waylay_driver::config::Minimizing(None),
         })),
         Wanted::Stress => Scheduling::Free,
         Wanted::Randomizer { period, suspend } => Scheduling::Randomized(Box::new(RawSettings {
@@ -197,6 +198,7 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
         limit: strategy.limit,
         hang: plan.hang,
         count: plan.count,
+        most_failures: u64::MAX,
     };
     let outcome = arena.run(&trial).map_err(|error| match error {
         TrialError::Interrupted => Stop::Interrupted,

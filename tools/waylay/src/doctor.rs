@@ -16,8 +16,8 @@ use waylay_driver::catalog::Installation;
 use waylay_randomizer::{ProcessId, Target};
 
 use crate::args::DoctorOptions;
+use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
-use crate::run::installation;
 use crate::sites;
 
 /// How a check came out.

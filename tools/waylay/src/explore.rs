@@ -19,25 +19,38 @@ use waylay_history::feed::Feed;
 use waylay_history::write::Context;
 use waylay_schedule::Spec;
 
-use crate::args::{ExploreOptions, Patch};
+use crate::args::{ExploreOptions, ExploreSettings, Patch};
+use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, print_json};
-use crate::run::installation;
 
 /// Schedules when neither a number nor a time is given.
 const RUNS: u64 = 1000;
 /// How often a line about progress is written: people look at terminals, machines keep logs.
-const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
-const LINE_IN_LOG: Duration = Duration::from_secs(10);
+pub(crate) const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
+pub(crate) const LINE_IN_LOG: Duration = Duration::from_secs(10);
 
 /// The library that is loaded first into programs.
 pub(crate) fn library() -> Result<PathBuf, Failed> {
-    installation()?.control_library().ok_or_else(|| {
-        Failed::Own("the control library is not beside this command: build the whole of it".to_owned())
+    let installation = installation()?;
+    installation.control_library().ok_or_else(|| {
+        let missing = installation.missing_control_library().unwrap_or_default();
+        Failed::Own(format!("this copy of waylay is not whole: {missing}"))
     })
 }
 
 pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed> {
-    let plan = plan(options)?;
+    explore_program(&options.command, &options.settings, json)
+}
+
+/// Explores one program.
+pub(crate) fn explore_program(
+    command: &[String],
+    options: &ExploreSettings,
+    json: bool,
+) -> Result<u8, Failed> {
+    let program =
+        Program::new(command, options.cwd.as_deref()).map_err(|error| Failed::Usage(error.to_string()))?;
+    let plan = plan(options, program)?;
     if !options.quiet {
         let seed = Seed::new(plan.seed);
         eprintln!("waylay: exploring {} with {}, seed {seed}", plan.program.file.display(), plan.strategy);
@@ -79,7 +92,8 @@ pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed
     }
 }
 
-fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
+/// What is explored, and how.
+pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Plan, Failed> {
     let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
     if options.races && !options.level.sees_accesses() {
         let level = options.level;
@@ -91,9 +105,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
         let why = "atomics of code that was not compiled for it would order nothing, and races be seen where there are none";
         return Err(Failed::Usage(format!("--races needs what --patch none leaves out: {why}")));
     }
-    let mut program =
-        Program::new(&options.command, options.cwd.as_deref()).map_err(|error| usage(&error))?;
-    program.environment = options.environment.clone();
+    program.environment.extend(options.environment.iter().cloned());
     program.isolated = options.isolate;
     if let Some(file) = &options.stdin {
         program = program.with_input(file).map_err(|error| usage(&error))?;
@@ -126,6 +138,7 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
         runs,
         duration: options.duration,
         stop_on_first: options.stop_on_first,
+        own_threads: 1,
         jobs: options.jobs,
         restart: options.restart,
         conditions: Conditions {
@@ -146,13 +159,15 @@ fn plan(options: &ExploreOptions) -> Result<Plan, Failed> {
             stderr: options.bad_stderr.clone(),
             stdout,
             limit_is_failure: options.limit_is_failure,
+            case: false,
         },
         out: options.out.clone(),
         library: library()?,
+        minimize: options.minimize.0,
     })
 }
 
-fn steps(options: &ExploreOptions) -> Steps {
+fn steps(options: &ExploreSettings) -> Steps {
     let modules = options.patch.iter().filter_map(|patch| match patch {
         Patch::Memory(module) => Some(module.clone()),
         Patch::None => None,

@@ -9,8 +9,9 @@ use waylay_driver::config::Overrides;
 use waylay_report::escape::Name;
 
 use crate::args::ListOptions;
+use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
-use crate::run::{colour, installation, load};
+use crate::run::{colour, load};
 
 pub(crate) fn list(arguments: &ListOptions, json: bool) -> Result<u8, Failed> {
     let installation = installation()?;

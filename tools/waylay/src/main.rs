@@ -5,12 +5,14 @@ mod output;
 
 mod args;
 mod bound;
+mod cargo;
 mod check;
 mod compare;
 mod doctor;
 mod explore;
 mod export;
 mod flags;
+mod installation;
 mod lines;
 mod list;
 mod manual;
@@ -23,9 +25,11 @@ mod run;
 mod serve;
 mod show;
 mod sites;
+mod suite;
 mod tui;
 mod verify;
 mod verify_program;
+mod version;
 
 use std::process::ExitCode;
 
@@ -49,9 +53,15 @@ fn main() -> ExitCode {
         Ok(command) => command,
         Err(failed) => return failed.report(json),
     };
+    // What tests do in a host is told by who started it.
+    if !matches!(command, Command::Host { .. } | Command::Randomizer { .. }) {
+        waylay_driver::interrupt::watch_for_abort(output::WAYLAY_FAILED);
+    }
     let result = match command {
         Command::Run(options) => run::run(&options, json),
         Command::Explore(options) => explore::explore(&options, json),
+        Command::Suite(options) => suite::suite(&options, json),
+        Command::Cargo(options) => cargo::cargo(&options, json),
         Command::Compare(options) => compare::compare(&options, json),
         Command::Serve(options) => serve::serve(&options, json),
         Command::Service(command) => serve::service(&command, json),

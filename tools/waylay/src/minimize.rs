@@ -17,7 +17,8 @@ pub(crate) fn minimize(options: &MinimizeOptions, json: bool) -> Result<u8, Fail
                    strict scenario of `waylay run`, kept";
         return Err(Failed::Usage(format!("{}: {why}", failure.display())));
     }
-    let (mut record, schedule) = recording::load(failure).map_err(|error| usage(&error))?;
+    let (mut record, _) = recording::load(failure).map_err(|error| usage(&error))?;
+    let schedule = recording::load_found(failure).map_err(|error| usage(&error))?;
     crate::replay_strict::use_this_command(&mut record);
     record.program.check().map_err(|error| usage(&error))?;
     let minimized = reduce(&record, &schedule, &library()?, options.budget)

@@ -13,9 +13,10 @@ use waylay_driver::store::load_failure;
 use waylay_report::model::Reproduction;
 
 use crate::args::ReplayOptions;
+use crate::installation::installation;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
 use crate::report::failure_folder;
-use crate::run::{colour, installation, live, options};
+use crate::run::{colour, live, options};
 
 /// What a replay prints with `--json`.
 #[derive(Serialize)]

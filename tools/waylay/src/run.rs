@@ -15,6 +15,7 @@ use waylay_history::feed::Recorded;
 use waylay_history::write::Context;
 
 use crate::args::RunOptions;
+use crate::installation::installation;
 use crate::lines::Writer;
 use crate::output::{Failed, print_json};
 use crate::tui::FullScreen;
@@ -45,11 +46,6 @@ pub(crate) fn load(path: Option<&std::path::Path>, overrides: &Overrides) -> Res
 /// Whether error messages are coloured.
 pub(crate) fn colour() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-}
-
-pub(crate) fn installation() -> Result<Installation, Failed> {
-    Installation::of_this_process()
-        .map_err(|error| Failed::Own(format!("cannot find out where this command is installed: {error}")))
 }
 
 /// How a campaign of that configuration is run.

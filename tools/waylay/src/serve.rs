@@ -12,8 +12,9 @@ use waylay_service::config::{self, Config, Mix};
 use waylay_service::manager::{self, ManagerError, Plan};
 use waylay_service::serve::{Runner, ServeError};
 
+use crate::installation::installation;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
-use crate::run::{colour, examiner, installation, load, options};
+use crate::run::{colour, examiner, load, options};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServeOptions {

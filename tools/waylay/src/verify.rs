@@ -19,10 +19,11 @@ use waylay_report::model::{Failure, Reproduction};
 use waylay_report::numbers::{at_least, long_span};
 
 use crate::args::VerifyOptions;
+use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, print_json};
 use crate::replay::tell_changes;
 use crate::report::usage;
-use crate::run::{colour, examiner, installation, live, options};
+use crate::run::{colour, examiner, live, options};
 
 /// What is printed with `--json`.
 #[derive(Serialize)]

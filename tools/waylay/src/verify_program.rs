@@ -81,12 +81,14 @@ pub(crate) fn run(
         runs: Some(subject.needed),
         duration: arguments.duration,
         stop_on_first: false,
+        own_threads: 1,
         jobs: 1,
         restart: Restart::Fork,
         conditions: record.conditions,
         expected: record.expected,
         out: crate::verify::place(&arguments.out),
         library: library()?,
+        minimize: None,
     };
     interrupt::watch();
     let wanted = if subject.unchanged == Some(true) { MEASURED } else { 1 };

@@ -128,6 +128,19 @@ fn what_is_printed_for_people_says_what_there_is() {
     );
 }
 
+#[test]
+fn the_version_names_the_build_and_every_format() {
+    let place = Workplace::new();
+    let said = place.waylay(&["--version"]);
+    assert_eq!(said.code(), Some(0), "{}", said.stderr);
+    for word in
+        ["waylay 0.", "commit", "build", "plugin ABI", "schedule", "strict.json", "failure.json", "history"]
+    {
+        assert!(said.stdout.contains(word), "{word}:\n{}", said.stdout);
+    }
+    assert_eq!(place.waylay(&["-V"]).stdout.lines().count(), 1, "the short one is a line");
+}
+
 // `tools/windows/test.sh` runs the whole of the default mix.
 #[cfg(target_os = "linux")]
 #[test]

@@ -4,6 +4,8 @@
 //! finds it with probability 1/160 at least. Runs are a pure function of the seed, which is fixed, so these tests cannot
 //! fail by chance.
 
+#[path = "explore/causes.rs"]
+mod causes;
 #[path = "explore/endings.rs"]
 mod endings;
 #[path = "explore/outside.rs"]
@@ -12,6 +14,9 @@ mod outside;
 mod promised;
 #[path = "explore/rebuilt.rs"]
 mod rebuilt;
+#[cfg(target_os = "linux")]
+#[path = "explore/suites.rs"]
+mod suites;
 mod support;
 
 use std::fs;
@@ -21,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::Workplace;
-use support::fields::{EXPLORED, FOUND, MINIMIZED, REPLAYED, SWITCH, expect_fields};
+use support::fields::{CAUSE, EXPLORED, FOUND, MINIMIZED, REPLAYED, SWITCH, expect_fields};
 use support::small::{LOCKS, ORDER, build, counter, explore, json};
 
 const CLEAN: &str = r#"
@@ -54,6 +59,7 @@ fn finds(source: &str, options: &[&str], kind: &str, signature: &str, forced: u6
     assert_eq!(summary["found"][0]["text"], signature, "{ran:#?}");
     expect_fields(&summary, EXPLORED);
     expect_fields(&summary["found"][0], FOUND);
+    expect_fields(&summary["found"][0]["cause"], CAUSE);
     let folder = folder(&summary);
     for file in
         ["failure.json", "stacks.txt", "schedule.bin", "strict.json", "replay.sh", "dump.dmp", "stderr.txt"]

@@ -4,7 +4,11 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "hostile/evidence.rs"]
+mod evidence;
 mod support;
+#[path = "hostile/surroundings.rs"]
+mod surroundings;
 
 use std::fs;
 
@@ -275,24 +279,6 @@ fn a_folder_that_is_removed_is_made_again_and_told() {
     assert!(whats.contains(&"before".to_owned()) && whats.contains(&"after".to_owned()), "{whats:?}");
     let after = ran.failures().into_iter().find(|failure| failure.what() == "after").expect("on disk");
     assert_eq!(after.count(), 4);
-}
-
-/// Limits on this very process give a sentence and an exit code, never a signal or a panic.
-#[test]
-fn limits_of_the_driver_itself_are_told() {
-    let place = Workplace::new();
-    place.compile_whole("hostile", SOURCE);
-    place.write("waylay.toml", &config("free", &[("raise-terminate", None)]));
-    for limit in ["-f 4", "-n 12"] {
-        let mut command = std::process::Command::new("sh");
-        let waylay = env!("CARGO_BIN_EXE_waylay");
-        command.args(["-c", &format!("ulimit {limit}; exec '{waylay}' run waylay.toml --json")]);
-        command.current_dir(place.path()).env("NO_COLOR", "1");
-        let ran = place.start_command(command).finish();
-        assert!(ran.code().is_some_and(|code| code > 0), "{limit}: {:?}\n{}", ran.status, ran.stderr);
-        assert!(!ran.stderr.contains("panicked"), "{limit}: {}", ran.stderr);
-        assert!(ran.stderr.contains("waylay"), "{limit}: {}", ran.stderr);
-    }
 }
 
 /// The children of tests are programs like any other: nothing of ours is loaded into them.

@@ -39,8 +39,19 @@ fn told_apart(file: &str, failing: f64, strategy: &str) {
     for fixed in [false, true] {
         let program = build(&place, file, fixed);
         let runs = runs.to_string();
-        let options =
-            ["explore", "--json", "--quiet", "--seed", "8", "--level", "memory", "--strategy", strategy];
+        let options = [
+            "explore",
+            "--json",
+            "--quiet",
+            "--seed",
+            "8",
+            "--minimize",
+            "off",
+            "--level",
+            "memory",
+            "--strategy",
+            strategy,
+        ];
         let ran =
             place.waylay(&[&options[..], &["--stop-on-first", "--runs", &runs, "--", &program]].concat());
         let summary: Value =

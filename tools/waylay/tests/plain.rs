@@ -39,8 +39,10 @@ fn build(place: &Workplace, file: &str, build: Build, fixed: bool) -> String {
 }
 
 fn explore(place: &Workplace, options: &[&str], program: &str) -> (Option<i32>, Value) {
-    let ran =
-        place.waylay(&[&["explore", "--json", "--quiet", "--seed", "1"], options, &["--", program]].concat());
+    let ran = place.waylay(
+        &[&["explore", "--json", "--quiet", "--seed", "1", "--minimize", "off"], options, &["--", program]]
+            .concat(),
+    );
     let summary = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
     (ran.status.code(), summary)
 }
@@ -164,29 +166,104 @@ fn steps_are_few() {
     assert!(note.contains("plain accesses") && !auto["notes"].to_string().contains("at level"), "{note}");
 }
 
-/// A thread that waits for Rust's lock looks a hundred times before it sleeps: that is a step or two, not two hundred.
 #[test]
 fn what_a_flag_hands_over_makes_no_steps_however_much_it_is() {
     told_apart("handed.c", FAST, 300);
     let place = Workplace::new();
     let program = build(&place, "handed.c", FAST, true);
-    let [little, much] = ["10", "1000"].map(|count| {
-        let ran = place
-            .waylay(&["explore", "--json", "--quiet", "--seed", "1", "--runs", "200", "--", &program, count]);
-        let clean: Value =
-            serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
-        clean["steps"].as_u64().unwrap_or_else(|| panic!("{clean:#}"))
-    });
+    let [little, much] = ["10", "1000"].map(|count| steps_of(&place, &[&program, count]));
     assert_eq!(little, much, "k depends on how much is handed over");
 }
 
+fn steps_of(place: &Workplace, program: &[&str]) -> u64 {
+    let ran = place
+        .waylay(&[&["explore", "--json", "--quiet", "--seed", "1", "--runs", "200", "--"], program].concat());
+    let clean: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
+    assert_eq!(ran.status.code(), Some(0), "{clean:#}");
+    clean["steps"].as_u64().unwrap_or_else(|| panic!("{clean:#}"))
+}
+
+/// A loop that waits by yielding, sleeping or spinning hands over what is behind the flag, although only plain moves touch that.
+#[test]
+fn who_waits_for_a_plain_flag_takes_over_what_is_behind_it() {
+    let place = Workplace::new();
+    for how in [FAST, PLAIN] {
+        let program = build(&place, "waits.c", how, false);
+        for way in ["yield", "usleep", "nanosleep", "spin"] {
+            let [little, much] = ["10", "1000"].map(|count| steps_of(&place, &[&program, way, count]));
+            assert_eq!(little, much, "{way} {how:?}: k depends on how much is handed over");
+        }
+    }
+}
+
+/// Copies of the C library's are accesses of the code that calls them, and may be seen half made.
+#[test]
+fn what_copies_of_the_c_library_conflict_with() {
+    told_apart("copies.c", FAST, 60);
+    told_apart("copies.c", PLAIN, 60);
+    told_apart("torn.cpp", FAST, 60);
+    told_apart("copies.rs", FAST, 60);
+    let place = Workplace::new();
+    let program = build(&place, "copies.c", Build { options: &["-O2", "-g"] }, false);
+    let (code, race) = explore(&place, &["--races", "--runs", "20"], &program);
+    assert_eq!((code, &race["kind"]), (Some(1), &"race".into()), "{race:#}");
+    let twin = build(&place, "copies.c", Build { options: &["-O2", "-g"] }, true);
+    let (code, clean) = explore(&place, &["--races", "--runs", "60"], &twin);
+    assert_eq!(code, Some(0), "{clean:#}");
+    // A program that only copies what is protected leaves nothing out.
+    let program = build(&place, "copies.rs", FAST, true);
+    let (_, clean) = explore(&place, &["--runs", "100"], &program);
+    assert_eq!(clean["guarantee"]["leaves_out"], Value::Array(Vec::new()), "{clean:#}");
+}
+
+/// What was not looked at, or could not be a step, is said with its place, in the sentence that promises.
+#[test]
+fn places_beyond_a_limit_are_named() {
+    let place = Workplace::new();
+    let program = build(&place, "hot.c", Build { options: &["-O1", "-g"] }, false);
+    let (_, hot) = explore(&place, &["--runs", "60", "--strategy", "pct:depth=2"], &program);
+    assert!(hot["sites"].as_u64() > Some(0), "both threads come by the place: {hot:#}");
+    for places in ["limited_places", "overlooked_places"] {
+        let named = hot[places].to_string();
+        assert!(named.contains("count_up (hot.c:9)"), "{places}: {hot:#}");
+    }
+    let reasons: Vec<&Value> = hot["guarantees"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|promise| promise["leaves_out"].as_array().into_iter().flatten())
+        .map(|left_out| &left_out["reason"])
+        .collect();
+    assert!(!reasons.is_empty() || hot["guarantee"].is_null(), "a promise without its limits: {hot:#}");
+}
+
+/// The signal of breakpoints reaches a program that blocks all signals, also where its failure is confirmed.
+#[test]
+fn breakpoints_work_where_every_signal_is_blocked() {
+    let place = Workplace::new();
+    let program = build(&place, "blocked.c", FAST, false);
+    let doctor = place.waylay(&["doctor", "--json", &program]);
+    let traps: u64 = doctor
+        .stdout
+        .split("\"traps\":")
+        .skip(1)
+        .filter_map(|rest| rest.split([',', '}']).next()?.trim().parse::<u64>().ok())
+        .sum();
+    assert!(traps > 0, "no breakpoint is needed: {doctor:#?}");
+    let (code, found) = explore(&place, &["--stop-on-first", "--runs", "100"], &program);
+    assert_eq!(code, Some(1), "{found:#}");
+    assert_eq!(found["found"][0]["confirmed"], true, "{found:#}");
+    assert!(!found["found"][0]["what"].to_string().contains("SIGTRAP"), "{found:#}");
+}
+
+/// A thread that waits for Rust's lock looks a hundred times before it sleeps: that is a step or two, not two hundred.
 #[test]
 fn a_lock_of_rusts_has_about_the_steps_of_the_c_librarys() {
     let place = Workplace::new();
     let [own, libc] = [false, true].map(|libc| {
         let program = build(&place, "mutex.rs", FAST, libc);
-        ["pct:depth=2", "pct:depth=3"].map(|strategy| {
-            let (code, clean) = explore(&place, &["--runs", "100", "--strategy", strategy], &program);
+        ["portfolio", "random", "pct:depth=2", "pct:depth=3"].map(|strategy| {
+            let (code, clean) = explore(&place, &["--runs", "150", "--strategy", strategy], &program);
             assert_eq!(code, Some(0), "{clean:#}");
             clean["steps"].as_u64().expect("a number")
         })

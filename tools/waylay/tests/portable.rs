@@ -67,6 +67,7 @@ impl Hosts {
             timeouts: TimeoutRule::Choice,
             level: StepLevel::Atomics,
             patch,
+            minimize: waylay_driver::config::Minimizing(None),
         };
         let trial = Trial {
             plugin: self.plugin(&format!("waylay_{plugin}")),
@@ -79,6 +80,7 @@ impl Hosts {
             limit: LIMIT,
             hang: HANG,
             count,
+            most_failures: u64::MAX,
         };
         let outcome = self.arena.run(&trial).unwrap_or_else(|error| panic!("{plugin} {test}: {error}"));
         let strict = outcome.strict.as_ref().expect("strict mode has numbers");

@@ -341,6 +341,62 @@ fn code_that_is_reached_late_is_learned_late() {
     assert_eq!((number(&again["reproduced"]), number(&again["diverged"])), (3, 0), "{again:#}");
 }
 
+/// The two workers of a schedule are told apart by a ticket; `round` is the number of the schedule, from 1.
+fn writer_and_reader(data: &str, write: &str, read: &str) -> String {
+    format!(
+        "#include <sched.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nstatic long tickets;\n{data}\n\
+         static int32_t iterate(probe *self, waylay_context *worker) {{ (void)self; (void)worker;\n\
+           long ticket = __atomic_fetch_add(&tickets, 1, __ATOMIC_SEQ_CST); int round = (int)(ticket / 2) + 1; (void)round;\n\
+           if (ticket % 2 == 0) {{ {write} }} else {{ {read} }}\n\
+           return 0; }}"
+    )
+}
+
+/// Copies of the C library's are accesses of the plugin that calls them. d = 2, n = 3, k of at most 40: 1/240 in half of the
+/// schedules, so that 4,000 of them miss it with probability e⁻⁸ at most; the seed is fixed.
+#[test]
+fn copies_of_a_plugin_are_steps_where_they_conflict() {
+    let source = writer_and_reader(
+        "static char record[64]; static volatile size_t length = 64;",
+        "char next[64]; memset(next, 'a' + round % 20, length); memcpy(record, next, length / 2);\n\
+         memcpy(record + length / 2, next, length / 2);",
+        "char seen[64]; memcpy(seen, record, length); if (seen[0] != seen[length - 1]) abort();",
+    );
+    let place = probe(&source, "depth = 2\nruns = 4000", "workers = 2");
+    let ran = place.run(1, &["--seed", "0x5eed"]);
+    let failure = ran.failure("probing", "probe");
+    assert_eq!(failure.kind(), "crash", "{:#}", failure.json);
+    let record: Value = serde_json::from_str(&failure.file("strict.json")).unwrap();
+    assert_eq!(record["confirmed"], true, "{record:#}");
+    let folder = failure.folder.to_str().unwrap();
+    let again = place.waylay(&["replay", folder, "--times", "5", "--json"]).json();
+    assert_eq!((number(&again["reproduced"]), number(&again["diverged"])), (5, 0), "{again:#}");
+    let minimized = place.waylay(&["minimize", folder, "--budget", "30s", "--json"]);
+    assert_eq!(number(&minimized.json()["after"]), 1, "{}", minimized.stdout);
+}
+
+/// A worker that waits for a plain flag takes over what is behind it: k does not depend on how much that is.
+#[test]
+fn a_plugin_that_waits_for_a_plain_flag_takes_over_what_is_behind_it() {
+    for wait in ["sched_yield()", "usleep(10)"] {
+        let [little, much] = [10, 1000].map(|count| {
+            let source = writer_and_reader(
+                &format!("static int numbers[{count}]; static volatile int flag;"),
+                &format!("for (int i = 0; i < {count}; i++) numbers[i] = round; flag = round;"),
+                &format!(
+                    "while (flag != round) {wait}; for (int i = 0; i < {count}; i++) if (numbers[i] != round) abort();"
+                ),
+            );
+            let place = probe(&source, "depth = 2\nruns = 400", "workers = 2");
+            let ran = place.run(0, &["--seed", "0x5eed"]);
+            let strict = &ran.test("probing", "probe")["strict"];
+            assert_eq!(list(&strict["guarantee"]["leaves_out"]), &[] as &[Value], "{strict:#}");
+            number(&strict["steps"])
+        });
+        assert_eq!(little, much, "{wait}: k depends on how much is handed over");
+    }
+}
+
 /// Every failure costs a host, and the next goes on with what was learned: each of them fails again in a fresh process.
 #[test]
 fn failures_of_later_hosts_have_the_steps_that_were_learned_before() {

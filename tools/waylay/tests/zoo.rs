@@ -2,8 +2,10 @@
 
 #![cfg(target_os = "linux")]
 
+mod kept;
 mod support;
 
+use kept::{Kept, explored, hosted};
 use support::{Workplace, list, number};
 
 /// Every program with a bug; its twin has `-fixed` behind its name.
@@ -91,4 +93,59 @@ fn no_twin_ever_fails() {
         assert_eq!((number(&test["iterations"]), number(&test["failures"])), (600, 0), "{test:#}");
         assert_eq!(number(&test["strict"]["partly_controlled"]), 0, "{test:#}");
     }
+}
+
+fn assert_kept(row: &Kept) {
+    assert!(row.promise.is_some(), "nothing is promised: {row}");
+    assert!(row.is_kept(), "{row}\n{:#?}", row.promise);
+}
+
+/// What the summary of the runs promises, they keep: in hosts at the default level, with tests in three languages.
+/// `cargo bench -p waylay --bench promises` does the same for everything, with 20,000 schedules each.
+#[test]
+fn promises_about_plugin_tests_are_kept() {
+    let hosts = hosted::Hosts::new();
+    let all = hosted::all();
+    for (name, strategy) in [
+        ("order-event", "stride:ratio=3"),
+        ("order-event", "pct:depth=1"),
+        ("atomicity", "pct:depth=2"),
+        ("account", "portfolio"),
+        ("lost-update", "rpro:depth=2,radius=500"),
+        ("two-phases", "pct:depth=3"),
+        ("late-balance (schedules_c)", "pct:depth=2"),
+        ("gone (schedules_cpp)", "pct:depth=2"),
+        ("torn (schedules)", "pct:depth=2"),
+    ] {
+        let test = all.iter().find(|test| test.name == name).expect("it is there");
+        assert_kept(&hosts.keep(test, strategy, 1_500));
+    }
+}
+
+/// The same of programs that are explored: late bugs, frees, timed waits, handlers, a main thread that leaves.
+#[test]
+fn promises_about_programs_are_kept() {
+    let place = Workplace::new();
+    for (file, depth) in explored::ALL {
+        let strategy = match file {
+            "long.c" => "stride:ratio=3".to_owned(),
+            "late_locks.c" => "portfolio".to_owned(),
+            "expires.c" => "rpro:depth=3,radius=500".to_owned(),
+            _ => format!("pct:depth={depth}"),
+        };
+        // A panic in Rust is longer than every run before it, and only runs that were planned for its length count.
+        let runs = if file.ends_with(".rs") { 2_000 } else { 1_000 };
+        assert_kept(&explored::keep(&place, (file, depth), &strategy, runs));
+    }
+}
+
+/// A thread that exists before main takes part in every run, and none of its steps is chosen.
+#[test]
+fn nothing_is_promised_beside_threads_that_exist_before_main() {
+    let place = Workplace::new();
+    let program = explored::build(&place, "before_main.c");
+    let summary = explored::summary(&place, &program, "pct:depth=2", 100);
+    assert_eq!(summary["partly_controlled"], summary["runs"], "{summary:#}");
+    assert_eq!(list(&summary["guarantees"]), &[] as &[serde_json::Value], "{summary:#}");
+    assert!(number(&summary["failures"]) > 0, "and yet it is found: {summary:#}");
 }

@@ -45,7 +45,7 @@ unsafe fn look(me: *mut Logical) -> u64 {
         if (*runtime).looks > PATIENCE {
             step(me, Event::local(EventKind::Yield));
         }
-        (*runtime).sched.clock.look().0
+        (*runtime).sched.look((*runtime).sched.steps).0
     }
 }
 

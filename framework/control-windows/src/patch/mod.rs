@@ -173,16 +173,17 @@ pub(crate) fn forget_hits() {
 }
 
 /// Counts a look at a site, and after `most` of them dismisses it.
-pub(crate) fn look(site: u32, most: u32) {
+pub(crate) fn look(site: u32, most: u32) -> bool {
+    let mut over = false;
     with_state(|state| {
         let hits = state.hits.entry(site as usize).or_insert(0);
         *hits += 1;
-        if *hits == most
-            && let Some(entry) = table::entry(site)
-        {
+        over = *hits >= most;
+        if over && let Some(entry) = table::entry(site) {
             state.take_away(entry.code);
         }
     });
+    over
 }
 
 /// Does not look at a site again in this run.

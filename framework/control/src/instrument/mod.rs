@@ -3,19 +3,21 @@
 //! - [`tsan`]: the functions that `-fsanitize=thread` makes compilers call
 //! - [`patch`]: instructions that are replaced where no compiler was asked
 //! - [`access`]: what both report, for `waylay-accesses` to make steps of
+//! - [`copies`]: functions of the C library that read and write memory for the program
 //! - [`watch`]: what is known about the run's accesses, in this process
 //! - [`modules`]: the modules of the process
 //!
 //! Nothing here decides who runs. Executions are sequentially consistent whatever memory orders the program names.
 
 mod access;
+mod copies;
 mod modules;
 pub(crate) mod patch;
 mod tsan;
 mod watch;
 
 pub(crate) use waylay_accesses::Way;
-pub(crate) use watch::{before_spawn, begin_run, edge, has_changed_memory, prepare};
+pub(crate) use watch::{before_spawn, begin_run, edge, has_changed_memory, prepare, resumed};
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

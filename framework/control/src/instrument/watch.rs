@@ -2,10 +2,13 @@
 
 use core::cell::UnsafeCell;
 
-use waylay_accesses::{Attention, Frees, Module, Process, Watch, Who, access, follows_objects, follows_order};
+use waylay_accesses::{
+    Attention, Frees, Module, Process, Watch, Who, access, follows_objects, follows_order, is_in_want,
+};
 use waylay_control_protocol::{RegionMap, Report};
 use waylay_schedule::{Event, ThreadId};
 
+use super::copies;
 use super::modules;
 use super::patch;
 use crate::runtime::{Logical, end_at_race, is_prepared_in_process, outside, runtime, step};
@@ -84,12 +87,16 @@ impl Process for Linux {
         patch::turn_new(first, attention, stay_open);
     }
 
+    fn tell_of_copies(wanted: bool) {
+        copies::tell(wanted);
+    }
+
     fn forget_hits() {
         patch::forget_hits();
     }
 
-    fn look(site: u32, most: u32) {
-        patch::look(site, most);
+    fn look(site: u32, most: u32) -> bool {
+        patch::look(site, most)
     }
 
     fn comes_by(site: u32) -> bool {
@@ -162,6 +169,18 @@ pub(crate) unsafe fn begin_run() {
 pub(crate) unsafe fn before_spawn() {
     // SAFETY: by the caller's promise.
     unsafe { (*watch()).before_spawn((*runtime()).sched.live(), &(*runtime()).region) };
+}
+
+/// A thread goes on, for the first time or after others ran.
+///
+/// # Safety
+/// The thread executes the call, holds the token and is inside the library.
+#[inline]
+pub(crate) unsafe fn resumed(me: *mut Logical) {
+    if is_in_want() {
+        // SAFETY: by the caller's promise.
+        unsafe { (*watch()).resumed((*me).id, &(*runtime()).region) };
+    }
 }
 
 /// What orders the threads of a run, told by those who do it. Costs a look at one word while nobody wants to know.
@@ -273,6 +292,13 @@ pub(crate) mod edge {
             // SAFETY: the running thread has the token.
             unsafe { (*watch()).order_now().take_over((*me).id, TALK) };
         }
+    }
+
+    /// `me` is about to yield, or to sleep.
+    #[inline]
+    pub(crate) unsafe fn gives_way(me: *mut Logical) {
+        // SAFETY: it lives as long as the run.
+        with(|watch| unsafe { watch.gives_way(who(me)) });
     }
 
     /// `me` has ended and nobody will join it, or somebody did.

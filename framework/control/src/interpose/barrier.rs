@@ -24,22 +24,25 @@ interpose! {
         let event = event_at(EventKind::BarrierWait, key);
         step(me, event);
         edge::hands_over(me, key);
-        if barrier.byte_add(SHARED).cast::<u32>().read_volatile() != 0 && outside::has_started_processes() {
-            // Whom it waits for is not under control: libc's own barrier knows.
-            let result = in_kernel(me, || real::pthread_barrier_wait(barrier));
-            edge::takes_over(me, key);
-            return result;
-        }
         let count = barrier.byte_add(COUNT).cast::<u32>().read_volatile();
-        if waiting_on(key) + 1 >= count {
-            edge::takes_over(me, key);
-            wake(key, u32::MAX, Shares::ALL);
-            step(me, event);
-            return libc::PTHREAD_BARRIER_SERIAL_THREAD;
+        // No cancellation point, and no handler lets anybody through: whoever is woken for one of these counts anew.
+        loop {
+            if barrier.byte_add(SHARED).cast::<u32>().read_volatile() != 0 && outside::has_started_processes() {
+                // Whom it waits for is not under control: libc's own barrier knows.
+                let result = in_kernel(me, || real::pthread_barrier_wait(barrier));
+                edge::takes_over(me, key);
+                return result;
+            }
+            if waiting_on(key) + 1 >= count {
+                edge::takes_over(me, key);
+                wake(key, u32::MAX, Shares::ALL);
+                step(me, event);
+                return libc::PTHREAD_BARRIER_SERIAL_THREAD;
+            }
+            if wait(me, event, key, Shares::ALL, None, None) != Waited::Interrupted {
+                edge::takes_over(me, key);
+                return 0;
+            }
         }
-        // No cancellation point, and no handler lets anybody through.
-        while wait(me, event, key, Shares::ALL, None, None) == Waited::Interrupted {}
-        edge::takes_over(me, key);
-        0
     }
 }

@@ -5,7 +5,10 @@
 
 use core::arch::naked_asm;
 use core::ffi::c_void;
+use core::sync::atomic::AtomicBool;
 
+use super::cancellation_point;
+use crate::me::{Unmanaged, me};
 use crate::real::Real;
 use crate::runtime::calls;
 
@@ -14,8 +17,23 @@ unsafe extern "C" fn before(real: &'static Real, caller: usize) -> *mut c_void {
     real.address()
 }
 
+/// The same for calls that end a thread that was asked to end.
+unsafe extern "C-unwind" fn before_ending_call(real: &'static Real, caller: usize) -> *mut c_void {
+    calls::before_call(caller);
+    let me = me();
+    if !me.is_null() {
+        let _inside = Unmanaged::enter_from(me);
+        // SAFETY: a logical thread that runs program code has the token.
+        unsafe { cancellation_point(me) };
+    }
+    real.address()
+}
+
+/// Threads are asked to end whether or not such calls are steps. A byte, because assembly looks at it.
+static ALWAYS: AtomicBool = AtomicBool::new(true);
+
 macro_rules! passing {
-    ($($name:ident)+) => {$(
+    ($before:ident if $asked:path: $($name:ident)+) => {$(
         mod $name {
             use super::*;
 
@@ -26,7 +44,7 @@ macro_rules! passing {
             #[unsafe(naked)]
             #[cfg_attr(not(test), unsafe(no_mangle))]
             unsafe extern "C-unwind" fn $name() {
-                // The first half is for programs that run free. In the other, the frame is 16-aligned: the return address
+                // The first half is for programs that run free, or whose calls are no steps. In the other, the frame is 16-aligned: the return address
                 // and rbp, then seven words and, from 64 on, eight vector registers.
                 naked_asm!(
                     ".cfi_startproc",
@@ -81,10 +99,10 @@ macro_rules! passing {
                     ".cfi_def_cfa rsp, 8",
                     "jmp r11",
                     ".cfi_endproc",
-                    steps = sym calls::ARE_STEPS,
+                    steps = sym $asked,
                     real = sym REAL,
                     at = const core::mem::offset_of!(Real, at),
-                    before = sym before,
+                    before = sym $before,
                 )
             }
         }
@@ -92,9 +110,11 @@ macro_rules! passing {
 }
 
 passing! {
+    before if calls::ARE_STEPS:
     printf fprintf vprintf vfprintf dprintf __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk
     puts putchar putc fputc fputs fwrite perror
     fopen fopen64 freopen fdopen fclose fflush fread fgets fgetc getc getchar getline ungetc fseek ftell rewind
     scanf fscanf __isoc99_scanf __isoc99_fscanf
-    open open64 openat openat64 creat ftruncate ftruncate64 unlink rename remove mkdir rmdir access stat fstat lstat
+    ftruncate ftruncate64 unlink rename remove mkdir rmdir access stat fstat lstat
 }
+passing! { before_ending_call if ALWAYS: open open64 openat openat64 creat }

@@ -7,7 +7,7 @@ use core::ffi::c_void;
 
 use libc::{c_int, clockid_t, time_t, timespec, timeval};
 use waylay_control_protocol::ClockSource;
-use waylay_schedule::{Event, EventKind};
+use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::{fail, interpose};
 use crate::me::Unmanaged;
@@ -23,13 +23,56 @@ const SECOND: u64 = 1_000_000_000;
 /// Looks at a clock, with no step in between, after which others get their turn.
 const PATIENCE: u32 = 64;
 
-fn epoch(clock: clockid_t) -> u64 {
-    match clock {
-        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => WALL,
-        libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => 0,
-        // Negative numbers name the processor time of a process or thread.
-        clock if clock < 0 => 0,
-        _ => MONOTONIC,
+/// What a clock of the program counts.
+#[derive(Clone, Copy)]
+enum Counts {
+    /// Virtual time, from this on.
+    Time(u64),
+    /// Processor time of this process, in virtual time.
+    Process,
+    /// That of one of its threads.
+    Thread(ThreadId),
+    /// Processor time of somebody else.
+    Others,
+}
+
+/// What a clock counts for that thread.
+unsafe fn counts(me: *mut Logical, clock: clockid_t) -> Counts {
+    // Negative numbers name the processor time of a process or thread, whose number is in the upper bits; 0 is the caller's.
+    const OF_THREAD: clockid_t = 4;
+    // SAFETY: called with the token.
+    unsafe {
+        match clock {
+            libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => Counts::Time(WALL),
+            libc::CLOCK_PROCESS_CPUTIME_ID => Counts::Process,
+            libc::CLOCK_THREAD_CPUTIME_ID => Counts::Thread((*me).id),
+            clock if clock >= 0 => Counts::Time(MONOTONIC),
+            clock => match (!(clock >> 3), clock & OF_THREAD != 0) {
+                (0, true) => Counts::Thread((*me).id),
+                (0, false) => Counts::Process,
+                (number, true) => {
+                    let mut all = (*runtime()).logicals.iter().rev();
+                    all.find(|thread| (***thread).kernel_id == number)
+                        .map_or(Counts::Others, |thread| Counts::Thread((**thread).id))
+                }
+                (number, false) if number == libc::getpid() => Counts::Process,
+                (_, false) => Counts::Others,
+            },
+        }
+    }
+}
+
+/// What a clock shows, which stands still for who asks this way; nothing for one that is not ours.
+unsafe fn shown(me: *mut Logical, clock: clockid_t) -> Option<u64> {
+    // SAFETY: called with the token.
+    unsafe {
+        let sched = &(*runtime()).sched;
+        match counts(me, clock) {
+            Counts::Time(epoch) => Some(epoch + sched.clock.now().0),
+            Counts::Process => Some(sched.clock.busy()),
+            Counts::Thread(thread) => Some(sched.thread(thread).busy),
+            Counts::Others => None,
+        }
     }
 }
 
@@ -88,11 +131,14 @@ fn exists(clock: clockid_t) -> bool {
 /// # Safety
 /// The caller holds the token; `until` is readable.
 pub(super) unsafe fn moment_of(clock: clockid_t, until: *const timespec) -> Moment {
-    // SAFETY: by the caller's promise.
+    // SAFETY: by the caller's promise; a thread that holds the token and runs program code is known.
     unsafe {
         let until = nanoseconds(&*until);
         if is_virtual() {
-            return Moment(until.saturating_sub(epoch(clock)));
+            let now = (*runtime()).sched.clock.now().0;
+            let running = (&(*runtime()).logicals)[(*runtime()).sched.current().index()];
+            let shown = shown(running, clock).unwrap_or(0);
+            return Moment((now + until).saturating_sub(shown));
         }
         let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
         let unmanaged = Unmanaged::enter();
@@ -128,8 +174,8 @@ pub(super) unsafe fn real_moment(moment: Moment) -> timespec {
     timespec { tv_sec: (until / 1_000_000_000) as i64, tv_nsec: (until % 1_000_000_000) as i64 }
 }
 
-/// What `clock` shows to a reader.
-unsafe fn look(me: *mut Logical, clock: clockid_t) -> u64 {
+/// What `clock` shows to a reader; nothing if it is not ours.
+unsafe fn look(me: *mut Logical, clock: clockid_t) -> Option<u64> {
     // SAFETY: called with the token.
     unsafe {
         let runtime = runtime();
@@ -137,7 +183,8 @@ unsafe fn look(me: *mut Logical, clock: clockid_t) -> u64 {
         if (*runtime).looks > PATIENCE {
             step(me, Event::local(EventKind::Yield));
         }
-        epoch(clock) + (*runtime).sched.clock.look().0
+        (*runtime).sched.look((*runtime).limits.last_change());
+        shown(me, clock)
     }
 }
 
@@ -147,7 +194,7 @@ unsafe fn look(me: *mut Logical, clock: clockid_t) -> u64 {
 /// The caller is the running thread.
 pub(crate) unsafe fn virtual_ticks(me: *mut Logical) -> Option<u64> {
     // SAFETY: by the caller's promise.
-    unsafe { is_virtual().then(|| look(me, libc::CLOCK_MONOTONIC)) }
+    unsafe { if is_virtual() { look(me, libc::CLOCK_MONOTONIC) } else { None } }
 }
 
 interpose! {
@@ -158,7 +205,8 @@ interpose! {
         if !(libc::CLOCK_REALTIME..=libc::CLOCK_BOOTTIME).contains(&clock) && !exists(clock) {
             return fail(libc::EINVAL);
         }
-        *time = timespec_of(look(me, clock));
+        let Some(now) = look(me, clock) else { return real::clock_gettime(clock, time) };
+        *time = timespec_of(now);
         0
     }
 
@@ -166,7 +214,7 @@ interpose! {
         if !is_virtual() {
             return real::gettimeofday(time, zone);
         }
-        let now = timespec_of(look(me, libc::CLOCK_REALTIME));
+        let now = timespec_of(look(me, libc::CLOCK_REALTIME).unwrap_or(0));
         *time = timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 };
         0
     }
@@ -175,7 +223,7 @@ interpose! {
         if !is_virtual() {
             return real::time(result);
         }
-        let now = timespec_of(look(me, libc::CLOCK_REALTIME)).tv_sec;
+        let now = timespec_of(look(me, libc::CLOCK_REALTIME).unwrap_or(0)).tv_sec;
         if !result.is_null() {
             *result = now;
         }
@@ -187,7 +235,7 @@ interpose! {
         if !is_virtual() || base != TIME_UTC {
             return real::timespec_get(time, base);
         }
-        *time = timespec_of(look(me, libc::CLOCK_REALTIME));
+        *time = timespec_of(look(me, libc::CLOCK_REALTIME).unwrap_or(0));
         base
     }
 
@@ -195,6 +243,6 @@ interpose! {
         if !is_virtual() {
             return real::clock();
         }
-        (look(me, libc::CLOCK_PROCESS_CPUTIME_ID) / 1000) as libc::clock_t
+        (look(me, libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0) / 1000) as libc::clock_t
     }
 }

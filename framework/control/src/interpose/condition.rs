@@ -95,6 +95,9 @@ unsafe fn wait_on(
                     signal::cancellation_point(me);
                     return result;
                 }
+                // A process was started meanwhile, which may have signalled already: the caller looks, as after every wait, and
+                // waits for the process if it has to.
+                Waited::Interrupted if is_outside(condition) => return take_back(me, mutex),
                 // The wait goes on behind a handler.
                 Waited::Interrupted => {}
             }

@@ -132,6 +132,8 @@ unsafe fn when_ready<R: Failed>(
                 fail(error);
                 return R::FAILED;
             }
+        } else {
+            signal::cancellation_point(me);
         }
         with_effect(call)
     }
@@ -413,6 +415,7 @@ interpose! {
         when_ready(me, fd, POLLOUT, patience_of(fd, flags), || real::sendmsg(fd, message, flags))
     }
     fn close(fd: c_int) -> c_int, |me| {
+        signal::cancellation_point(me);
         edge::talks(me);
         with_effect(|| real::close(fd))
     }

@@ -7,12 +7,11 @@
 //! past the kernel as well, to the page that it shares.
 
 use libc::{c_int, c_long, sigset_t};
-use waylay_schedule::{Event, EventKind};
 
 use super::futex::{futex, note_outsider};
-use super::{fail, identity, random};
+use super::{fail, identity, random, sleep};
 use crate::me::{Unmanaged, as_program, me};
-use crate::runtime::{Logical, step};
+use crate::runtime::Logical;
 use crate::sys;
 
 /// Six arguments whatever the caller passed: the ABI puts them in the same registers, and the kernel ignores those
@@ -57,7 +56,7 @@ pub(crate) unsafe fn serve(me: *mut Logical, number: c_long, arguments: [usize; 
         match number {
             libc::SYS_futex => Some(futex(me, a, b as i32, c as u32, d, e, f as u32)),
             libc::SYS_sched_yield => {
-                step(me, Event::local(EventKind::Yield));
+                sleep::give_way(me);
                 Some(0)
             }
             libc::SYS_gettid => Some(c_long::from((*me).kernel_id)),

@@ -13,6 +13,7 @@ mod calls;
 mod clock;
 mod condition;
 mod descriptor;
+mod ending_call;
 mod exit;
 mod fork;
 mod futex;

@@ -28,16 +28,25 @@ const OWNER_BITS: u32 = 0x3fff_ffff;
 const SHARED: u32 = 128;
 /// Bit of the lock word by which the kernel says that the owner of a robust mutex died.
 const OWNER_DIED: u32 = 1 << 30;
+/// Bit of the kind of a mutex with a priority ceiling, and where its lock word has the ceiling, whoever holds it.
+const PROTECTS: u32 = 64;
+const CEILING: u32 = 0xfff8_0000;
 
 unsafe fn word(mutex: *const pthread_mutex_t, offset: usize) -> u32 {
     // SAFETY: inside the mutex, which the caller vouches for; other kernel threads may write it.
     unsafe { (*mutex.byte_add(offset).cast::<AtomicU32>()).load(Ordering::Relaxed) }
 }
 
+/// What says who holds a mutex; 0 when it is free.
+unsafe fn lock_word(mutex: *const pthread_mutex_t) -> u32 {
+    // SAFETY: by the caller's promise that this is a mutex.
+    unsafe { word(mutex, LOCK) & if word(mutex, KIND) & PROTECTS != 0 { !CEILING } else { !0 } }
+}
+
 /// The kernel's number of the thread that holds a mutex; 0 when it is free.
 pub(crate) unsafe fn owner_of(mutex: *const pthread_mutex_t) -> u32 {
     // SAFETY: by the caller's promise that this is a mutex.
-    unsafe { if word(mutex, LOCK) == 0 { 0 } else { word(mutex, OWNER) } }
+    unsafe { if lock_word(mutex) == 0 { 0 } else { word(mutex, OWNER) } }
 }
 
 /// Whether `me` might get the mutex now. The owner of a recursive one can, and of an error-checking one gets its
@@ -45,7 +54,7 @@ pub(crate) unsafe fn owner_of(mutex: *const pthread_mutex_t) -> u32 {
 unsafe fn is_free(me: *mut Logical, mutex: *const pthread_mutex_t) -> bool {
     // SAFETY: by the caller's promise.
     unsafe {
-        let lock = word(mutex, LOCK);
+        let lock = lock_word(mutex);
         lock == 0 || lock & OWNER_DIED != 0 || word(mutex, OWNER) == (*me).kernel_id as u32
     }
 }
@@ -53,7 +62,7 @@ unsafe fn is_free(me: *mut Logical, mutex: *const pthread_mutex_t) -> bool {
 fn nobody_holds(key: Key) -> bool {
     let mutex = key.0 as *const pthread_mutex_t;
     // SAFETY: the key was made from a mutex on which a thread waits, so it exists.
-    let lock = unsafe { word(mutex, LOCK) };
+    let lock = unsafe { lock_word(mutex) };
     lock == 0 || lock & OWNER_DIED != 0
 }
 

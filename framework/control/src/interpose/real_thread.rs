@@ -36,6 +36,40 @@ pub(crate) unsafe fn create_detached(routine: Routine) -> Result<(), i32> {
     }
 }
 
+/// Stacks below this size get some more, because the steps of a thread are made on its own stack.
+const SMALL: usize = 256 << 10;
+const ROOM: usize = 128 << 10;
+
+/// How large the stack has to be for a program that asks for so much.
+pub(crate) fn with_room(stack_size: usize) -> usize {
+    if stack_size < SMALL { stack_size + ROOM } else { stack_size }
+}
+
+/// Creates a thread, with a larger stack where that of the attributes is small. Stacks of the program's own stay what they
+/// are.
+///
+/// # Safety
+/// As for `pthread_create`; `stack_size` is what [`stack_size`] says of the attributes.
+pub(crate) unsafe fn create_with_room(
+    handle: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    stack_size: Option<usize>,
+    routine: Routine,
+    argument: *mut c_void,
+) -> i32 {
+    // SAFETY: by the caller's promise. The copy shares what the attributes point to, and is only read and never destroyed.
+    unsafe {
+        match stack_size {
+            Some(size) if size > 0 && with_room(size) > size => {
+                let mut larger = attributes.read();
+                libc::pthread_attr_setstacksize(&raw mut larger, with_room(size));
+                pthread_create(handle, &raw const larger, routine, argument)
+            }
+            _ => pthread_create(handle, attributes, routine, argument),
+        }
+    }
+}
+
 /// Whether a thread with these attributes starts detached.
 ///
 /// # Safety

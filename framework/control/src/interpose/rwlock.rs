@@ -72,11 +72,11 @@ unsafe fn lock(me: *mut Logical, lock: *mut pthread_rwlock_t, way: Way, deadline
                 other => Some(other),
             }
         };
-        let is_outside = word(lock, SHARED) != 0 && outside::has_started_processes();
+        let is_outside = || word(lock, SHARED) != 0 && outside::has_started_processes();
         loop {
             let free = || is_free(lock, way) || !mine();
             let event = event_at(kind, key);
-            let got = match is_outside {
+            let got = match is_outside() {
                 true => acquire_from_outside(me, event, deadline, attempt),
                 false => acquire(me, event, key, shares, deadline, free, attempt),
             };

@@ -12,6 +12,7 @@ use super::{fail, interpose};
 use crate::instrument::edge;
 use crate::instrument::patch::trap;
 use crate::me::as_program;
+use crate::sched::State;
 use crate::runtime::signals::{self, Handled, Origin, take_held};
 use crate::runtime::{Logical, call_off, demote_me, in_handlers, interrupt, lookup, runtime, step};
 use crate::{snapshot, sys};
@@ -29,6 +30,8 @@ pub(crate) unsafe fn cancellation_point(me: *mut Logical) {
             } else {
                 demote_me(me);
             }
+            // libc learns of it only here: it would end the thread inside any call of its own, on whatever kernel thread that is.
+            real::pthread_cancel(libc::pthread_self());
             as_program(me, || real::pthread_testcancel());
         }
     }
@@ -235,15 +238,17 @@ interpose! {
             return 0;
         }
         (*thread).cancelled = true;
-        if thread == me {
-            if !snapshot::is_on() {
-                demote_me(me);
-            }
-        } else {
+        let mut result = 0;
+        if thread != me {
             // It may be between a look whether it is to end and the wait that would notice.
             call_off(thread);
+            if (*runtime()).sched.thread((*thread).id).state == State::Away {
+                // libc ends the call in which it waits, on the thread's own kernel thread.
+                result = real::pthread_cancel(handle);
+            }
+        } else if (*me).cancels_anywhere {
+            cancellation_point(me);
         }
-        let result = real::pthread_cancel(handle);
         step(me, Event::on_thread(EventKind::SignalSend, (*thread).id));
         result
     }

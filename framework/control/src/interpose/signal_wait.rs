@@ -105,15 +105,24 @@ unsafe fn suspend(me: *mut Logical, wanted: u64) -> c_int {
     // SAFETY: called by the running thread.
     unsafe {
         signal::cancellation_point(me);
+        if come_from_elsewhere() {
+            // The kernel changes the mask and waits in one: a signal that comes between the two would be missed.
+            return waiting_call::accepting_with(me, wanted, || suspend_in_kernel(wanted));
+        }
         let other = OtherMask::enter(me, wanted);
         if other.was_interrupted() {
             return fail(EINTR);
         }
-        wait_for_handler(me, || {
-            let mut mask: sigset_t = core::mem::zeroed();
-            (&raw mut mask).cast::<u64>().write_unaligned(trap::to_block(wanted) | TICK_SIGNALS);
-            real::sigsuspend(&raw const mask)
-        })
+        wait_for_handler(me, || suspend_in_kernel(wanted))
+    }
+}
+
+unsafe fn suspend_in_kernel(wanted: u64) -> c_int {
+    // SAFETY: the set is whole: the kernel's part is its first word.
+    unsafe {
+        let mut mask: sigset_t = core::mem::zeroed();
+        (&raw mut mask).cast::<u64>().write_unaligned(trap::to_block(wanted) | TICK_SIGNALS);
+        real::sigsuspend(&raw const mask)
     }
 }
 

@@ -5,6 +5,7 @@ use waylay_schedule::{Event, EventKind};
 
 use super::clock::{is_length, moment_after, moment_of, rest_until};
 use super::{fail, interpose, signal};
+use crate::instrument::edge;
 use crate::runtime::{Logical, Waited, sleep as sleep_until, step};
 use crate::sched::Moment;
 
@@ -16,6 +17,7 @@ pub(super) unsafe fn sleep_to(me: *mut Logical, moment: Moment) -> Result<(), ti
     // SAFETY: by the caller's promise.
     unsafe {
         signal::cancellation_point(me);
+        edge::gives_way(me);
         while sleep_until(me, moment) == Waited::Interrupted {
             if signal::fails(me, false) {
                 return Err(rest_until(moment));
@@ -23,6 +25,18 @@ pub(super) unsafe fn sleep_to(me: *mut Logical, moment: Moment) -> Result<(), ti
         }
         signal::cancellation_point(me);
         Ok(())
+    }
+}
+
+/// Lets others run.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(super) unsafe fn give_way(me: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        edge::gives_way(me);
+        step(me, Event::local(EventKind::Yield));
     }
 }
 
@@ -96,12 +110,12 @@ interpose! {
     }
 
     fn sched_yield() -> c_int, |me| {
-        step(me, Event::local(EventKind::Yield));
+        give_way(me);
         0
     }
 
     fn pthread_yield() -> c_int, |me| {
-        step(me, Event::local(EventKind::Yield));
+        give_way(me);
         0
     }
 }

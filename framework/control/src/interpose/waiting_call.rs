@@ -9,7 +9,8 @@ use super::{interpose, signal};
 use crate::instrument::patch::trap;
 use crate::me::Unmanaged;
 use crate::runtime::outside as beside;
-use crate::runtime::{Logical, Place, TICK_SIGNALS, away, runtime, unknown_event};
+use crate::runtime::signals::take_held;
+use crate::runtime::{Logical, Place, TICK_SIGNALS, away, demote_me, runtime, unknown_event};
 use crate::sys;
 
 unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
@@ -98,6 +99,32 @@ pub(super) unsafe fn accepting<R>(me: *mut Logical, signals: u64, call: impl FnO
     }
 }
 
+/// Whether a command of `fcntl` waits for a lock.
+fn waits(command: c_int) -> bool {
+    matches!(command, libc::F_SETLKW | libc::F_OFD_SETLKW)
+}
+
+/// A call that ends when a handler has run, and for which the kernel blocks these signals instead of the thread's own.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(super) unsafe fn accepting_with(me: *mut Logical, mask: u64, call: impl FnOnce() -> c_int) -> c_int {
+    struct Mask(*mut Logical, u64);
+    impl Drop for Mask {
+        fn drop(&mut self) {
+            // SAFETY: a logical thread outlives its calls.
+            unsafe { (*self.0).mask = self.1 };
+        }
+    }
+    // SAFETY: by the caller's promise. What was sent before is raised, and the kernel keeps it until the call.
+    unsafe {
+        demote_me(me);
+        let _back = Mask(me, core::mem::replace(&mut (*me).mask, mask));
+        take_held(me, mask);
+        accepting(me, 0, call)
+    }
+}
+
 interpose! {
     fn waitpid(process: pid_t, status: *mut c_int, options: c_int) -> pid_t, |me| {
         outside(me, || real::waitpid(process, status, options))
@@ -114,6 +141,19 @@ interpose! {
     }
     fn connect(fd: c_int, peer: *const sockaddr, len: socklen_t) -> c_int, |me| {
         outside(me, || real::connect(fd, peer, len))
+    }
+    // As for all functions that take any number of arguments, what is passed on is what their registers hold.
+    fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int, |me| {
+        if waits(command) { outside(me, || real::fcntl(fd, command, argument)) } else { real::fcntl(fd, command, argument) }
+    }
+    fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int, |me| {
+        if waits(command) { outside(me, || real::fcntl64(fd, command, argument)) } else { real::fcntl64(fd, command, argument) }
+    }
+    fn aio_suspend(list: *const *const c_void, count: c_int, length: *const timespec) -> c_int, |me| {
+        outside(me, || real::aio_suspend(list, count, length))
+    }
+    fn aio_suspend64(list: *const *const c_void, count: c_int, length: *const timespec) -> c_int, |me| {
+        outside(me, || real::aio_suspend64(list, count, length))
     }
     fn flock(fd: c_int, operation: c_int) -> c_int, |me| { outside(me, || real::flock(fd, operation)) }
     fn lockf(fd: c_int, command: c_int, len: i64) -> c_int, |me| { outside(me, || real::lockf(fd, command, len)) }

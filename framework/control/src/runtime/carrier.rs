@@ -118,7 +118,10 @@ unsafe extern "C" fn last_module(info: *mut libc::dl_phdr_info, _: usize, last: 
 extern "C-unwind" fn carrier_main(_: *mut c_void) -> *mut c_void {
     give_alternate_stack();
     loop {
+        // With nobody on it, it takes no signal that another thread waits for.
+        let mask = sys::swap_signal_mask(ALL_SIGNALS);
         WAKE.wait();
+        sys::swap_signal_mask(mask);
         // SAFETY: whoever raised the signal passed the token with it, and named a suspended fiber.
         unsafe {
             let carrier = &raw mut (*runtime()).carrier;
@@ -167,7 +170,9 @@ extern "C" fn park() -> ! {
     let me = me();
     // SAFETY: `me` was suspended by the switch that brought us here; the signals order every later access.
     unsafe {
-        (*me).mask = sys::swap_signal_mask(ALL_SIGNALS);
+        // The kernel does not know all that the program blocks.
+        let unseen = (*me).mask & !trap::to_block((*me).mask);
+        (*me).mask = sys::swap_signal_mask(ALL_SIGNALS) | unseen;
         if (*me).id == waylay_schedule::ThreadId::MAIN {
             wake();
         } else {

@@ -10,7 +10,7 @@ use crate::heap::guard;
 use crate::instrument::has_changed_memory;
 use crate::me::set_me;
 use crate::message::say;
-use crate::sched::State;
+use crate::sched::{Asks, State};
 use crate::{snapshot, sys};
 
 /// Writes the numbers of the run and how it ended; the first ending stays.
@@ -66,7 +66,8 @@ fn leave(status: i32) -> ! {
     sys::exit_now(status)
 }
 
-/// A limit of steps is reached: ends the process, unless its only thread that can run has made progress of another kind.
+/// A limit of steps is reached: ends the process, unless its only thread that can run has made progress of another kind, or
+/// time may pass.
 #[cold]
 pub(crate) fn stop_at_step_limit() {
     // SAFETY: called by the holder of the token, before a choice.
@@ -74,6 +75,19 @@ pub(crate) fn stop_at_step_limit() {
         let runtime = runtime();
         let ready = |thread: &&*mut Logical| (*runtime).sched.thread((***thread).id).state == State::Ready;
         let alone = (*runtime).logicals.iter().filter(ready).count() <= 1;
+        match (*runtime).limits.asks_for_time((*runtime).sched.steps) {
+            // Whoever sleeps may be who the others look for.
+            Some(Asks::Quiet) if alone && has_changed_memory() => return,
+            Some(Asks::Quiet) => {
+                (*runtime).sched.expire_first();
+                return;
+            }
+            Some(Asks::Work) => {
+                (*runtime).sched.expire_overdue();
+                return;
+            }
+            None => {}
+        }
         if alone && (*runtime).limits.only_quiet((*runtime).sched.steps) && has_changed_memory() {
             (*runtime).limits.progressed((*runtime).sched.steps);
             return;

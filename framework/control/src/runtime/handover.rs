@@ -18,7 +18,7 @@ use super::logical::{Logical, Place};
 use super::signals::raise_pending;
 use super::{SHARED, ending, inspect, preempt, runtime, watcher};
 use crate::heap::guard;
-use crate::instrument::edge;
+use crate::instrument::{self, edge};
 use crate::instrument::patch::trap;
 use crate::interpose::cancellation_point;
 use crate::me::as_program;
@@ -270,6 +270,26 @@ pub(super) unsafe fn arrive(me: *mut Logical) {
     }
 }
 
+/// Dropped where libc ends a thread inside the call that it waits in, on its own kernel thread: from there on it unwinds code
+/// of the program, which needs the token.
+struct Cancelled(*mut Logical);
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        let me = self.0;
+        // SAFETY: dropped by the thread that is away, which comes back to stay at home.
+        unsafe {
+            if (*me).place == Place::Carrier {
+                (*me).place = Place::Home;
+                sys::swap_signal_mask(trap::to_block((*me).mask));
+            }
+            (*me).cancelled = false;
+            wait_at_home(me, || arrive(me));
+            resumed(me);
+        }
+    }
+}
+
 /// Runs `work`, which may block in the kernel, while other threads go on.
 ///
 /// # Safety
@@ -291,7 +311,9 @@ pub(super) unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnO
         }
         if (*me).place == Place::Home {
             dispatch(me, choice);
+            let cancelled = Cancelled(me);
             let result = work();
+            core::mem::forget(cancelled);
             wait_at_home(me, || arrive(me));
             resumed(me);
             return result;
@@ -312,7 +334,9 @@ pub(super) unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnO
             }
         }
         // On the home thread, without the token.
+        let cancelled = Cancelled(me);
         let result = work();
+        core::mem::forget(cancelled);
         switch(&raw mut (*me).context, &raw const (*me).park);
         // On the carrier again, chosen.
         after_switch();
@@ -356,6 +380,7 @@ pub(super) unsafe fn resumed(me: *mut Logical) {
     }
     // SAFETY: `me` is the calling thread.
     unsafe {
+        instrument::resumed(me);
         if (*me).pending_signals != 0 {
             raise_pending(me);
         }

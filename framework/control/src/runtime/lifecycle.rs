@@ -63,7 +63,7 @@ pub(crate) unsafe fn create(
         (*thread).recyclable = (*runtime()).pooling && stack_size.is_some();
         (*thread).id = ThreadId((*runtime()).logicals.len() as u32);
         SHARED.started.store(0, Ordering::Relaxed);
-        let error = real_thread::pthread_create(handle, attributes, enter, thread.cast());
+        let error = real_thread::create_with_room(handle, attributes, stack_size, enter, thread.cast());
         if error != 0 {
             drop(unmanaged);
             drop(Box::from_raw(thread));
@@ -91,7 +91,7 @@ pub(crate) unsafe fn fill_pool(stack_size: usize, count: u32) -> i32 {
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
         libc::pthread_attr_init(&raw mut attributes);
         if stack_size != 0 {
-            libc::pthread_attr_setstacksize(&raw mut attributes, stack_size);
+            libc::pthread_attr_setstacksize(&raw mut attributes, real_thread::with_room(stack_size));
         }
         let first = (*runtime()).pool.len();
         for _ in 0..count {

@@ -8,8 +8,9 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use waylay_control_protocol::BESIDE;
+use waylay_schedule::EventKind;
 
-use super::{SHARED, inspect, runtime, watcher};
+use super::{SHARED, call_off, inspect, runtime, watcher};
 use crate::instrument::edge;
 use crate::sched::{Choice, Key, Shares, State};
 use crate::sys;
@@ -27,6 +28,23 @@ pub(crate) unsafe fn process_starts(how: &str) {
         (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
         if !STARTED.swap(true, Ordering::Relaxed) {
             inspect::note(format_args!("{BESIDE}{how} starts a process"));
+            wait_anew();
+        }
+    }
+}
+
+/// Whoever waits for an object, or is about to, looks at it again: if processes share it, others than us end that wait from now on.
+unsafe fn wait_anew() {
+    use EventKind::{BarrierWait, CondWait, MutexLock, RwReadLock, RwWriteLock, SemWait};
+    // SAFETY: called with the token; threads that have not finished exist.
+    unsafe {
+        let runtime = runtime();
+        for &thread in &(*runtime).logicals {
+            let known = (*runtime).sched.thread((*thread).id);
+            let shares = [BarrierWait, CondWait, MutexLock, RwReadLock, RwWriteLock, SemWait].contains(&known.pending.kind);
+            if shares && matches!(known.state, State::Blocked | State::Ready) {
+                call_off(thread);
+            }
         }
     }
 }

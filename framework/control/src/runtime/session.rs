@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use waylay_control_protocol::{Earlier, Ending, RegionMap, Settings, Switching};
+use waylay_control_protocol::{Earlier, Ending, RegionMap, Settings, Switching, Timeouts};
 use waylay_schedule::{AnyStrategy, ChaCha, Run, Seed, Source, Spec};
 
 use super::logical::Logical;
@@ -197,7 +197,8 @@ fn usable_settings(region: &RegionMap) -> (Settings, Switching) {
 }
 
 fn limits_of(settings: &Settings) -> Limits {
-    Limits::of(settings.max_steps).or_when_quiet()
+    let limits = Limits::of(settings.max_steps).or_when_quiet();
+    if settings.timeouts == Timeouts::Idle as u32 { limits.asking_for_time() } else { limits }
 }
 
 unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, limits: Limits, pooling: bool) -> *mut Logical {

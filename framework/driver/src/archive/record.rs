@@ -154,6 +154,7 @@ pub fn failure(entry: &FailureEntry, folder: &Path) -> model::Failure {
         replay: entry.replay.clone(),
         folder: folder.display().to_string(),
         environment: Some(environment(&entry.environment)),
+        why: entry.why.clone(),
         ..model::Failure::default()
     }
 }

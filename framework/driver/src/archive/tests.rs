@@ -32,6 +32,7 @@ fn finding(id: &str, test: &str) -> Finding {
         log_tail: String::new(),
         gaps: Vec::new(),
         code: Default::default(),
+        why: Default::default(),
     }
 }
 

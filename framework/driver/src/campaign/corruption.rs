@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 
 use waylay_dist::Seed;
 use waylay_evidence::signature::Signature as EvidenceSignature;
+use waylay_evidence::{Origin, ThreadStack, origin};
 use waylay_host::event::Event;
 use waylay_page::layout::MAX_TESTS;
-use waylay_page::{HostPhase, WorkerState};
+use waylay_page::{HostPhase, TestPhase, WorkerState};
 
 use super::CampaignError;
 use super::assignment::Assignment;
@@ -34,54 +35,90 @@ impl Supervisor<'_> {
     ) -> Result<(), CampaignError> {
         let _quiet = self.quiet(session, progress);
         let scene = Scene::of(session, progress, self.clock, &self.log);
-        let mut draft = self.investigator.corrupted(&scene, contradiction);
+        let (mut draft, suspects) = self.investigator.corrupted(&scene, contradiction);
         draft.alive = alive;
+        if draft.test.is_none() {
+            self.suspected.extend(suspects.into_iter().map(|test| session.assignment.tests[test]));
+        }
         self.record(session, progress, draft)
     }
 }
 
 impl Investigator {
-    /// A host that shows what cannot be.
-    fn corrupted(&mut self, scene: &Scene<'_>, contradiction: &Contradiction) -> Draft {
+    /// A host that shows what cannot be, and the tests that may have done it.
+    fn corrupted(&mut self, scene: &Scene<'_>, contradiction: &Contradiction) -> (Draft, Vec<usize>) {
         let mut gaps = Vec::new();
-        let stacks = self.sample(scene, &mut gaps);
-        let own: Vec<usize> = (0..scene.assignment.plans.len())
-            .filter(|test| scene.assignment.plans[*test].contained.is_none())
-            .collect();
-        // Whoever it was, it was one of those that ran. With one test it is clear which.
-        let test = match own[..] {
+        let (stacks, still) = self.sample_and_hold(scene, &mut gaps);
+        // Whoever it was, it was one of those that had begun. With one test it is clear which.
+        let suspects = suspects(scene);
+        let test = match suspects[..] {
             [only] => Some(only),
             _ => None,
         };
-        let name = scene.test_name(test).unwrap_or_else(|| "one of several tests".to_owned());
+        let names: Vec<String> = suspects.iter().filter_map(|test| scene.test_name(Some(*test))).collect();
+        let name = match test {
+            Some(_) => names.concat(),
+            None => format!("one of {}", names.join(", ")),
+        };
         let signature = named(
             Kind::Corrupted,
             EvidenceSignature::from_text(format!("memory of Waylay written over in {name}")),
         );
-        let what = format!("the test wrote over memory that belongs to Waylay: {contradiction}");
+        let who = if test.is_some() { "the test".to_owned() } else { name };
+        let what = format!("{who} wrote over memory that belongs to Waylay: {contradiction}");
         let occurrence = scene.occurrence_of_slot(test, None, Seed::new(0));
         let mut draft = self.draft(scene, Kind::Corrupted, signature, what, test, occurrence, stacks, gaps);
-        draft.finding.reason = Some(doing(scene));
-        draft
+        draft.finding.reason = Some(doing(scene, &draft.finding.stacks));
+        draft.still = still;
+        (draft, suspects)
     }
 }
 
-/// What the host was doing when it was last believed.
-fn doing(scene: &Scene<'_>) -> String {
-    let running = scene.assignment.slots.iter().enumerate().filter_map(|(slot, (test, worker))| {
+/// The tests that had begun when the host was last believed: code of the others had not run. All when none had.
+fn suspects(scene: &Scene<'_>) -> Vec<usize> {
+    let own = |test: &usize| scene.assignment.plans[*test].contained.is_none();
+    let begun = |test: &usize| TestPhase::load(&scene.layout.tests[*test].phase) != TestPhase::Absent;
+    let all: Vec<usize> = (0..scene.assignment.plans.len()).filter(own).collect();
+    let some: Vec<usize> = all.iter().copied().filter(begun).collect();
+    if some.is_empty() { all } else { some }
+}
+
+/// What the host was doing when it was last believed, and where in tests its threads stand now.
+///
+/// The last look may be some milliseconds old, or older on a busy machine, so the stacks speak for the present: a worker
+/// that was between two iterations then may be in one now.
+fn doing(scene: &Scene<'_>, stacks: &[ThreadStack]) -> String {
+    let mut named = Vec::new();
+    let mut running = Vec::new();
+    for (slot, (test, worker)) in scene.assignment.slots.iter().enumerate() {
         let words = &scene.layout.workers[slot];
-        let state = WorkerState::load(&words.state);
-        (state == WorkerState::Running).then(|| {
+        if WorkerState::load(&words.state) == WorkerState::Running {
             let iteration = words.iteration.load(Ordering::Relaxed);
-            format!("{}#{worker} in iteration {iteration}", scene.assignment.plans[*test].name)
-        })
-    });
-    let running: Vec<String> = running.collect();
-    match HostPhase::load(&scene.layout.header.phase) {
-        phase if phase < HostPhase::Running => "seen while the host was loading or starting tests".to_owned(),
-        _ if running.is_empty() => "seen while no worker ran".to_owned(),
-        _ => format!("last seen running: {}", running.join(", ")),
+            let tid = words.tid.load(Ordering::Relaxed);
+            named.push(tid);
+            let stands = stacks.iter().find(|stack| stack.id.0 == tid).and_then(place_of);
+            let stands = stands.map_or_else(String::new, |place| format!(", now in {place}"));
+            running.push(format!(
+                "{}#{worker} in iteration {iteration}{stands}",
+                scene.assignment.plans[*test].name
+            ));
+        }
     }
+    let others = stacks.iter().filter(|stack| !named.contains(&stack.id.0));
+    let others =
+        others.filter_map(|stack| Some(format!("thread {} is now in {}", stack.id.0, place_of(stack)?)));
+    let seen = match HostPhase::load(&scene.layout.header.phase) {
+        phase if phase < HostPhase::Running => "last seen loading or starting tests".to_owned(),
+        _ if running.is_empty() => "last seen while no worker was in an iteration".to_owned(),
+        _ => format!("last seen running: {}", running.join("; ")),
+    };
+    std::iter::once(seen).chain(others).collect::<Vec<_>>().join("; ")
+}
+
+/// The test's own code that a thread is in.
+fn place_of(stack: &ThreadStack) -> Option<String> {
+    let frame = stack.frames.iter().find(|frame| origin(frame) == Origin::Own)?;
+    frame.function.clone()
 }
 
 impl Assignment {

@@ -150,7 +150,7 @@ impl Supervisor<'_> {
         } else if randomizer.is_silent() {
             randomizer.kill();
             disturbance.tally.killed();
-            session.released = Some(Instant::now());
+            session.released.set(Some(Instant::now()));
         }
     }
 
@@ -210,7 +210,7 @@ impl Supervisor<'_> {
         let randomizer = session.randomizer.as_mut()?;
         let (quiet, answered) = randomizer.quiet();
         if !answered {
-            session.released = Some(Instant::now());
+            session.released.set(Some(Instant::now()));
             if let Some(disturbance) = &mut progress.disturbance {
                 disturbance.tally.killed();
             }

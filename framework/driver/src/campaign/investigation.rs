@@ -7,7 +7,7 @@ use waylay_dist::Seed;
 use waylay_evidence::signature::Signature as EvidenceSignature;
 use waylay_evidence::{
     CaptureOptions, CodeAddress, CrashContext, Frame, MemoryMap, MemoryMapError, ProcessId, SchedulerState,
-    StackEnd, Symbolizer, ThreadId, ThreadStack, Wait, capture, render,
+    StackEnd, Standstill, Symbolizer, ThreadId, ThreadStack, Wait, capture, capture_and_hold, render,
 };
 use waylay_page::HostPhase;
 use waylay_page::record::{Received, Sort};
@@ -36,6 +36,8 @@ pub(crate) struct Draft {
     pub(crate) alive: bool,
     /// Its evidence on disk, when it waits for a decision.
     pub(crate) shelved: Option<Shelved>,
+    /// The stop in which the stacks were taken, for the dump.
+    pub(crate) still: Option<Standstill>,
 }
 
 /// Takes evidence. Holds the names that were looked up before.
@@ -115,14 +117,20 @@ impl Investigator {
         let signature = EvidenceSignature::of_stack(word, &name, Some(&received.message), &frames);
         let signature = named(kind, signature);
         let wanted = matches!(keep(&signature.id), Keep::Stacks | Keep::Everything);
-        let stacks =
-            if wanted { self.stacks_with(scene, received.tid, frames, &mut gaps) } else { Vec::new() };
+        let (stacks, still) = if wanted {
+            self.stacks_with(scene, received.tid, frames, &mut gaps)
+        } else {
+            (Vec::new(), None)
+        };
         let what = match received.sort {
             Sort::Panic => format!("panic: {}", received.message),
             _ if received.message.is_empty() => "the test reported a failure without a message".to_owned(),
             _ => received.message.clone(),
         };
-        self.draft(scene, kind, signature, what, test, scene.of_received(received), stacks, gaps)
+        let occurrence = scene.of_received(received);
+        let mut draft = self.draft(scene, kind, signature, what, test, occurrence, stacks, gaps);
+        draft.still = still;
+        draft
     }
 
     /// A fatal signal or a call of `exit`: the host is over.
@@ -137,9 +145,10 @@ impl Investigator {
             });
         let options =
             CaptureOptions { crashed: crash.iter().cloned().collect(), ..CaptureOptions::default() };
-        let mut overflow = false;
-        let mut stacks = match capture(scene.process(), &options) {
-            Ok(snapshot) => {
+        let (mut overflow, mut still) = (false, None);
+        let mut stacks = match capture_and_hold(scene.process(), &options) {
+            Ok((snapshot, held)) => {
+                still = Some(held);
                 let pointer = snapshot
                     .threads
                     .iter()
@@ -211,6 +220,7 @@ impl Investigator {
         let mut draft =
             self.draft(scene, kind, signature, what, test, scene.of_received(received), stacks, gaps);
         draft.crash = crash;
+        draft.still = still;
         draft
     }
 
@@ -317,8 +327,10 @@ impl Investigator {
                 Err(error) => gaps.push(format!("no stack: {error}")),
             }
         }
+        let mut still = None;
         if !threads.is_empty() {
-            let all = self.sample(scene, &mut gaps);
+            let all;
+            (all, still) = self.sample_and_hold(scene, &mut gaps);
             stacks.extend(all.into_iter().filter(|stack| threads.contains(&stack.id.0)));
         }
         let name = scene.test_name(test).unwrap_or_else(|| "several tests together".to_owned());
@@ -327,9 +339,11 @@ impl Investigator {
         let occurrence = scene.occurrence_of_slot(test, None, Seed::new(0));
         let mut draft = self.draft(scene, Kind::Leak, signature, what, test, occurrence, stacks, gaps);
         draft.finding.reason = reason;
+        draft.still = still;
         draft
     }
 
+    /// All stacks of a host that goes on at once.
     pub(super) fn sample(&mut self, scene: &Scene<'_>, gaps: &mut Vec<String>) -> Vec<ThreadStack> {
         match capture(scene.process(), &CaptureOptions::default()) {
             Ok(snapshot) => self.symbolizer.stacks(&snapshot),
@@ -343,6 +357,24 @@ impl Investigator {
         }
     }
 
+    /// All stacks of a host that stands still until its dump is written.
+    pub(super) fn sample_and_hold(
+        &mut self,
+        scene: &Scene<'_>,
+        gaps: &mut Vec<String>,
+    ) -> (Vec<ThreadStack>, Option<Standstill>) {
+        match capture_and_hold(scene.process(), &CaptureOptions::default()) {
+            Ok((snapshot, still)) => (self.symbolizer.stacks(&snapshot), Some(still)),
+            Err(error) => {
+                let gap = format!("no stacks: {error}");
+                if !gaps.contains(&gap) {
+                    gaps.push(gap);
+                }
+                (Vec::new(), None)
+            }
+        }
+    }
+
     /// All stacks, the failing thread first and with the frames that it reported itself.
     fn stacks_with(
         &mut self,
@@ -350,8 +382,8 @@ impl Investigator {
         tid: u32,
         frames: Vec<Frame>,
         gaps: &mut Vec<String>,
-    ) -> Vec<ThreadStack> {
-        let mut stacks = self.sample(scene, gaps);
+    ) -> (Vec<ThreadStack>, Option<Standstill>) {
+        let (mut stacks, still) = self.sample_and_hold(scene, gaps);
         bring_first(&mut stacks, tid);
         match stacks.first_mut().filter(|stack| stack.id.0 == tid) {
             Some(stack) if !frames.is_empty() => stack.frames = frames,
@@ -359,7 +391,7 @@ impl Investigator {
             None if !frames.is_empty() => stacks.insert(0, given_stack("failed here", frames)),
             None => {}
         }
-        stacks
+        (stacks, still)
     }
 
     #[allow(clippy::too_many_arguments)] // one place that puts a finding together from what the four paths found
@@ -387,8 +419,9 @@ impl Investigator {
             log_tail: scene.log.tail(),
             gaps,
             code: self.code_of(scene.process()),
+            why: Default::default(),
         };
-        Draft { finding, crash: None, test, alive: true, shelved: None }
+        Draft { finding, crash: None, test, alive: true, shelved: None, still: None }
     }
 }
 

@@ -50,7 +50,7 @@ impl Investigator {
         let first = self.sample(scene, &mut gaps);
         std::thread::sleep(BETWEEN_SAMPLES.saturating_sub(began.elapsed()));
         let interval = began.elapsed();
-        let mut stacks = self.sample(scene, &mut gaps);
+        let (mut stacks, still) = self.sample_and_hold(scene, &mut gaps);
         let roles = |stacks: &[ThreadStack]| -> Vec<ThreadSample> {
             stacks.iter().map(|stack| ThreadSample::of(stack, role(scene, test, &overdue, stack))).collect()
         };
@@ -95,6 +95,7 @@ impl Investigator {
         let occurrence = scene.occurrence_of_slot(Some(test), slot, iteration_seed);
         let mut draft = self.draft(scene, kind, signature, what, Some(test), occurrence, stacks, gaps);
         draft.finding.reason = Some(verdict.reason);
+        draft.still = still;
         (draft, Decision { certain: verdict.certainty == Certainty::Certain })
     }
 

@@ -53,16 +53,19 @@ pub fn mix(loaded: &Loaded, installation: &Installation, selection: &Selection) 
             Err(error) => found.push(Diagnostic::error(plugin.span, error)),
         }
     }
-    let mut described = BTreeMap::new();
-    for path in files.values() {
-        // Tests that start slowly are in plugins that load slowly.
-        let names = |test: &Test| {
-            test.plugins().iter().any(|plugin| files.get(&plugin.value.to_string()) == Some(path))
-        };
-        let of_plugin = tests().filter(|test| names(test));
-        let limit = of_plugin.map(|test| test.start_timeout).max().unwrap_or_default();
-        described.entry(path.clone()).or_insert_with(|| installation.describe_within(path, limit));
+    // Tests that start slowly are in plugins that load slowly.
+    let mut limits: BTreeMap<&Path, std::time::Duration> = BTreeMap::new();
+    for test in tests() {
+        for plugin in test.plugins() {
+            let Some(path) = files.get(&plugin.value.to_string()) else { continue };
+            let limit = limits.entry(path).or_default();
+            *limit = test.start_timeout.max(*limit);
+        }
     }
+    let described: BTreeMap<PathBuf, Result<PluginDescription, String>> = limits
+        .into_iter()
+        .map(|(path, limit)| (path.to_owned(), installation.describe_within(path, limit)))
+        .collect();
     let mut builder = Builder { files, described: &described, found };
     let scenarios = builder.scenarios(config, selection);
     let problems = described.values().filter_map(|result| result.as_ref().err().cloned()).collect();
@@ -184,7 +187,8 @@ impl Builder<'_> {
     /// The tests that one entry stands for.
     fn expand(&mut self, entry: &Test) -> Vec<ScenarioTest> {
         let Some(path) = self.files.get(&entry.plugin.value.to_string()).cloned() else { return Vec::new() };
-        let Some(Ok(description)) = self.described.get(&path) else { return Vec::new() };
+        let described = self.described;
+        let Some(Ok(description)) = described.get(&path) else { return Vec::new() };
         let fitting: Vec<_> =
             description.tests.iter().filter(|test| entry.name.value.matches(&test.name)).collect();
         if fitting.is_empty() {
@@ -203,13 +207,12 @@ impl Builder<'_> {
                 self.found.push(no_param(&param.name, &entry.name.value, &names));
             }
         }
-        let names: Vec<String> = fitting.iter().map(|test| test.name.clone()).collect();
         let combination = entry.pot.as_ref().map(|pot| {
             let plugins = Lookup { files: &self.files, described: self.described };
             Box::new(combination(pot, &plugins, &mut self.found))
         });
-        let fitting = description.tests.iter().filter(|test| names.contains(&test.name));
         fitting
+            .into_iter()
             .map(|test| ScenarioTest {
                 plugin: path.clone(),
                 name: test.name.clone(),

@@ -43,7 +43,7 @@ use crate::catalog::Installation;
 use crate::config::{FileMode, Pattern};
 use crate::environment::Environment;
 use crate::host::{HostLog, StartError};
-use crate::report::{FailureLine, Live, Summary};
+use crate::report::{self, FailureLine, Live, Summary};
 use crate::secrets;
 use crate::store::{Averages, Campaign, CampaignState, FailureStore, Retention, WriteError};
 use crate::sys;
@@ -105,6 +105,20 @@ impl From<StartError> for CampaignError {
 ///
 /// `examiner` runs failing schedules of strict scenarios again. The first Ctrl-C ends the campaign in order, the second at once.
 pub fn run(
+    scenarios: Vec<Scenario>,
+    problems: Vec<String>,
+    installation: &Installation,
+    options: &Options,
+    live: &mut dyn Live,
+    examiner: Option<Box<dyn Examiner>>,
+) -> Result<Summary, CampaignError> {
+    let result = run_all(scenarios, problems, installation, options, live, examiner);
+    // What is said about the end comes after what was said before.
+    report::settle();
+    result
+}
+
+fn run_all(
     mut scenarios: Vec<Scenario>,
     problems: Vec<String>,
     installation: &Installation,
@@ -150,6 +164,7 @@ pub fn run(
             kept_hosts: Vec::new(),
             earlier_iterations: 0,
             unattributed: Vec::new(),
+            suspected: Vec::new(),
             averages,
             examiner,
             examined: Default::default(),

@@ -39,12 +39,13 @@ impl Supervisor<'_> {
         if session.region.is_some() && draft.finding.kind != Kind::Corrupted {
             return self.record_strict(session, progress, draft);
         }
-        let Draft { finding, crash, test, alive, shelved } = draft;
+        let Draft { finding, crash, test, alive, shelved, still } = draft;
         let mut lost_log = Ok(());
         self.keep(finding, shelved, |path| {
             lost_log = Self::keep_randomizer_log(session, path);
             if alive { dump(session.host.pid(), crash.as_ref(), path) } else { Err(GONE.to_owned()) }
         })?;
+        session.goes_on_after(still);
         if let Err(reason) = lost_log {
             self.problem(reason);
         }
@@ -118,10 +119,12 @@ impl Supervisor<'_> {
     /// Puts the evidence of a finding that is not decided yet on disk.
     pub(super) fn shelve(&mut self, session: &Session, draft: &mut Draft) -> Result<(), CampaignError> {
         let mut lost_log = Ok(());
+        let still = draft.still.take();
         draft.shelved = self.failures.shelve(&draft.finding, |path| {
             lost_log = Self::keep_randomizer_log(session, path);
             dump(session.host.pid(), draft.crash.as_ref(), path)
         })?;
+        session.goes_on_after(still);
         if let Err(reason) = lost_log {
             self.problem(reason);
         }

@@ -2,9 +2,11 @@
 //!
 //! Attending never waits for the host without a limit; whatever the host does not do in time is done to it.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use waylay_evidence::Standstill;
 use waylay_host::event::Event;
 use waylay_page::{HostPhase, Layout, TestPhase, Ticks, WorkerState};
 
@@ -29,6 +31,8 @@ const LOOK: Duration = Duration::from_millis(20);
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// A host that has ended its tests gets this long to end, at least: it waits for us to look at what they left.
 const LEAST_TIME_TO_END: Duration = Duration::from_secs(10);
+/// A host that stood still for longer, for evidence, is late because of us. Stacks and dump take some ten milliseconds.
+const LONG_STANDSTILL: Duration = Duration::from_millis(100);
 
 /// How one host ended.
 pub(super) enum HostEnd {
@@ -56,8 +60,9 @@ pub(crate) struct Session {
     pub(crate) started: Instant,
     /// Since when every test is over and only the host itself is not.
     tests_over: Option<Instant>,
-    /// When a randomizer that did not let go of threads was killed: what was late until then may be so because of it.
-    pub(super) released: Option<Instant>,
+    /// When a randomizer that did not let go of threads was killed, or a long standstill ended: what was late until then may
+    /// be so because of it.
+    pub(super) released: Cell<Option<Instant>>,
     /// Limits by our own clock, whatever the host shows.
     patience: Patience,
     /// What the host shows is not to be believed any more.
@@ -68,6 +73,13 @@ impl Session {
     /// What is known of the host: what it shows, or what it showed before that became impossible.
     pub(super) fn shown(&self) -> &Layout {
         if self.corrupted { self.host.believed() } else { self.host.layout() }
+    }
+
+    /// Lets the host go on when the evidence is on disk.
+    pub(super) fn goes_on_after(&self, still: Option<Standstill>) {
+        if still.is_some_and(|still| still.lasts() > LONG_STANDSTILL) {
+            self.released.set(Some(Instant::now()));
+        }
     }
 }
 
@@ -106,7 +118,7 @@ impl Supervisor<'_> {
             region,
             started: Instant::now(),
             tests_over: None,
-            released: None,
+            released: Cell::new(None),
             patience,
             corrupted: false,
         })
@@ -344,7 +356,7 @@ impl Supervisor<'_> {
         let test = hang::test_of(first);
         let limit = session.assignment.limits[test].hang;
         let _quiet = self.quiet(session, progress);
-        if session.released.is_some_and(|at| at.elapsed() < limit) {
+        if session.released.get().is_some_and(|at| at.elapsed() < limit) {
             // Held by a randomizer that did not let go: it gets its time anew.
             return Ok(false);
         }

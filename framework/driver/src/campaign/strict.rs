@@ -5,6 +5,7 @@
 //! stands, goes from one host to the next. How a failing schedule is run again in a fresh process is not known here: an
 //! [`Examiner`] does that.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -14,13 +15,14 @@ use waylay_dist::Seed;
 use waylay_evidence::ThreadStack;
 use waylay_evidence::Unseen;
 use waylay_host::plan::SchedulePlan;
+use waylay_report::cause::Why;
 use waylay_schedule::promise::{Aimed, headline, promises};
 use waylay_schedule::{RunParameters, Schedule};
 
 use super::scenario::ScenarioTest;
 use crate::config::Strict;
 use crate::failure::Kind;
-use crate::report::{Covered, ledger, left_out};
+use crate::report::{Covered, PlaceNames, ledger, left_out};
 use crate::store::StrictNumbers;
 use crate::sys::ControlRegion;
 
@@ -51,6 +53,11 @@ pub(crate) struct RunTotals {
     /// Places in code whose plain accesses are steps, and the most of them that had too many in one schedule.
     pub(crate) places: u64,
     pub(crate) limited: u64,
+    /// Some of those, and whether more memory was touched than is remembered.
+    pub(crate) limited_places: BTreeSet<u64>,
+    pub(crate) overlooked: bool,
+    pub(crate) overlooked_places: BTreeSet<u64>,
+    pub(crate) refused_places: BTreeSet<u64>,
     /// Instructions of plugins that can be steps, and that cannot.
     pub(crate) patched: u64,
     pub(crate) refused: u64,
@@ -74,6 +81,10 @@ impl RunTotals {
         ] {
             *most = (*most).max(more);
         }
+        self.limited_places.extend(&other.limited_places);
+        self.overlooked |= other.overlooked;
+        self.overlooked_places.extend(&other.overlooked_places);
+        self.refused_places.extend(&other.refused_places);
         self.aimed.add(&other.aimed);
     }
 }
@@ -90,6 +101,8 @@ pub(crate) struct StrictTest {
     sites: Vec<Site>,
     /// What code of the plugin leaves to others.
     unseen: Unseen,
+    /// What places in that code are called.
+    names: PlaceNames,
     pub(crate) exhausted: bool,
     /// Schedules after which threads were left, and the host had to be replaced.
     pub(crate) left_behind: u64,
@@ -101,7 +114,11 @@ impl StrictTest {
     /// The seed of a test's schedules comes from the campaign's and the test's name.
     pub(crate) fn new(strict: Strict, test: &ScenarioTest, seed: Seed) -> StrictTest {
         let seed = seed.derive(&format!("schedules of {}", test.name), 0);
-        StrictTest { unseen: Unseen::of(&test.plugin), ..StrictTest::seeded(strict, seed) }
+        StrictTest {
+            unseen: Unseen::of(&test.plugin),
+            names: PlaceNames::of(&test.plugin),
+            ..StrictTest::seeded(strict, seed)
+        }
     }
 
     /// The same with the seed of the schedules themselves.
@@ -113,6 +130,7 @@ impl StrictTest {
             next: None,
             sites: Vec::new(),
             unseen: Unseen::default(),
+            names: PlaceNames::default(),
             exhausted: false,
             left_behind: 0,
             unconfirmed: 0,
@@ -146,6 +164,10 @@ impl StrictTest {
         // Schedules without some of the steps promise nothing about these.
         if learned.len() > self.sites.len() {
             self.past.aimed.forget();
+            // Behind a place that waits, steps are others than they were, and so is their number.
+            if learned[self.sites.len()..].iter().any(|site| site.is_wait()) {
+                self.past.aimed.reach = 0;
+            }
         }
         if region.steps().is_some_and(|steps| learned.len() > steps.sites.len()) {
             totals.aimed.forget();
@@ -186,8 +208,13 @@ impl StrictTest {
     pub(crate) fn numbers(&self, running: Option<&ControlRegion>, running_for: Duration) -> StrictNumbers {
         let mut sum = self.past.clone();
         if let Some(region) = running {
-            if region.steps().is_some_and(|steps| steps.sites.len() > self.sites.len()) {
+            if let Some(steps) = region.steps()
+                && steps.sites.len() > self.sites.len()
+            {
                 sum.aimed.forget();
+                if steps.sites[self.sites.len()..].iter().any(|site| site.is_wait()) {
+                    sum.aimed.reach = 0;
+                }
             }
             sum.add(&region.believed());
         }
@@ -199,8 +226,12 @@ impl StrictTest {
             patch: self.strict.patch,
             patched: sum.patched,
             refused: sum.refused,
+            refused_places: self.names.names(&Vec::from_iter(sum.refused_places)),
             accesses: sum.accesses,
             limited: sum.limited,
+            limited_places: self.names.names(&Vec::from_iter(sum.limited_places)),
+            overlooked: sum.overlooked,
+            overlooked_places: self.names.names(&Vec::from_iter(sum.overlooked_places)),
             auto: "level = \"auto\"",
             doctor: None,
         };
@@ -304,6 +335,8 @@ pub trait Examination {
     fn waits(&self) -> &[String];
     /// What could not be collected.
     fn gaps(&self) -> &[String];
+    /// Which orders of events it needs, if that was sought.
+    fn why(&self) -> &Why;
     /// Writes a dump; returns its number of threads.
     fn dump(&self, path: &Path) -> Result<usize, String>;
     /// Writes into the failure's folder what is needed to run the schedule again.

@@ -52,6 +52,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) earlier_iterations: u64,
     /// What the tests of a scenario left behind together.
     pub(crate) unattributed: Vec<Unattributed>,
+    /// Tests of a scenario of which one wrote over memory of ours.
+    pub(crate) suspected: Vec<usize>,
     /// How long the tests of pots take.
     pub(crate) averages: Averages,
     /// Runs failing schedules again; none where that is impossible.
@@ -67,7 +69,8 @@ impl Supervisor<'_> {
         let mut deadline = Deadline::new(deadline, scenario.duration);
         let mut progress = Progress::new(scenario, self.campaign.record.seed).with_clock(&self.clock);
         self.run_to_the_end(&mut progress, began, &mut deadline)?;
-        self.attribute_leftovers(&progress)
+        self.attribute_leftovers(&progress)?;
+        self.try_suspects(&progress)
     }
 
     /// Hosts one after the other until the tests are done or the time is over.
@@ -241,6 +244,27 @@ impl Supervisor<'_> {
                 (false, shelved) => self.keep(draft.finding, shelved, |_| Err(GONE.to_owned()))?,
             }
         }
+        Ok(())
+    }
+
+    /// Runs each test alone for a moment of which one wrote over memory of ours: who does it again is recorded by name.
+    fn try_suspects(&mut self, progress: &Progress) -> Result<(), CampaignError> {
+        let mut suspects = std::mem::take(&mut self.suspected);
+        suspects.sort_unstable();
+        suspects.dedup();
+        let until = Instant::now() + ALONE_TOGETHER;
+        for test in suspects.into_iter().map(|index| &progress.tests[index]) {
+            if sys::interrupted() || self.enough() || Instant::now() >= until {
+                break;
+            }
+            // A pot without its tests does nothing.
+            if test.test.combination.is_none() {
+                let began = Instant::now();
+                let mut deadline = Deadline::new(Some(until), Some(ALONE));
+                self.run_to_the_end(&mut progress.alone(test), began, &mut deadline)?;
+            }
+        }
+        self.suspected.clear();
         Ok(())
     }
 

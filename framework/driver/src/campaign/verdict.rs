@@ -60,6 +60,8 @@ impl Supervisor<'_> {
         mut draft: Draft,
     ) -> Result<(), CampaignError> {
         let test = draft.test;
+        // The dump is of the process that runs the schedule again.
+        draft.still = None;
         let examination = match self.wanted(session, progress, &mut draft) {
             Some((key, failed)) => {
                 let (examination, gap) = match &mut self.examiner {
@@ -86,6 +88,10 @@ impl Supervisor<'_> {
         let is_new = !self.failures.entries().iter().any(|entry| entry.signature.id == signature);
         let Draft { finding, shelved, .. } = draft;
         let folder = self.failures.folder_of(&signature);
+        // What was seen before without a schedule has one from now on: it can be run again, and that leads.
+        let confirmed = examination.as_ref().filter(|examination| examination.instead().is_none());
+        let first_schedule = confirmed.filter(|_| !is_new && folder.is_dir() && !has_schedule(&folder));
+        let leading = first_schedule.map(|_| finding.clone());
         let mut lost = Ok(());
         self.keep_with(
             finding,
@@ -100,6 +106,10 @@ impl Supervisor<'_> {
                 }
             },
         )?;
+        if let (Some(leading), Some(examination)) = (leading, &examination) {
+            lost = examination.keep(&folder);
+            self.failures.lead(leading)?;
+        }
         if let Err(reason) = lost {
             self.problem(reason);
         }
@@ -138,6 +148,11 @@ impl Supervisor<'_> {
             _ => Some((key, failed)),
         }
     }
+}
+
+/// Whether a failure's folder has a schedule.
+fn has_schedule(folder: &std::path::Path) -> bool {
+    folder.join("schedule.bin").is_file()
 }
 
 /// A test's part of one schedule: what earlier ones took is none of it.
@@ -182,6 +197,7 @@ fn describe(draft: &mut Draft, failed: &FailedSchedule, examination: Option<&dyn
             )),
         }
         finding.gaps.extend(examination.gaps().iter().cloned());
+        finding.why = examination.why().clone();
         let seen = examination.stacks();
         if examination.instead().is_none() && !seen.is_empty() {
             let reported = finding.stacks.first().map(|stack| stack.frames.clone()).unwrap_or_default();

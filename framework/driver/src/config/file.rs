@@ -133,6 +133,7 @@ impl ScenarioTable {
                 timeouts: reader.optional("timeouts"),
                 level: reader.optional("level"),
                 patch: reader.optional("patch"),
+                minimize: reader.optional("minimize"),
             },
             tests: reader
                 .required_tables("test", "a test", "add a [[scenario.test]]")

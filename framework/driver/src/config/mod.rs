@@ -43,7 +43,7 @@ pub use pot::{Contained, HooksRef, Objects, Pot, PotRule};
 pub use schema::schema;
 pub use settings::{Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test};
 pub use source::{At, Position, Source, Span};
-pub use strict::{StepLevel, Strict, TimeoutRule};
+pub use strict::{Minimizing, StepLevel, Strict, TimeoutRule};
 
 use file::ConfigFile;
 use reader::Findings;
@@ -185,20 +185,51 @@ pub fn read<T>(
     let taken = take(document.get_ref(), &findings);
 
     let mut problems = findings.into_list();
-    problems.retain(|problem| !syntax.iter().any(|error| hides(&source, error, problem)));
+    let hidden = Hidden::by(&source, &syntax);
+    problems.retain(|problem| !hidden.contains(source.position(problem.span.start).line));
     problems.extend(syntax);
 
     let source = Arc::new(source);
     if problems.is_empty() { Ok((taken, source)) } else { Err(Diagnostics::new(source, problems)) }
 }
 
-/// Whether a problem may only come from what the parser made of a broken line: it is on that line, or the
-/// line is a table's header and the problem is on a key below, which then landed in another table.
-fn hides(source: &Source, syntax: &Diagnostic, problem: &Diagnostic) -> bool {
-    let is_header = |line: usize| source.line(line).trim_start().starts_with('[');
-    let broken = source.position(syntax.span.start).line;
-    let line = source.position(problem.span.start).line;
-    line == broken || (line > broken && is_header(broken) && !(broken + 1..=line).any(is_header))
+/// Lines whose problems may only come from what the parser made of a broken line: the broken line itself, or, when that is a
+/// table's header, the keys below, which then landed in another table.
+struct Hidden {
+    /// Where ranges of lines begin, in order, and how far those that have begun by then reach.
+    ranges: Vec<(usize, usize)>,
+}
+
+impl Hidden {
+    fn by(source: &Source, syntax: &[Diagnostic]) -> Self {
+        let is_header = |line: &str| line.trim_start().starts_with('[');
+        let numbered = source.text().lines().zip(1..);
+        let headers: Vec<usize> =
+            numbered.filter(|(line, _)| is_header(line)).map(|(_, number)| number).collect();
+        let mut ranges: Vec<(usize, usize)> = syntax
+            .iter()
+            .map(|error| {
+                let broken = source.position(error.span.start).line;
+                let next = headers.partition_point(|header| *header <= broken);
+                match is_header(source.line(broken)) {
+                    true => (broken, headers.get(next).copied().unwrap_or(usize::MAX)),
+                    false => (broken, broken + 1),
+                }
+            })
+            .collect();
+        ranges.sort_unstable();
+        let mut reach = 0;
+        for (_, end) in &mut ranges {
+            reach = reach.max(*end);
+            *end = reach;
+        }
+        Self { ranges }
+    }
+
+    fn contains(&self, line: usize) -> bool {
+        let begun = self.ranges.partition_point(|(start, _)| *start <= line);
+        begun > 0 && line < self.ranges[begun - 1].1
+    }
 }
 
 fn syntax_error(source: &Source, error: &toml::de::Error) -> Diagnostic {

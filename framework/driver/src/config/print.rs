@@ -63,6 +63,7 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
         writeln!(f, "timeouts = \"{}\"", strict.timeouts.name())?;
         writeln!(f, "level = \"{}\"", strict.level.name())?;
         writeln!(f, "patch = {}", strict.patch)?;
+        writeln!(f, "minimize = \"{}\"", strict.minimize)?;
     }
     if let Some(settings) = &scenario.randomizer {
         write_randomizer(f, settings)?;

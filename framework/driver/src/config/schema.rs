@@ -110,6 +110,7 @@ fn scenario() -> Value {
                 "description": "Of strict mode: what is a step in plugins beside calls."
             },
             "patch": boolean("Of strict mode: whether atomic instructions of plugins that were not compiled for it are steps."),
+            "minimize": text("Of strict mode: processor time for minimising each failure and finding its cause, such as 5s; off: neither."),
             "test": { "type": "array", "minItems": 1, "items": reference("test") },
         }),
     )

@@ -9,6 +9,8 @@ use serde::Serialize;
 pub struct Source {
     name: String,
     text: String,
+    /// Where each line begins: a file with a problem in each of its lines is still told in one pass.
+    lines: Vec<usize>,
 }
 
 /// A range of bytes in a [`Source`].
@@ -43,7 +45,10 @@ pub struct At<T> {
 impl Source {
     /// A text under a name: a path, or what else tells people where the text is from.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        let text = text.into();
+        let after_ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(end, _)| end + 1);
+        let lines = std::iter::once(0).chain(after_ends).collect();
+        Self { name: name.into(), lines, text }
     }
 
     /// The name.
@@ -58,14 +63,16 @@ impl Source {
 
     /// The line and column of a byte; the end of the text for what is beyond it.
     pub fn position(&self, byte: usize) -> Position {
-        let before = &self.text[..self.text.floor_char_boundary(byte)];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+        let byte = self.text.floor_char_boundary(byte);
+        let line = self.lines.partition_point(|start| *start <= byte);
+        let before = &self.text[self.lines[line - 1]..byte];
+        Position { line, column: before.chars().count() + 1 }
     }
 
     /// A line, counted from 1, without its end.
     pub fn line(&self, line: usize) -> &str {
-        self.text.lines().nth(line - 1).unwrap_or("")
+        let Some(start) = line.checked_sub(1).and_then(|line| self.lines.get(line)) else { return "" };
+        self.text[*start..].lines().next().unwrap_or("")
     }
 }
 

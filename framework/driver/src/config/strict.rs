@@ -1,6 +1,7 @@
 //! How a strict scenario makes its schedules: the keys of a `[[scenario]]` with `mode = "strict"`.
 
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 use waylay_control_protocol::Level;
 use waylay_schedule::Spec;
@@ -25,6 +26,22 @@ pub struct Strict {
     pub level: StepLevel,
     /// Atomic instructions of plugins that were not compiled to report them are found in their code, and are steps too.
     pub patch: bool,
+    /// Processor time for minimising each failure and looking for its cause.
+    pub minimize: Minimizing,
+}
+
+/// How much goes into minimising a failure and looking for its cause; none: neither is done. That is what a scenario does that
+/// does not say: a campaign makes no other schedules meanwhile, and a run of a host takes longer than one of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Minimizing(pub Option<Duration>);
+
+impl std::fmt::Display for Minimizing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(time) => f.write_str(&waylay_dist::format_duration(time)),
+            None => f.write_str("off"),
+        }
+    }
 }
 
 /// What is a step, beside calls of library functions.
@@ -103,6 +120,7 @@ pub(super) struct StrictKeys {
     pub(super) timeouts: Option<At<TimeoutRule>>,
     pub(super) level: Option<At<StepLevel>>,
     pub(super) patch: Option<At<bool>>,
+    pub(super) minimize: Option<At<Minimizing>>,
 }
 
 /// Far beyond any schedule of a test that makes progress, and reached within a second.
@@ -128,6 +146,7 @@ impl StrictKeys {
             timeouts: self.timeouts.map_or(TimeoutRule::Choice, |rule| rule.value),
             level: self.level.map_or(StepLevel::default(), |level| level.value),
             patch: self.patch.is_none_or(|patch| patch.value),
+            minimize: self.minimize.map_or(Minimizing::default(), |time| time.value),
         }
     }
 
@@ -163,6 +182,7 @@ impl StrictKeys {
             ("timeouts", self.timeouts.map(|at| at.span)),
             ("level", self.level.map(|at| at.span)),
             ("patch", self.patch.map(|at| at.span)),
+            ("minimize", self.minimize.map(|at| at.span)),
         ];
         for (key, span) in written {
             if let Some(span) = span {

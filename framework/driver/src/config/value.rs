@@ -13,7 +13,7 @@ use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
 use super::reader::Findings;
 use super::source::{At, Span};
-use super::strict::{StepLevel, TimeoutRule};
+use super::strict::{Minimizing, StepLevel, TimeoutRule};
 use super::suggestion;
 
 /// Why a value was refused.
@@ -170,6 +170,17 @@ impl FromToml for Duration {
                 Err(Refusal::Help(format!("{number} has no unit"), format!("did you mean \"{number}s\"?")))
             }
             _ => parse_duration(text(value)?).map_err(|error| Refusal::Value(error.to_string())),
+        }
+    }
+}
+
+impl FromToml for Minimizing {
+    const EXPECTED: &'static str = "a duration such as \"5s\", or \"off\"";
+
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
+        match value {
+            DeValue::String(text) if text.as_ref() == "off" => Ok(Self(None)),
+            _ => Duration::from_toml(value).map(|time| Self(Some(time).filter(|time| !time.is_zero()))),
         }
     }
 }

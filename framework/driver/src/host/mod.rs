@@ -3,6 +3,7 @@
 mod events;
 mod log;
 mod process;
+mod scratch;
 mod watch;
 mod witness;
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -20,6 +20,7 @@ use waylay_page::{Clock, Command as HostOrder, Layout, Page, wait_until_changed,
 
 use super::events::Events;
 use super::log::HostLog;
+use super::scratch::Scratch;
 use super::witness::{Contradiction, Witness};
 use crate::sys::{self, ControlRegion};
 
@@ -28,6 +29,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Bytes that are read of what a constructor prints.
 const MOST_WORDS: u64 = 1 << 20;
 
+/// How long a host may take to read its plan: it has to be loaded first, and may wait for a processor.
+const READING: Duration = Duration::from_secs(60);
 /// How long a host that was killed may take to be gone: the kernel may have to write pages back or to free much memory.
 const DEATH: Duration = Duration::from_secs(20);
 
@@ -69,6 +72,8 @@ pub(crate) struct HostProcess {
     page: Arc<Page>,
     witness: Witness,
     heap: Option<SharedRegion>,
+    /// Where its temporary files are; none in strict mode, where nothing but the schedule may differ from run to run.
+    scratch: Option<Scratch>,
     events: Events,
     /// Processes that its tests left behind and that were ended.
     orphans: Vec<String>,
@@ -105,13 +110,12 @@ impl HostCommand {
         let mut child = command.spawn()?;
         let text = serde_json::to_vec(&plan(i64::from(sys::raw(&writer))))?;
         drop(writer);
-        let sent = child.stdin.take().expect("stdin is piped").write_all(&text);
+        let stdin = child.stdin.take().expect("stdin is piped");
         // A host that was killed before it read its plan is one that vanished, as at any other moment of its life.
-        if let Err(error) = sent
+        if let Err(error) = hand_over(stdin, text)
             && error.kind() != io::ErrorKind::BrokenPipe
         {
-            sys::kill_group(&child);
-            let _ = child.wait();
+            end(&mut child);
             return Err(error);
         }
         let (events, listener) = Events::follow(File::from(reader))?;
@@ -148,8 +152,7 @@ impl HostCommand {
             })
         });
         if let Err(error) = readers {
-            sys::kill_group(&child);
-            let _ = child.wait();
+            end(&mut child);
             return Err(format!(
                 "cannot start a thread that reads what {} prints: {error}",
                 plugin.display()
@@ -165,8 +168,7 @@ impl HostCommand {
             }
         }
         // Everything that a constructor started goes, too, and its destructors do not run: both could hang.
-        sys::kill_group(&child);
-        let status = child.wait();
+        let status = end(&mut child);
         match answer {
             Ok(Event::Described { plugin }) => Ok(plugin),
             Ok(Event::PluginRefused { reason, .. }) => Err(reason),
@@ -176,7 +178,7 @@ impl HostCommand {
                 plugin.display()
             )),
             Err(RecvTimeoutError::Disconnected) => {
-                let end = status.map_or_else(|error| error.to_string(), sys::describe_exit);
+                let end = status.map_or_else(|| "did not end".to_owned(), sys::describe_exit);
                 // A process that it started may hold the pipe for ever.
                 let words = words.recv_timeout(LAST_WORDS).unwrap_or_default();
                 let last = words.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -209,7 +211,12 @@ impl HostCommand {
                 Some(period) => Some((SharedRegion::create().map_err(io::Error::other)?, period)),
                 None => None,
             };
+            // A disk without room for a folder has none for temporary files either; that is the test's to tell.
+            let scratch = if task.strict { None } else { Scratch::create().ok() };
             let attach = |command: &mut Command| {
+                if let Some(scratch) = &scratch {
+                    scratch.announce(command);
+                }
                 if let Some((region, period)) = &region {
                     region.announce(command, Sampling { period: *period, ..Sampling::default() });
                 }
@@ -244,6 +251,7 @@ impl HostCommand {
                 page,
                 witness,
                 heap,
+                scratch,
                 events,
                 orphans,
                 listeners,
@@ -251,6 +259,30 @@ impl HostCommand {
         };
         start().map_err(self.start_error())
     }
+}
+
+/// Kills a process and everything that it started, and waits for its end, but not for ever.
+fn end(child: &mut Child) -> Option<ExitStatus> {
+    sys::kill_group(child);
+    let began = Instant::now();
+    while !sys::has_ended(child) {
+        if began.elapsed() > DEATH {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.wait().ok()
+}
+
+/// Hands a plan over. It may be larger than what a pipe holds, and its reader may be stopped.
+fn hand_over(mut stdin: ChildStdin, plan: Vec<u8>) -> io::Result<()> {
+    let (done, outcome) = std::sync::mpsc::channel();
+    let write = move || {
+        let _ = done.send(stdin.write_all(&plan));
+    };
+    std::thread::Builder::new().name("waylay-plan".into()).spawn(write)?;
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the host does not read its plan");
+    outcome.recv_timeout(READING).map_err(late)?
 }
 
 impl HostProcess {
@@ -390,6 +422,7 @@ impl HostProcess {
     pub(crate) fn keep(&mut self) -> u32 {
         self.witness.orders.borrow_mut().kept = true;
         self.layout().header.kept.store(1, Ordering::Release);
+        self.scratch.as_mut().map(Scratch::keep);
         sys::let_outlive_us();
         self.kept = true;
         self.pid()

@@ -125,6 +125,8 @@ impl Witness {
             (&fresh.header.command, &live.header.command),
             (&fresh.header.go, &live.header.go),
             (&fresh.header.kept, &live.header.kept),
+            (&fresh.header.quiesce, &live.header.quiesce),
+            (&fresh.header.ending, &live.header.ending),
         ];
         header.iter().for_each(|(to, from)| to.store(from.load(Ordering::Acquire), Ordering::Relaxed));
         let counters = [
@@ -157,15 +159,18 @@ impl Witness {
         let (now, before, orders) =
             (&self.fresh.layout().header, &self.believed.layout().header, self.orders.borrow());
         let ours = [
-            ("the command", &now.command, orders.command.map_or(0, |command| command as u32)),
+            ("the command to the host", &now.command, orders.command.map_or(0, |command| command as u32)),
             ("the word that lets it begin", &now.go, u32::from(orders.go)),
             ("the word that keeps it for a debugger", &now.kept, u32::from(orders.kept)),
+            // Nobody looks at a host while evidence is taken from it or its randomizer ends.
+            ("the word that keeps the randomizer away", &now.quiesce, 0),
+            ("the word that ends the randomizer", &now.ending, 0),
         ];
         if let Some((what, word, value)) =
             ours.iter().find(|(_, word, value)| word.load(Ordering::Relaxed) != *value)
         {
             let word = word.load(Ordering::Relaxed);
-            return Some(format!("{what} to the host is {word}, and we wrote {value}"));
+            return Some(format!("{what} is {word}, and we wrote {value}"));
         }
         let phase = HostPhase::load(&now.phase);
         if !HostPhase::is_known(&now.phase) || phase < HostPhase::load(&before.phase) {

@@ -25,6 +25,8 @@ use crate::sys;
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Longest wait for its log before the log is kept as it is.
 const PATIENCE_WITH_LOG: Duration = Duration::from_millis(200);
+/// How long one that was killed may take to be gone.
+const DEATH: Duration = Duration::from_secs(20);
 /// How long it may take to end and report.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// It reports five times a second; one that says nothing for so long is stopped or stuck, perhaps with threads in its
@@ -32,6 +34,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_secs(5);
 /// The same before its first words: it has to be loaded first, and may wait for a processor.
 const SILENCE_AT_FIRST: Duration = Duration::from_secs(10);
+/// Bytes that are read of its report: some hundred for each thread.
+const MOST_WORDS: u64 = 64 << 20;
 /// Disk for the log of one randomizer, in MiB: about a minute at the default settings.
 const LOG_MIB: u32 = 1;
 
@@ -158,7 +162,8 @@ fn follow_answer(
     let heard = Arc::clone(heard);
     let read = move || {
         let mut text = String::new();
-        let _ = stdout.read_to_string(&mut text);
+        let _ = stdout.by_ref().take(MOST_WORDS).read_to_string(&mut text);
+        let _ = io::copy(&mut stdout, &mut io::sink());
         lock(&heard).answer = text;
     };
     std::thread::Builder::new().name("waylay-answer".into()).spawn(read)
@@ -246,11 +251,15 @@ impl RandomizerProcess {
         Ok(())
     }
 
-    /// Kills it and waits for its end: then every thread that it held has been resumed.
+    /// Kills it and waits for its end: then every thread that it held has been resumed. Not for ever, because the kernel
+    /// may not get on.
     pub(crate) fn kill(&mut self) {
-        if self.ended.is_none() {
+        if !self.has_ended() {
             sys::kill_randomizer(&self.child);
-            self.ended = self.child.wait().ok();
+            let began = Instant::now();
+            while !self.has_ended() && began.elapsed() < DEATH {
+                std::thread::sleep(Duration::from_micros(500));
+            }
         }
         self.words().note_end_of_randomizer();
     }
@@ -258,13 +267,14 @@ impl RandomizerProcess {
     /// Asks it to end, waits for its report, and kills it if there is none in time.
     pub(crate) fn finish(mut self) -> RandomizerEnd {
         if !self.has_ended() {
-            sys::ask_to_end(&self.child);
+            self.words().ask_to_end();
             self.await_end();
         }
         self.kill();
-        for reader in std::mem::take(&mut self.readers) {
-            // Its pipes are closed, so they end.
-            let _ = reader.join();
+        let began = Instant::now();
+        // Its pipes are closed with it, so the readers end.
+        while !self.readers.iter().all(JoinHandle::is_finished) && began.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_micros(500));
         }
         let heard = std::mem::take(&mut *lock(&self.heard));
         let report: Option<Report> = serde_json::from_str(&heard.answer).ok();

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use waylay_evidence::{Frame, Origin, ThreadStack, origin};
+use waylay_report::cause::WIDTH;
 use waylay_report::escape::{Name, Plain};
 
 use super::numbers::{count, plural};
@@ -21,6 +22,7 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
     let test =
         entry.test.as_ref().map_or_else(|| "the host itself".to_owned(), |test| format!("test {test}"));
     let _ = writeln!(text, "━━ {} in {} ━━ {}", entry.kind, Name(&test), entry.signature.id);
+    row(&mut text, "cause", &entry.why.lines(WIDTH).join("\n"));
     row(&mut text, "what", &entry.what);
     if let Some(reason) = &entry.reason {
         row(&mut text, "why", reason);

@@ -8,7 +8,7 @@ use waylay_schedule::ledger::{LeftOut, Reason};
 use super::count;
 
 /// What is known of the steps of schedules, as far as it tells what they leave out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Covered {
     /// What was a step.
     pub level: Level,
@@ -18,10 +18,18 @@ pub struct Covered {
     pub patched: u64,
     /// Instructions that could not.
     pub refused: u64,
+    /// Some of the latter by name.
+    pub refused_places: Vec<String>,
     /// The most plain accesses of a schedule that was looked at.
     pub accesses: u64,
     /// The most places of a schedule whose later accesses were no steps.
     pub limited: u64,
+    /// Some of them by name.
+    pub limited_places: Vec<String>,
+    /// A schedule that was looked at touched more memory than is remembered, or came by code too often.
+    pub overlooked: bool,
+    /// Some of that code by name.
+    pub overlooked_places: Vec<String>,
     /// How one asks for the level that looks at plain accesses.
     pub auto: &'static str,
     /// What says which instructions were refused, if anything does.
@@ -38,13 +46,16 @@ pub fn ledger(covered: &Covered, unseen: &Unseen, outside: u64) -> Vec<LeftOut> 
         if !covered.patch {
             ledger.push(LeftOut::new(Reason::NotPatched, 0));
         } else if covered.refused > 0 {
-            ledger.push(LeftOut::new(Reason::Refused, covered.refused));
+            let places = covered.refused_places.clone();
+            ledger.push(LeftOut { reason: Reason::Refused, count: covered.refused, places });
         }
         if covered.limited > 0 {
-            ledger.push(LeftOut::new(Reason::PlaceLimit, covered.limited));
+            let places = covered.limited_places.clone();
+            ledger.push(LeftOut { reason: Reason::PlaceLimit, count: covered.limited, places });
         }
-        if covered.accesses >= MOST_ACCESSES {
-            ledger.push(LeftOut::new(Reason::RunLimit, MOST_ACCESSES));
+        if covered.accesses >= MOST_ACCESSES || covered.overlooked {
+            let places = covered.overlooked_places.clone();
+            ledger.push(LeftOut { reason: Reason::RunLimit, count: MOST_ACCESSES, places });
         }
         for (reason, names) in [(Reason::Copies, &unseen.copies), (Reason::Libraries, &unseen.libraries)] {
             if !names.is_empty() {
@@ -86,9 +97,14 @@ pub fn left_out(covered: &Covered) -> Vec<String> {
     }
     if covered.limited > 0 {
         notes.push(format!(
-            "{} places in the code made more than {} steps in a run: their later accesses were no steps",
+            "{} places in the code made more than {} steps in a run: their later accesses were no steps{}",
             count(covered.limited),
-            count(u64::from(MOST_STEPS))
+            count(u64::from(MOST_STEPS)),
+            if covered.limited_places.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", covered.limited_places.join(", "))
+            }
         ));
     }
     notes
@@ -118,8 +134,12 @@ mod tests {
             patch: true,
             patched: 7,
             refused: 0,
+            refused_places: Vec::new(),
             accesses: 10,
             limited: 0,
+            limited_places: Vec::new(),
+            overlooked: false,
+            overlooked_places: Vec::new(),
             auto: "",
             doctor: None,
         };
@@ -128,7 +148,12 @@ mod tests {
         };
         let nothing = Unseen::default();
         assert!(reasons(&whole, &nothing, 0).is_empty());
-        let part = Covered { refused: 2, limited: 1, accesses: MOST_ACCESSES, ..whole };
+        let limited_places = vec!["push (queue.c:7)".to_owned()];
+        let part =
+            Covered { refused: 2, limited: 1, limited_places, accesses: MOST_ACCESSES, ..whole.clone() };
+        assert_eq!(ledger(&part, &nothing, 0)[1].places, ["push (queue.c:7)"]);
+        let overlooked = Covered { overlooked: true, ..whole };
+        assert_eq!(reasons(&overlooked, &nothing, 0), [Reason::RunLimit]);
         let copies = Unseen { copies: vec!["memcpy".to_owned()], ..Unseen::default() };
         assert_eq!(
             reasons(&part, &copies, 3),

@@ -1,6 +1,5 @@
 //! Lines while a campaign runs, on a terminal and without one.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use super::block::failure_block;
 use super::numbers::{count, plural, span};
 use super::pot::share_line;
 use super::running::{RunningNow, running_text};
+use super::stderr::write;
 use super::suspensions::suspension_text;
 use crate::failure::FailureEntry;
 use crate::store::{CampaignRecord, RandomizerRecord, TestRecord};
@@ -138,11 +138,6 @@ impl Terminal {
     pub fn new(every: Duration) -> Terminal {
         Terminal { every, last: None, pots_shown: Instant::now() }
     }
-}
-
-fn write(text: &str) {
-    // A closed terminal is no reason to stop a campaign.
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 impl Live for Terminal {

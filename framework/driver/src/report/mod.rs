@@ -3,15 +3,19 @@
 mod block;
 mod left_out;
 mod live;
+mod place_names;
 mod pot;
 mod running;
+mod stderr;
 mod summary;
 mod suspensions;
 
 pub use block::{failure_block, own_frames};
 pub use left_out::{Covered, ledger, left_out, steps_line};
 pub use live::{Live, Silent, Terminal, Tick};
+pub use place_names::PlaceNames;
 pub use running::{RunningNow, WorkerNow, running_text};
+pub(crate) use stderr::settle;
 pub use summary::{FailureLine, Summary, summary_text};
 use waylay_report::numbers;
 pub use waylay_report::numbers::{count, plural, span};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::secrets;
+use crate::{secrets, sys};
 
 /// Something in the campaign directory could not be written; the path is part of the message.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ pub(crate) fn write(path: &Path, content: &[u8], durable: bool) -> Result<(), Wr
         let _ = fs::remove_file(&temporary);
     }
     written.at(path)?;
-    fs::rename(&temporary, path).at(path)?;
+    sys::replace(&temporary, path).at(path)?;
     if durable {
         push_to_disk(path);
     }
@@ -117,6 +117,21 @@ mod tests {
         write(&path, b"new", false).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_somebody_reads_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        write(&path, b"old", false).unwrap();
+        let reader = File::open(&path).unwrap();
+        let done = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            drop(reader);
+        });
+        write(&path, b"new", false).unwrap();
+        done.join().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
     #[test]

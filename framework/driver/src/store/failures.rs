@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use waylay_dist::Seed;
 use waylay_evidence::build::builds;
+use waylay_report::cause::Why;
 use waylay_report::shell;
 
 use super::atomic::{self, At, WriteError};
@@ -199,6 +200,30 @@ impl FailureStore {
         Ok(Recorded { new: number == 1, count: number, folder: Some(folder) })
     }
 
+    /// Has an occurrence of a known failure lead: its evidence is what is shown from now on, and it stands first.
+    pub fn lead(&mut self, finding: Finding) -> Result<(), WriteError> {
+        let id = finding.signature.id.clone();
+        let folder = self.folder.join(&id);
+        let Some(known) = self.entries.get_mut(&id) else { return Ok(()) };
+        let Finding { mut stacks_text, mut reason, mut gaps, stacks, occurrence, why, .. } = finding;
+        reason.iter_mut().chain(&mut gaps).chain([&mut stacks_text]).for_each(secrets::clean_text);
+        let entry = &mut known.entry;
+        (entry.reason, entry.gaps, entry.stacks, entry.why) = (reason, gaps, stacks, why);
+        entry.occurrences.retain(|other| *other != occurrence);
+        entry.occurrences.insert(0, occurrence);
+        entry.occurrences.truncate(LISTED_OCCURRENCES);
+        known.dirty = true;
+        atomic::write(&folder.join("stacks.txt"), stacks_text.as_bytes(), false)
+    }
+
+    /// Says why a known failure happens, which was found out later.
+    pub fn explain(&mut self, signature: &str, why: &Why) {
+        if let Some(known) = self.entries.get_mut(signature) {
+            known.entry.why = why.clone();
+            known.dirty = true;
+        }
+    }
+
     /// Counts one more occurrence of a signature that nobody looked at.
     pub fn count_again(&mut self, signature: &str, at: jiff::Timestamp) {
         if let Some(known) = self.entries.get_mut(signature) {
@@ -232,6 +257,7 @@ impl FailureStore {
             ),
             builds: builds(&finding.code),
             environment: self.environment.clone(),
+            why: finding.why,
         }
     }
 

@@ -1,12 +1,16 @@
 //! The file that says whether a campaign's driver lives: locked as long as it does, whichever way it ends.
 
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::atomic::{At, WriteError};
 
 /// The folder of these files below that of all campaigns.
 const FOLDER: &str = ".running";
+/// How long a lock that should be free is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The lock of the campaign that this process runs.
 #[derive(Debug)]
@@ -20,13 +24,28 @@ impl Marker {
     pub(super) fn take(out: &Path, campaign: &str) -> Result<Marker, WriteError> {
         let path = out.join(FOLDER).join(campaign);
         let lock = File::create(&path).at(&path)?;
-        lock.lock().at(&path)?;
+        lock_soon(&lock).at(&path)?;
         Ok(Marker { path, _lock: lock })
     }
 
     /// The campaign is over.
     pub(super) fn remove(self) -> Result<(), WriteError> {
         fs::remove_file(&self.path).at(&self.path)
+    }
+}
+
+/// Takes a lock that nobody else has a reason to hold. A file system that does not answer is not waited for.
+fn lock_soon(file: &File) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if began.elapsed() > PATIENCE => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "somebody else holds this lock"));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
     }
 }
 

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// What is a step in plugins unless a scenario says otherwise.
 pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Auto;
 
+/// Variables that name the folder for temporary files.
+pub(crate) const TEMPORARY_FOLDER: [&str; 1] = ["TMPDIR"];
+
 /// The library of strict mode.
 pub(crate) const CONTROL_LIBRARY: &str = "waylay_control";
 /// Whether there is a library of strict mode for this system.
@@ -238,12 +241,6 @@ pub(crate) fn kill_randomizer(child: &Child) {
     kill_group(child);
 }
 
-/// Asks a child to end in order.
-pub(crate) fn ask_to_end(child: &Child) {
-    // SAFETY: a plain call; the child is not yet waited for, so its number is still its own.
-    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
-}
-
 /// Whether a child has ended; it still has to be waited for.
 pub(crate) fn has_ended(child: &Child) -> bool {
     // SAFETY: an all-zero siginfo is a valid value to fill in, and the child is not yet waited for.
@@ -383,6 +380,28 @@ pub(crate) fn insist() {
     }
 }
 
+/// The exit code after an abort.
+static AFTER_ABORT: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn on_abort(_: libc::c_int) {
+    const WORDS: &[u8] = b"waylay: memory ran out, or Waylay itself is wrong: what was found so far is kept. Is there a limit \
+        (ulimit -v, a container's)?\n";
+    super::give_back_terminal();
+    // SAFETY: writes from memory that lives for ever and leaves without running anything; both are allowed in a handler.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, WORDS.as_ptr().cast(), WORDS.len());
+        libc::_exit(AFTER_ABORT.load(Ordering::Relaxed));
+    }
+}
+
+/// From now on an abort of this process ends in a sentence and this exit code. Programs that it starts do not inherit that.
+pub(crate) fn watch_for_abort(exit_code: u8) {
+    AFTER_ABORT.store(exit_code.into(), Ordering::Relaxed);
+    let handler: extern "C" fn(libc::c_int) = on_abort;
+    // SAFETY: the handler is async-signal-safe.
+    unsafe { libc::signal(libc::SIGABRT, handler as libc::sighandler_t) };
+}
+
 static LOOKS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn on_look(_: libc::c_int) {
@@ -486,6 +505,16 @@ pub(crate) fn make_executable(path: &Path) {
         let mode = metadata.permissions().mode();
         let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | (mode & 0o444) >> 2));
     }
+}
+
+/// Whether a library of that path can be named in LD_PRELOAD, whose entries blanks and colons divide.
+pub(crate) fn can_be_loaded_first(library: &Path) -> bool {
+    !library.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'\t' | b'\n'))
+}
+
+/// Gives a file the name of another, which is gone then.
+pub(crate) fn replace(file: &Path, name: &Path) -> io::Result<()> {
+    fs::rename(file, name)
 }
 
 #[cfg(test)]

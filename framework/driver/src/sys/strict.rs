@@ -1,14 +1,14 @@
 //! The memory that a strict host shares with us, read as plain data.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::io;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use waylay_control_protocol::{
-    Ending, Instrumentation, REGION_VARIABLE, RegionMap, Settings, Site, Switching, Timeouts, cache_folder,
+    Added, Ending, Instrumentation, REGION_VARIABLE, RegionMap, Settings, Site, SiteList, Switching,
+    Timeouts, cache_folder,
 };
 use waylay_schedule::promise::Aimed;
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
@@ -149,8 +149,8 @@ impl ControlRegion {
     /// Where plain accesses are steps, with what the last run showed.
     pub(crate) fn learned(&self) -> Vec<Site> {
         let mut sites = self.region.chosen().unwrap_or_default().to_vec();
-        let mut known: BTreeSet<Site> = sites.iter().copied().collect();
-        sites.extend(self.region.conflicting().iter().filter(|&&site| known.insert(site)));
+        let mut known = SiteList::of(&sites);
+        sites.extend(self.region.conflicting().iter().filter(|&&site| known.add(site) != Added::Known));
         sites
     }
 
@@ -166,6 +166,10 @@ impl ControlRegion {
             looked_at: tally.looked_at.load(Ordering::Relaxed),
             accesses: tally.accesses.load(Ordering::Relaxed),
             limited: tally.limited.load(Ordering::Relaxed),
+            limited_places: self.region.report().limited_places().into_iter().collect(),
+            refused_places: self.region.report().refused_places().into_iter().collect(),
+            overlooked_places: self.region.report().overlooked_places().into_iter().collect(),
+            overlooked: self.region.report().overlooked.load(Ordering::Relaxed) != 0,
             places: places(self.region.chosen().unwrap_or_default()),
             patched: self.region.report().patched.load(Ordering::Relaxed).into(),
             refused: self.region.report().refused.load(Ordering::Relaxed).into(),
@@ -179,7 +183,7 @@ impl ControlRegion {
 
 /// The places in code among sites, which also name kinds of memory.
 fn places(sites: &[Site]) -> u64 {
-    sites.iter().filter(|site| !site.is_kind()).count() as u64
+    SiteList::of(sites).places() as u64
 }
 
 #[cfg(test)]
@@ -197,6 +201,7 @@ mod tests {
             timeouts: TimeoutRule::Choice,
             level,
             patch: true,
+            minimize: crate::config::Minimizing(None),
         }
     }
 

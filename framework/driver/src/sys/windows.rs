@@ -12,9 +12,7 @@ use std::time::Duration;
 use windows_sys::Win32::Foundation::{
     FILETIME, HANDLE, HANDLE_FLAG_INHERIT, INVALID_HANDLE_VALUE, SetHandleInformation, WAIT_OBJECT_0,
 };
-use windows_sys::Win32::System::Console::{
-    CTRL_BREAK_EVENT, CTRL_C_EVENT, GenerateConsoleCtrlEvent, SetConsoleCtrlHandler,
-};
+use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
 };
@@ -46,6 +44,9 @@ const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// Distance of looks into a pipe that is empty.
 const LOOK_INTO_PIPE: Duration = Duration::from_millis(5);
+
+/// Variables that name the folder for temporary files.
+pub(crate) const TEMPORARY_FOLDER: [&str; 2] = ["TMP", "TEMP"];
 
 /// The library of strict mode.
 pub(crate) const CONTROL_LIBRARY: &str = "waylay_control_windows";
@@ -264,12 +265,6 @@ fn started_at(process: HANDLE) -> u64 {
     u64::from(created.dwHighDateTime) << 32 | u64::from(created.dwLowDateTime)
 }
 
-/// Asks a child to end in order.
-pub(crate) fn ask_to_end(child: &Child) {
-    // SAFETY: the child leads a group of its own.
-    unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, child.id()) };
-}
-
 /// Whether a child has ended; it still has to be waited for.
 pub(crate) fn has_ended(child: &Child) -> bool {
     // SAFETY: the handle is open; a wait of no time returns at once.
@@ -359,6 +354,9 @@ pub(crate) fn insist() {
     unsafe { on_event(CTRL_C_EVENT) };
 }
 
+/// An abort is no signal here: the system reports it by its exit code.
+pub(crate) fn watch_for_abort(_exit_code: u8) {}
+
 /// Nothing to watch: a console has no further key that reaches a program as an event.
 pub(crate) fn watch_for_looks() {}
 
@@ -421,3 +419,28 @@ pub(crate) fn replay_script(command: &str) -> String {
 
 /// Scripts are run by their interpreter, whatever their permissions.
 pub(crate) fn make_executable(_path: &std::path::Path) {}
+
+/// Whether a library of that path can be loaded before all others: any can.
+pub(crate) fn can_be_loaded_first(_library: &std::path::Path) -> bool {
+    true
+}
+
+/// For how long somebody who reads a file may keep it from being replaced.
+const READ_WITHIN: Duration = Duration::from_secs(5);
+
+/// Gives a file the name of another, which is gone then. A file that is open cannot be replaced where the file system does not
+/// know POSIX' way to do so; whoever has it open (a reader, a virus scanner, our own thread that pushes it to the disk) is done
+/// in a moment.
+pub(crate) fn replace(file: &std::path::Path, name: &std::path::Path) -> io::Result<()> {
+    let begun = std::time::Instant::now();
+    loop {
+        match std::fs::rename(file, name) {
+            Err(error)
+                if error.kind() == io::ErrorKind::PermissionDenied && begun.elapsed() < READ_WITHIN =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
+}

@@ -9,9 +9,11 @@ mod names;
 mod pdb;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::memory_map::MemoryMap;
+use crate::module::Module;
 use crate::module::loaded::{LoadedModules, Located, ModuleCache, ModuleId};
 use crate::origin::base_name;
 use crate::snapshot::{ProcessSnapshot, ThreadSnapshot};
@@ -53,6 +55,25 @@ impl CodeAddress {
             CodeAddress::Return(address) => address.saturating_sub(1),
         }
     }
+}
+
+/// Addresses of a module, as its file counts them, in words: the function and the line, as far as they are known.
+pub fn places_in(file: &Path, addresses: &[u64]) -> Vec<String> {
+    let module = std::fs::read(file).ok().and_then(|bytes| Module::parse(bytes.into()));
+    let names = module.map(|module| Names::of(&module, &file.to_string_lossy()));
+    let place = |&address: &u64| {
+        let found = names.as_ref().map(|names| names.find(address)).unwrap_or_default();
+        // Inlined functions come before the one that holds them, and have the line.
+        let first = found.first().filter(|name| name.function.is_some());
+        match first.map(|name| (name.function.as_deref(), name.file.as_deref(), name.line)) {
+            Some((Some(function), Some(file), Some(line))) => {
+                format!("{function} ({}:{line})", base_name(file))
+            }
+            Some((Some(function), _, _)) => function.to_owned(),
+            _ => format!("{}+{address:#x}", base_name(&file.to_string_lossy())),
+        }
+    };
+    addresses.iter().map(place).collect()
 }
 
 /// What a [`Symbolizer`] may keep.

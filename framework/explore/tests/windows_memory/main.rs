@@ -97,12 +97,14 @@ mod cases {
             runs: Some(runs),
             duration: None,
             stop_on_first,
+            own_threads: 1,
             jobs: 1,
             restart: Restart::Fork,
             conditions: Conditions { patience_ms: 60_000, steps, ..Conditions::default() },
             expected: Expected::default(),
             out: out.to_owned(),
             library: library(),
+            minimize: None,
         };
         let summary = match explore(&plan, &mut Quiet) {
             // Wine's server now and then drops a program that is just starting: nothing of it ran.

@@ -65,6 +65,7 @@ pub(crate) fn finding(signature: &str, kind: Kind, test: Option<&str>, at: Times
         log_tail: "log\n".into(),
         gaps: Vec::new(),
         code: Default::default(),
+        why: Default::default(),
     }
 }
 
@@ -89,6 +90,7 @@ pub(crate) fn entry(signature: &str, test: Option<&str>, count: u64, at: Timesta
         replay: format!("waylay replay waylay-out/x/failures/{signature}"),
         builds: Vec::new(),
         environment: Environment::capture(""),
+        why: Default::default(),
     }
 }
 

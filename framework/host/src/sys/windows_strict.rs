@@ -18,8 +18,9 @@ use windows_sys::Win32::System::Threading::{CreateThread, INFINITE, WaitForSingl
 
 /// The file of the control library.
 const LIBRARY: &str = "waylay_control_windows.dll";
-/// Where it is, from the folder of the executable: where Cargo leaves it, with the plugins, or beside the executable.
-const FOLDERS: [&str; 3] = ["deps", "plugins", "."];
+/// Where it is, from the folder of the executable: where Cargo leaves it, with the plugins, beside the executable, or where
+/// packages keep it.
+const FOLDERS: [&str; 4] = ["deps", "plugins", ".", "../lib/waylay"];
 
 /// The functions of the control library by which runs are made.
 pub(crate) struct RunControl {

@@ -16,12 +16,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
     for section in file.sections().filter(|section| section.address() > 0 && section.size() > 0) {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let code = sh_flags.0 & object::elf::SHF_EXECINSTR.0 != 0;
-        let bytes = section.data().unwrap_or_default();
-        if !bytes.is_empty() {
-            sections.push(Section { address: section.address(), bytes, code });
+        let content = section.data().unwrap_or_default();
+        if !content.is_empty() {
+            sections.push(Section { address: section.address(), bytes: content, code });
         }
     }
-    let mut image = Image::new(sections);
+    let mut image = Image::new(sections, bytes)?;
     image.fixed = (file.kind() == object::ObjectKind::Executable).then_some(0);
     image.build_id = file.build_id().ok().flatten().map(<[u8]>::to_vec);
     read_unwind_tables(&mut image, &file);
@@ -49,7 +49,7 @@ fn read_unwind_tables(image: &mut Image<'_>, file: &object::File<'_>) {
         if length == 0 || !image.is_code(start) {
             continue;
         }
-        image.functions.insert(start, start + length);
+        image.functions.insert(start, start.saturating_add(length));
         if let Some(gimli::Pointer::Direct(table)) = function.lsda()
             && let Some(bytes) = image.at(table)
         {
@@ -67,7 +67,7 @@ fn read_symbols(image: &mut Image<'_>, file: &object::File<'_>) {
         image.pointed_to.push(start);
         let before = image.functions.range(..=start).next_back().map_or(0, |(_, &end)| end);
         if size > 0 && before <= start {
-            image.functions.insert(start, start + size);
+            image.functions.insert(start, start.saturating_add(size));
         }
         image.leave_out(start, symbol.name().unwrap_or_default());
     }

@@ -16,6 +16,9 @@ pub enum ImageError {
     /// It is for another processor.
     #[error("is not built for x86-64")]
     OtherProcessor,
+    /// Its sections hold more than the file, or reach beyond the end of memory.
+    #[error("has sections that cannot be")]
+    Sections,
 }
 
 /// A section with content, at its address in the file's own numbering.
@@ -82,9 +85,16 @@ impl<'a> Image<'a> {
         if bytes.starts_with(b"MZ") { pe::read(bytes) } else { elf::read(bytes) }
     }
 
-    fn new(mut sections: Vec<Section<'a>>) -> Image<'a> {
+    /// An image of these sections of a file. What is made of them is as large as they are, so they must not lie over each other
+    /// in the file: headers are cheap to write.
+    fn new(mut sections: Vec<Section<'a>>, file: &[u8]) -> Result<Image<'a>, ImageError> {
+        let ends = |section: &Section<'_>| section.address.checked_add(section.bytes.len() as u64).is_some();
+        let total: u128 = sections.iter().map(|section| section.bytes.len() as u128).sum();
+        if total > file.len() as u128 || !sections.iter().all(ends) {
+            return Err(ImageError::Sections);
+        }
         sections.sort_by_key(|section| section.address);
-        Image {
+        Ok(Image {
             sections,
             functions: BTreeMap::new(),
             parts: BTreeMap::new(),
@@ -95,7 +105,7 @@ impl<'a> Image<'a> {
             lacks_leaves: false,
             detour: Detour::default(),
             build_id: None,
-        }
+        })
     }
 
     /// The bytes from an address to the end of its section.
@@ -161,5 +171,46 @@ impl<'a> Image<'a> {
         }
         found.retain(|&place| self.is_code(place));
         self.pointed_to.extend(found);
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::{Plan, Wanted};
+
+    /// The program that runs this test, with the headers of its code sections changed: address, offset and size.
+    fn with_code_at(change: impl Fn(usize, [u64; 3]) -> [u64; 3]) -> Vec<u8> {
+        let mut bytes = std::fs::read("/proc/self/exe").unwrap();
+        let long = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let half = |at: usize| usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
+        let (table, size, count) = (long(&bytes, 0x28) as usize, half(0x3a), half(0x3c));
+        let headers = (0..count).map(|index| table + index * size);
+        let code: Vec<usize> = headers.filter(|at| long(&bytes, at + 8) & 4 != 0).collect();
+        for (index, at) in code.into_iter().enumerate() {
+            let now = [16, 24, 32].map(|field| long(&bytes, at + field));
+            for (field, value) in [16, 24, 32].into_iter().zip(change(index, now)) {
+                bytes[at + field..at + field + 8].copy_from_slice(&value.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// What is made of a file is as large as the file, however far apart its headers say that its code is.
+    #[test]
+    fn code_that_is_far_away_costs_no_memory() {
+        let far = |index: usize, [address, offset, size]: [u64; 3]| {
+            [if index == 0 { 0x7000_0000_0000_0000 } else { address }, offset, size]
+        };
+        assert!(Plan::of(&with_code_at(far), Wanted::Atomics).is_ok());
+    }
+
+    #[test]
+    fn sections_that_cannot_be_are_refused() {
+        let beyond = |_, [_, offset, size]: [u64; 3]| [u64::MAX - 3, offset, size];
+        assert!(matches!(Image::parse(&with_code_at(beyond)), Err(ImageError::Sections)));
+        let length = std::fs::metadata("/proc/self/exe").unwrap().len();
+        let whole = |index: usize, [address, _, _]: [u64; 3]| [address + ((index as u64) << 40), 0, length];
+        assert!(matches!(Image::parse(&with_code_at(whole)), Err(ImageError::Sections)));
     }
 }

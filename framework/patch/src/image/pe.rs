@@ -44,7 +44,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
         }
     }
     let base = file.relative_address_base();
-    let mut image = Image::new(sections);
+    let mut image = Image::new(sections, bytes)?;
     image.numbered_tables = true;
     image.lacks_leaves = true;
     image.detour = Detour::NopJump;

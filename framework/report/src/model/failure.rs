@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Environment;
+use crate::cause::Why;
 
 /// How a failure stands against the nights before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -116,6 +117,9 @@ pub struct Failure {
     /// Why nobody is told about it, if somebody decided so.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub suppressed: Option<String>,
+    /// Which orders of events it needs, if that was sought.
+    #[serde(flatten, default)]
+    pub why: Why,
 }
 
 /// A number that grows, over time.

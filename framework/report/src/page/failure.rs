@@ -93,7 +93,16 @@ pub fn failure_details(failure: &Failure, links: FileLinks<'_>) -> String {
 }
 
 fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("what", failure.what.clone())];
+    let mut rows = Vec::new();
+    if let Some(cause) = &failure.why.cause {
+        rows.push(("cause", cause.sentence()));
+    } else if let Some(reason) = &failure.why.no_cause {
+        rows.push(("cause", format!("none was found: {reason}")));
+    }
+    rows.push(("what", failure.what.clone()));
+    if let Some(cause) = &failure.why.cause {
+        rows.push(("orders", cause.details().join("\n")));
+    }
     if let Some(reason) = &failure.reason {
         rows.push(("why", reason.clone()));
     }

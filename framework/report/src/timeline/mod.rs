@@ -17,6 +17,8 @@ pub mod trace;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cause::{Constraint, EventPlace, Why};
+
 /// What is said of a thread that waits, when nothing tells for what.
 const NO_OBJECT: &str = "waits";
 
@@ -110,6 +112,15 @@ pub struct Failing {
     pub what: String,
 }
 
+/// Two events whose order decides, of which both happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrow {
+    /// Lane and step of the first.
+    pub from: (usize, u64),
+    /// Lane and step of the second.
+    pub to: (usize, u64),
+}
+
 /// All of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
@@ -140,6 +151,9 @@ pub struct Timeline {
     /// Where it failed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failing: Option<Failing>,
+    /// The orders that it needs.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub arrows: Vec<Arrow>,
     /// What the reader should know.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
@@ -160,7 +174,20 @@ impl Timeline {
             switches: Vec::new(),
             steps: Vec::new(),
             failing: None,
+            arrows: Vec::new(),
             notes: Vec::new(),
+        }
+    }
+
+    /// Adds an arrow for every order that the failure needs. An event that never came is drawn at the end.
+    pub fn explain(&mut self, why: &Why) {
+        let constraints = why.cause.iter().flat_map(|cause| &cause.constraints);
+        let end = self.failing.as_ref().map_or(self.end, |failing| failing.at);
+        for Constraint { first, then, .. } in constraints {
+            let at = |event: &EventPlace| (event.thread as usize, event.step.unwrap_or(end));
+            if first.step.is_some() && (first.thread.max(then.thread) as usize) < self.lanes.len() {
+                self.arrows.push(Arrow { from: at(first), to: at(then) });
+            }
         }
     }
 
@@ -175,6 +202,7 @@ impl Timeline {
         part.held.iter_mut().for_each(|held| held.from = held.from.max(from));
         part.switches.retain(|switch| switch.at >= from);
         part.steps.retain(|step| step.at >= from);
+        part.arrows.retain(|arrow| arrow.from.1 >= from && arrow.to.1 >= from);
         part
     }
 

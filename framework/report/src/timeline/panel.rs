@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Doing, Held, Span, Timeline, Unit};
+use super::{Arrow, Doing, Held, Span, Timeline, Unit};
 use crate::escape::Xml;
 use crate::numbers::{compact, span as time_text};
 
@@ -103,6 +103,7 @@ impl<'a> Panel<'a> {
             self.steps(out, y, row);
         }
         self.switches(out, y, row);
+        self.arrows(out, y, row);
         self.failing(out, y, row, bottom);
         bottom + 10.0
     }
@@ -310,6 +311,30 @@ impl<'a> Panel<'a> {
                 if switch.forced { " forced" } else { "" },
                 at(from),
                 at(to)
+            );
+        }
+    }
+
+    /// The orders that the failure needs: from the middle of one step to the middle of the other.
+    fn arrows(&self, out: &mut String, y: f64, row: f64) {
+        let place = |lane: usize| self.lanes.iter().position(|shown| *shown == lane);
+        let step = self.x(self.from + 1) - self.x(self.from);
+        for Arrow { from, to } in &self.timeline.arrows {
+            let (Some(upper), Some(lower)) = (place(from.0), place(to.0)) else { continue };
+            let x = |at: u64| (self.x(at) + step / 2.0).min(WIDTH - RIGHT);
+            let at = |place: usize| y + (place as f64 + 0.42) * row;
+            let (x1, y1, x2, y2) = (x(from.1), at(upper), x(to.1), at(lower));
+            let length = (x2 - x1).hypot(y2 - y1).max(1.0);
+            let (dx, dy) = ((x2 - x1) / length, (y2 - y1) / length);
+            let head = |side: f64| {
+                format!("{:.1},{:.1}", x2 - 7.0 * dx - side * 3.5 * dy, y2 - 7.0 * dy + side * 3.5 * dx)
+            };
+            let _ = write!(
+                out,
+                "<line class=\"decides\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>\
+                 <polygon class=\"decider\" points=\"{x2:.1},{y2:.1} {} {}\"/>",
+                head(1.0),
+                head(-1.0)
             );
         }
     }

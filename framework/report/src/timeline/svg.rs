@@ -30,6 +30,7 @@ text{font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#1620
 .run{fill:#1d6fd1}.ready{stroke:#9fb0c2;stroke-width:2}.alive{fill:#dfe7ef}.block{fill:#f6d9d5;stroke:#d9857c;stroke-width:.6}\
 .susp{fill:#8b53c9}.switch{stroke:#62717f;stroke-width:1;opacity:.55}.switch.forced{stroke:#16202c;stroke-width:1.6;opacity:.9}\
 .fail{stroke:#d0392f;stroke-width:2}.failtext{fill:#d0392f;font-size:12px;font-weight:700}\
+.decides{stroke:#c0267e;stroke-width:2}.decider{fill:#c0267e}\
 .l0{fill:#d98a00}.l1{fill:#0b8a72}.l2{fill:#c2397f}.l3{fill:#4a57c4}.l4{fill:#7d8a00}.l5{fill:#7a5230}\
 @media (prefers-color-scheme:dark){text{fill:#e4eaf1}.paper{fill:#171e26}.dim,.tick{fill:#93a2b3}.grid{stroke:#2a3541}.row{fill:#1c242d}\
 .run{fill:#4a94ea}.say{fill:#0b1016}.step{stroke:#0b1016}.say.wait{fill:#f3b5ae}.ready{stroke:#566779}.alive{fill:#2a3541}.block{fill:#4a2624;stroke:#a8544b}\
@@ -179,6 +180,10 @@ fn legend(body: &mut String, y: &mut f64, timeline: &Timeline) {
     if timeline.switches.iter().any(|switch| switch.forced) {
         let line = "<line class=\"switch forced\" x1=\"7\" x2=\"7\" y1=\"0\" y2=\"12\"/>";
         keys.push((line.to_owned(), "switch away from one that could go on".to_owned()));
+    }
+    if !timeline.arrows.is_empty() {
+        let line = "<line class=\"decides\" x2=\"14\" y1=\"6\" y2=\"6\"/>";
+        keys.push((line.to_owned(), "the order decides: reversed, it passes".to_owned()));
     }
     for (index, lock) in timeline.locks.iter().enumerate().take(MOST_LOCKS) {
         let bar = format!("<rect class=\"l{}\" y=\"4\" width=\"14\" height=\"5\"/>", index % 6);

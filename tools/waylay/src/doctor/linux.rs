@@ -24,11 +24,11 @@ pub(super) fn machine_checks(installation: &Installation) -> Vec<Check> {
 fn control(installation: &Installation) -> Check {
     match installation.control_library() {
         Some(path) => check("control library", Health::Good, path.display().to_string()),
-        None => check(
-            "control library",
-            Health::Limited,
-            "libwaylay_control.so is not beside the command: memory leaks cannot be seen",
-        ),
+        None => {
+            let missing = installation.missing_control_library().unwrap_or_default();
+            let words = format!("{missing}: no strict mode, and memory leaks cannot be seen");
+            check("control library", Health::Limited, words)
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -25,6 +26,7 @@ typedef struct hostile {
   const waylay_services *services;
   waylay_context *context;
   void (*deed)(void);
+  const char *name;
 } hostile;
 
 /* Memory of Waylay, by the name of its file. */
@@ -138,6 +140,32 @@ static void event_endless(void) {
   memset(block, 'x', sizeof block);
   for (int i = 0; fd >= 0 && i < 400; i++) (void)!write(fd, block, sizeof block);
 }
+static void event_flood(void) {
+  for (int i = 0; i < 5000; i++) forge("{\"event\":\"test-refused\",\"test\":0,\"reason\":\"again and again\"}\n");
+}
+static void event_half(void) {
+  forge("{\"event\":\"test-refu");
+  _exit(0);
+}
+static void *rest(void *unused) {
+  (void)unused;
+  for (;;) pause();
+  return NULL;
+}
+static void many_threads(void) {
+  pthread_attr_t small;
+  pthread_t thread;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 1 << 16);
+  for (int i = 0; i < 300; i++) pthread_create(&thread, &small, rest, NULL);
+  *(volatile int *)24 = 1;
+}
+static void odd_names(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, rest, NULL) == 0) pthread_setname_np(thread, ") T \x1b[2J\n\xff");
+  prctl(PR_SET_NAME, ") Z 1\n\x1b]0;x");
+  *(volatile int *)32 = 1;
+}
 static void stderr_flood(void) {
   static char block[1 << 16];
   memset(block, 'e', sizeof block);
@@ -148,6 +176,7 @@ static void daemon_of(int session) {
   if (child == 0) {
     if (session) setsid();
     if (fork() == 0) {
+      prctl(PR_SET_NAME, "left-behind");
       sleep(120);
       _exit(0);
     }
@@ -160,6 +189,7 @@ static void daemon_in_session(void) { daemon_of(1); }
 static void many_children(void) {
   for (int i = 0; i < 20; i++)
     if (fork() == 0) {
+      prctl(PR_SET_NAME, "left-behind");
       for (;;) pause();
     }
 }
@@ -249,6 +279,10 @@ static const entry ENTRIES[] = {
     {"event-of-no-plugin", event_of_no_plugin},
     {"event-garbage", event_garbage},
     {"event-endless", event_endless},
+    {"event-flood", event_flood},
+    {"event-half", event_half},
+    {"many-threads", many_threads},
+    {"odd-names", odd_names},
     {"stderr-flood", stderr_flood},
     {"daemon-in-group", daemon_in_group},
     {"daemon-in-session", daemon_in_session},
@@ -273,6 +307,15 @@ static const entry ENTRIES[] = {
 };
 enum { ENTRY_COUNT = sizeof ENTRIES / sizeof ENTRIES[0] };
 
+/* Tells whoever counts deeds of this one. */
+static void note(const char *name) {
+  const char *path = getenv("STORM_DEEDS");
+  int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+  if (fd < 0) return;
+  dprintf(fd, "%s\n", name);
+  close(fd);
+}
+
 /* Good iterations before the deed. */
 enum { BEFORE = 15 };
 
@@ -287,7 +330,10 @@ static int32_t iterate(waylay_instance *instance, waylay_context *worker) {
     return WAYLAY_FAILED;
   }
   if (count < BEFORE) usleep(2000);
-  if (count == BEFORE) self->deed();
+  if (count == BEFORE) {
+    note(self->name);
+    self->deed();
+  }
   if (count > BEFORE) usleep(1000);
   return WAYLAY_OK;
 }
@@ -321,6 +367,7 @@ waylay_instance *CreateInstance(const waylay_create_args *args) {
     made->services = args->services;
     made->context = args->context;
     made->deed = ENTRIES[i].deed;
+    made->name = ENTRIES[i].name;
     return &made->instance;
   }
   return NULL;

@@ -23,15 +23,19 @@ pub(crate) const EXPLORED: &[&str] = &[
     "kind",
     "level",
     "limit_reached",
+    "limited_places",
     "limited_sites",
     "not_examined",
     "notes",
+    "overlooked",
+    "overlooked_places",
     "partly_controlled",
     "patched",
     "program",
     "races",
     "races_over",
     "refused",
+    "refused_places",
     "replay",
     "restart",
     "restarts",
@@ -50,10 +54,12 @@ pub(crate) const EXPLORED: &[&str] = &[
 ];
 /// A failure in it that was confirmed.
 pub(crate) const FOUND: &[&str] = &[
+    "cause",
     "confirmed",
     "count",
     "failure_dir",
     "first_run",
+    "forced",
     "kind",
     "replay",
     "signature",
@@ -61,6 +67,8 @@ pub(crate) const FOUND: &[&str] = &[
     "what",
     "where",
 ];
+/// Why it fails.
+pub(crate) const CAUSE: &[&str] = &["constraints", "depth", "flipped", "flipped_each", "kept", "schedules"];
 /// `waylay replay`.
 pub(crate) const REPLAYED: &[&str] = &[
     "detail",

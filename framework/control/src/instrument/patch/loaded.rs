@@ -7,15 +7,15 @@ use waylay_patch::{Wanted, scope};
 
 /// One module.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(in crate::instrument) struct Loaded {
     /// What is added to the addresses of its file.
-    pub(super) base: usize,
+    pub(in crate::instrument) base: usize,
     /// Its file; the program itself has none in the loader's list.
     pub(super) path: String,
     /// Its code, as the loader mapped it.
     pub(super) code: Vec<(usize, usize)>,
     /// The end of all of it.
-    pub(super) end: usize,
+    pub(in crate::instrument) end: usize,
     /// The identity that the linker gave it.
     pub(super) build_id: Option<Vec<u8>>,
 }
@@ -33,7 +33,7 @@ impl Loaded {
         self.path.is_empty()
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
@@ -45,6 +45,12 @@ impl Loaded {
     /// What of it is to be patched, in a process that runs the program at this path. `asked`: a host was asked to load it, so
     /// it is a plugin, wherever it lies.
     pub(super) fn wanted(&self, by: &Instrumentation, program: &str, asked: bool) -> Option<Wanted> {
+        let closely = self.is_close(by, program, asked) || self.orders(by);
+        scope::wanted(&self.path, closely, by.all != 0 || by.level() == Level::Auto)
+    }
+
+    /// Whether its plain accesses are of interest.
+    pub(super) fn is_close(&self, by: &Instrumentation, program: &str, asked: bool) -> bool {
         let named = |wish: &str| self.name() == wish || self.path == wish;
         let brought = || scope::is_own(&self.path, program);
         let own = match by.level() {
@@ -54,9 +60,7 @@ impl Loaded {
             Level::Memory => self.is_program(),
             Level::Auto => asked || self.is_program() || brought(),
         };
-        let closely =
-            own || self.orders(by) || by.level().sees_accesses() && by.memory_modules().any(named);
-        scope::wanted(&self.path, closely, by.all != 0 || by.level() == Level::Auto)
+        own || by.level().sees_accesses() && by.memory_modules().any(named)
     }
 
     /// The file, to be read.

@@ -33,9 +33,12 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_accesses::Attention;
 use waylay_control_protocol::{Instrumentation, Level, Report};
+use waylay_patch::scope;
 
-use loaded::Loaded;
+pub(super) use loaded::Loaded;
 use module::Module;
+
+use super::copies;
 
 pub(super) use stub::program_registers;
 
@@ -105,6 +108,9 @@ fn patch_new_modules(asked: Option<&CStr>) -> Option<usize> {
         if later && state.wanted.keep_reports == 0 {
             silence::silence(&module, state.wanted.level(), cache.as_deref());
         }
+        if state.wanted.level().sees_accesses() && !scope::is_left_alone(&module.path) {
+            copies::see(&module, module.is_close(&state.wanted, &state.program, asked == Some(&*module.path)));
+        }
         let patched = module
             .wanted(&state.wanted, &state.program, asked == Some(&*module.path))
             .and_then(|wanted| {
@@ -149,15 +155,16 @@ pub(super) fn forget_hits() {
     table::forget_hits();
 }
 
-/// Counts a look at a site, and after `most` of them dismisses it.
-pub(super) fn look(site: u32, most: u32) {
-    let (hits, Some(place)) = table::hit(site) else { return };
+/// Counts a look at a site, and after `most` of them dismisses it. Says whether it did.
+pub(super) fn look(site: u32, most: u32) -> bool {
+    let (hits, Some(place)) = table::hit(site) else { return false };
     if hits == 1 {
         with_module(place, |module| module.reach(place.window));
     }
-    if hits == most {
+    if hits >= most {
         with_module(place, |module| module.take_away(place.window));
     }
+    hits >= most
 }
 
 /// A thread came by a site in a run that is not looked at; says whether it only lay in wait, and is gone.
@@ -204,5 +211,8 @@ pub(super) fn report(report: &Report) {
     report.moved.store(moved as u64, Ordering::Relaxed);
     report.moved_count.store(count as u64, Ordering::Relaxed);
     report.patched.store(state.modules.iter().map(|module| module.patched).sum(), Ordering::Relaxed);
+    for site in state.modules.iter().flat_map(|module| &module.refused_sites) {
+        report.add_refused(site.0);
+    }
     report.refused.store(state.modules.iter().map(|module| module.refused).sum(), Ordering::Relaxed);
 }

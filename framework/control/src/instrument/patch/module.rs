@@ -8,6 +8,7 @@ use std::path::Path;
 
 use iced_x86::{Instruction, InstructionInfoFactory, Register};
 use waylay_accesses::Attention;
+use waylay_control_protocol::Site;
 use waylay_patch::plan::cache_name;
 use waylay_patch::trampoline::{self, Piece};
 use waylay_patch::{How, Plan, Wanted, Window, site};
@@ -76,6 +77,8 @@ pub(super) struct Module {
     /// Sites that could be replaced, and that cannot.
     pub(super) patched: u32,
     pub(super) refused: u32,
+    /// Where some of the latter are.
+    pub(super) refused_sites: Vec<Site>,
     factory: Factory,
 }
 
@@ -115,6 +118,7 @@ impl Module {
             open: false,
             patched: 0,
             refused: found,
+            refused_sites: plan.refused.iter().filter(|&&at| at != 0).map(|&at| Site::new(module.name(), at)).collect(),
             factory: Factory(InstructionInfoFactory::new()),
         };
         if plan.windows.is_empty() || plan.wide && !stub::can_save_all() {

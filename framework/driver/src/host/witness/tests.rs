@@ -53,12 +53,14 @@ fn what_a_host_does_is_believed() {
 #[test]
 fn every_word_that_is_written_over_is_seen_and_nothing_of_it_is_kept() {
     type Damage = (&'static str, fn(&Layout));
-    let damages: [Damage; 16] = [
+    let damages: [Damage; 18] = [
         ("phase is 77", |page| page.header.phase.store(77, Ordering::Relaxed)),
         ("phase is 1 after Running", |page| HostPhase::Loading.store(&page.header.phase)),
         ("border", |page| page.header.magic.store(0, Ordering::Relaxed)),
         ("the command to the host is 2", |page| page.header.command.store(2, Ordering::Relaxed)),
         ("begin", |page| page.header.go.store(9, Ordering::Relaxed)),
+        ("keeps the randomizer away is 1", |page| page.header.quiesce.store(1, Ordering::Relaxed)),
+        ("ends the randomizer is 7", |page| page.header.ending.store(7, Ordering::Relaxed)),
         ("debugger", |page| page.header.kept.store(1, Ordering::Relaxed)),
         ("plugin 5 of 1", |page| page.header.loading.store(5, Ordering::Relaxed)),
         ("the phase is 10", |page| page.tests[0].phase.store(10, Ordering::Relaxed)),

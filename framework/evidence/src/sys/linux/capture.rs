@@ -19,6 +19,7 @@ use crate::snapshot::{
 
 use super::memory::read_available;
 use super::procfs::{self, Activity};
+use super::standstill::Standstill;
 use super::tracee::{Poll, Position, Seized, Stopped};
 use super::waits;
 
@@ -35,10 +36,24 @@ const MAX_INTERRUPTED: usize = 4;
 
 /// Takes a snapshot of a process.
 pub(crate) fn capture(pid: ProcessId, options: &CaptureOptions) -> Result<ProcessSnapshot, CaptureError> {
-    // Tracing belongs to a thread and ends with it, so that nothing can stay stopped.
+    on_tracing_thread(pid, || trace(pid, options, || ())).map(|(snapshot, ())| snapshot)
+}
+
+/// Takes a snapshot of a process and leaves it standing still.
+pub(crate) fn capture_and_hold(
+    pid: ProcessId,
+    options: &CaptureOptions,
+) -> Result<(ProcessSnapshot, Standstill), CaptureError> {
+    on_tracing_thread(pid, || trace(pid, options, || Standstill::begin(pid, options.stop_timeout)))
+}
+
+/// Tracing belongs to a thread and ends with it, so that nothing can stay traced.
+fn on_tracing_thread<T: Send>(
+    pid: ProcessId,
+    trace: impl FnOnce() -> Result<T, CaptureError> + Send,
+) -> Result<T, CaptureError> {
     thread::scope(|scope| {
-        let tracer =
-            thread::Builder::new().name("waylay-capture".into()).spawn_scoped(scope, || trace(pid, options));
+        let tracer = thread::Builder::new().name("waylay-capture".into()).spawn_scoped(scope, trace);
         match tracer {
             Ok(tracer) => tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(source) => Err(CaptureError::Kernel { action: "start a thread to trace", pid, source }),
@@ -46,12 +61,18 @@ pub(crate) fn capture(pid: ProcessId, options: &CaptureOptions) -> Result<Proces
     })
 }
 
-fn trace(pid: ProcessId, options: &CaptureOptions) -> Result<ProcessSnapshot, CaptureError> {
+/// `hold` is called when it is known what the threads were doing.
+fn trace<H>(
+    pid: ProcessId,
+    options: &CaptureOptions,
+    hold: impl FnOnce() -> H,
+) -> Result<(ProcessSnapshot, H), CaptureError> {
     let began = Instant::now();
     let mut activities: HashMap<_, _> =
         procfs::task_ids(pid).filter_map(|thread| Some((thread, Activity::of(pid, thread)?))).collect();
 
     let stopping = Instant::now();
+    let held = hold();
     let (stopped, unstopped) = stop_all(pid, options.stop_timeout, &mut activities)?;
     let text = procfs::memory_map_text(pid).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => CaptureError::Gone { pid },
@@ -81,7 +102,7 @@ fn trace(pid: ProcessId, options: &CaptureOptions) -> Result<ProcessSnapshot, Ca
     threads.sort_by_key(|thread| (!thread.crashed(), thread.id));
 
     let map = MemoryMap::of(pid).or_else(|_| MemoryMap::parse(&text))?;
-    Ok(ProcessSnapshot { pid, threads, map, stopped_for, took: began.elapsed() })
+    Ok((ProcessSnapshot { pid, threads, map, stopped_for, took: began.elapsed() }, held))
 }
 
 /// Stops every thread, including those created meanwhile. Threads that end are forgotten; those that do not

@@ -6,11 +6,13 @@ mod image;
 mod memory;
 mod procfs;
 mod source;
+mod standstill;
 mod tracee;
 mod waits;
 
-pub(crate) use capture::capture;
+pub(crate) use capture::{capture, capture_and_hold};
 pub(crate) use dump::write_dump;
 pub(crate) use memory::read_memory;
 pub(crate) use procfs::{memory_map_text, threads_of, tracer_of};
 pub(crate) use source::{find_sources, open_module};
+pub(crate) use standstill::Standstill;

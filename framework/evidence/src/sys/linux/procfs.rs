@@ -75,9 +75,12 @@ pub(super) fn is_alive(pid: ProcessId, thread: ThreadId) -> bool {
 
 /// Whether no thread of a process runs or can be woken; true as well if it has ended.
 pub(super) fn all_stopped(pid: ProcessId) -> bool {
-    task_ids(pid).all(|thread| {
-        state_letter(pid, thread).is_none_or(|letter| matches!(letter, b'T' | b't' | b'Z' | b'X' | b'x'))
-    })
+    task_letters(pid).all(|letter| matches!(letter, b'T' | b't' | b'Z' | b'X' | b'x'))
+}
+
+/// The kernel's letters for the states of a process's threads.
+pub(super) fn task_letters(pid: ProcessId) -> impl Iterator<Item = u8> {
+    task_ids(pid).filter_map(move |thread| state_letter(pid, thread))
 }
 
 fn state_letter(pid: ProcessId, thread: ThreadId) -> Option<u8> {

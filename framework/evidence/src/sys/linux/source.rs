@@ -128,7 +128,9 @@ pub(crate) fn open_module(mapping: &Mapping) -> io::Result<Arc<[u8]>> {
     }
     // Read, not mapped: a file truncated while mapped would kill this process with SIGBUS.
     file.rewind()?;
-    let mut bytes = Vec::with_capacity(length as usize);
+    let mut bytes = Vec::new();
+    // A file that is larger than the memory that is left costs names, not the campaign.
+    bytes.try_reserve_exact(length as usize).map_err(|_| io::ErrorKind::OutOfMemory)?;
     file.take(LARGEST_MODULE).read_to_end(&mut bytes)?;
     Ok(bytes.into())
 }

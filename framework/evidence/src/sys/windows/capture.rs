@@ -26,8 +26,28 @@ use super::waits::Waits;
 /// Copied from the outer end of a stack whose middle is left out.
 const OUTER_PART: u64 = 32 << 10;
 
+/// A process that stands still until this is dropped. Suspensions are counted, so that whoever suspends and resumes its
+/// threads meanwhile changes nothing.
+pub(crate) struct Standstill {
+    _threads: HashMap<ThreadId, Stopped>,
+}
+
+impl std::fmt::Debug for Standstill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} threads stand still", self._threads.len())
+    }
+}
+
 /// Takes a snapshot of a process.
 pub(crate) fn capture(pid: ProcessId, options: &CaptureOptions) -> Result<ProcessSnapshot, CaptureError> {
+    capture_and_hold(pid, options).map(|(snapshot, _)| snapshot)
+}
+
+/// Takes a snapshot of a process and leaves it standing still.
+pub(crate) fn capture_and_hold(
+    pid: ProcessId,
+    options: &CaptureOptions,
+) -> Result<(ProcessSnapshot, Standstill), CaptureError> {
     let began = Instant::now();
     let process = open(pid).map_err(|source| refusal(pid, source))?;
     // The loader may hold its lock in a thread that we stop, but reading its list from outside takes no lock.
@@ -42,14 +62,14 @@ pub(crate) fn capture(pid: ProcessId, options: &CaptureOptions) -> Result<Proces
     let stopped = stop_all(pid);
     let mut threads: Vec<_> =
         stopped.values().filter_map(|thread| copy(&process, thread, waits.as_ref(), options)).collect();
-    drop(stopped);
     let stopped_for = stopping.elapsed();
 
     if threads.is_empty() {
         return Err(CaptureError::Gone { pid });
     }
     threads.sort_by_key(|thread| (!thread.crashed(), thread.id));
-    Ok(ProcessSnapshot { pid, threads, map: map?, stopped_for, took: began.elapsed() })
+    let snapshot = ProcessSnapshot { pid, threads, map: map?, stopped_for, took: began.elapsed() };
+    Ok((snapshot, Standstill { _threads: stopped }))
 }
 
 fn refusal(pid: ProcessId, source: io::Error) -> CaptureError {

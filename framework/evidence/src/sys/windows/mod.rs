@@ -8,7 +8,7 @@ mod source;
 mod stopped;
 mod waits;
 
-pub(crate) use capture::capture;
+pub(crate) use capture::{Standstill, capture, capture_and_hold};
 pub(crate) use dump::write_dump;
 pub(crate) use memory::read_memory;
 pub(crate) use process::{threads_of, tracer_of};

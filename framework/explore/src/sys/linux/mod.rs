@@ -1,5 +1,6 @@
 //! Linux: ELF files, signals, fork servers and snapshots, and processes that are held by tracing them.
 
+pub(crate) mod census;
 pub mod debugger;
 pub(crate) mod held;
 pub(crate) mod restored;

@@ -117,22 +117,24 @@ fn spawn_for_good(command: Command) -> io::Result<Child> {
     type Wish = (Command, Sender<io::Result<Child>>);
     static SPAWNER: Mutex<Option<Sender<Wish>>> = Mutex::new(None);
     let (answer, answered) = channel();
-    let wish = {
+    let sent = {
         let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
-        spawner
-            .get_or_insert_with(|| {
-                let (wishes, wished) = channel::<Wish>();
-                std::thread::spawn(move || {
-                    for (mut command, answer) in wished {
-                        let _ = answer.send(command.spawn());
-                    }
-                });
-                wishes
-            })
-            .send((command, answer))
+        if spawner.is_none() {
+            let (wishes, wished) = channel::<Wish>();
+            let work = move || {
+                for (mut command, answer) in wished {
+                    let _ = answer.send(command.spawn());
+                }
+            };
+            std::thread::Builder::new().name("waylay-spawner".into()).spawn(work)?;
+            *spawner = Some(wishes);
+        }
+        spawner.as_ref().is_some_and(|wishes| wishes.send((command, answer)).is_ok())
     };
     let gone = || io::Error::other("the thread that starts programs is gone");
-    wish.map_err(|_| gone())?;
+    if !sent {
+        return Err(gone());
+    }
     answered.recv().map_err(|_| gone())?
 }
 
@@ -277,6 +279,13 @@ impl Server {
         Ok(observed)
     }
 
+    /// Processor time that its runs have used, as far as that is known.
+    pub(crate) fn spent(&self) -> Option<Duration> {
+        let (child, _) = self.alive.as_ref()?;
+        // Its own two, and those of the children that it has waited for.
+        Some(cpu_ticks(child.id() as i32, 4))
+    }
+
     /// How often the program had to be started again.
     pub fn restarts(&self) -> u64 {
         self.restarts
@@ -350,11 +359,16 @@ fn bury_traced(process: u32) {
 
 /// Processor time that a process has used.
 fn cpu_time(process: i32) -> Duration {
+    cpu_ticks(process, 2)
+}
+
+/// The first so many of utime, stime, cutime and cstime, together.
+fn cpu_ticks(process: i32, kinds: usize) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The fields after the name, which may hold anything but ends with the last parenthesis: utime and stime are the
     // 14th and 15th of all, the 12th and 13th of these.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks: u64 = fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 = fields.iter().skip(11).take(kinds).filter_map(|field| field.parse::<u64>().ok()).sum();
     // SAFETY: plain call.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
     Duration::from_secs_f64(ticks as f64 / per_second)

@@ -1,5 +1,6 @@
 //! Windows: PE files, exceptions, a process per run with the control library put into it, and processes that hold themselves.
 
+pub(crate) mod census;
 pub mod debugger;
 pub(crate) mod held;
 mod injection;

@@ -98,6 +98,11 @@ impl Server {
         Ok(observed)
     }
 
+    /// Processor time that its runs have used: each is a process of its own, and nobody adds them up.
+    pub(crate) fn spent(&self) -> Option<Duration> {
+        None
+    }
+
     /// How often the program had to be started again: there is no server that could die.
     pub fn restarts(&self) -> u64 {
         0

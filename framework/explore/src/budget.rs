@@ -1,0 +1,28 @@
+//! How much work goes into explaining a failure.
+
+use std::time::{Duration, Instant};
+
+use crate::server::Server;
+
+/// What is left of a limited amount of processor time.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    limit: Duration,
+    begun: Instant,
+}
+
+impl Budget {
+    /// So much, from now on.
+    pub fn new(limit: Duration) -> Budget {
+        Budget { limit, begun: Instant::now() }
+    }
+
+    /// Whether a program's runs have used it up. Where their processor time is not known, time counts.
+    pub(crate) fn is_spent(&self, server: &Server) -> bool {
+        // What a busy machine takes is not ours, but nobody waits for ever.
+        const MOST_WAITED: u32 = 8;
+        let waited = self.begun.elapsed();
+        waited >= self.limit && server.spent().is_none_or(|spent| spent >= self.limit)
+            || waited >= self.limit * MOST_WAITED
+    }
+}

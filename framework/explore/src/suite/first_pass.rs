@@ -1,0 +1,155 @@
+//! Which cases of a suite start threads: the others have one schedule each, and are not explored.
+//!
+//! The whole suite is run once, freely, as its users run it. A case during which a thread was there beside the harness's own
+//! may have threads, also when an earlier case started it: a pool that lives on would be started by each case alone. Which of
+//! them really do is seen by their own first run. What this pass does not reach, because a case crashes or does not end, is
+//! looked at by itself.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::process::Stdio;
+use std::time::Duration;
+
+use waylay_driver::interrupt;
+
+use super::binary::command;
+use super::{Case, Suite, SuiteKind};
+use crate::sys::census::census;
+use crate::sys::empty_file;
+
+/// The number of threads changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// Bytes of output by then.
+    pub(crate) at: usize,
+    /// Threads that are there since, without the harness's own.
+    pub(crate) threads: usize,
+}
+
+/// What was seen of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Census {
+    pub(crate) moments: Vec<Moment>,
+    /// It ended by itself.
+    pub(crate) ended: bool,
+}
+
+/// What is known of a case's threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// It had some, or it could not be seen that it has none.
+    Maybe,
+    /// It has none of its own.
+    None,
+    /// It has none, and does not end.
+    NoneAndNoEnd,
+}
+
+/// Looks at every chosen case of a suite; `patience` is for a case that writes nothing. Answers in the order of the cases.
+pub fn first_pass(suite: &Suite, chosen: &[Case], patience: Duration) -> Vec<Threads> {
+    let mut known = BTreeMap::new();
+    if let SuiteKind::Binary(framework, program) = &suite.kind
+        && chosen.len() > 1
+        && chosen.len() * 2 > suite.cases.len()
+    {
+        let command = command(program, framework.run_all(&program.arguments));
+        let harness = framework.own_threads() > 1;
+        if let Ok((Some(census), output)) = watched(command, harness, patience) {
+            known = attributed(&framework.begun(&output), &census);
+        }
+    }
+    let alone = |case: &Case| {
+        if interrupt::requested() {
+            return Threads::Maybe;
+        }
+        let command = command(&case.program, case.program.arguments.clone());
+        match watched(command, case.own_threads > 1, patience) {
+            Ok((Some(census), _)) if !census.moments.is_empty() => Threads::Maybe,
+            Ok((Some(census), _)) => {
+                if census.ended {
+                    Threads::None
+                } else {
+                    Threads::NoneAndNoEnd
+                }
+            }
+            // It cannot be watched here: its own first run will tell.
+            Ok((None, _)) | Err(_) => Threads::Maybe,
+        }
+    };
+    chosen
+        .iter()
+        .map(|case| match known.get(&case.name) {
+            Some(true) => Threads::Maybe,
+            Some(false) => Threads::None,
+            None => alone(case),
+        })
+        .collect()
+}
+
+/// Whether each case that began had threads; nothing of one that may not have ended.
+fn attributed(begun: &[(usize, String)], census: &Census) -> BTreeMap<String, bool> {
+    let mut known = BTreeMap::new();
+    for (place, (begin, name)) in begun.iter().enumerate() {
+        let end = begun.get(place + 1).map_or(usize::MAX, |(next, _)| *next);
+        let before = census.moments.iter().rev().find(|moment| moment.at <= *begin);
+        let there_already = before.is_some_and(|moment| moment.threads > 0);
+        let within = |moment: &&Moment| moment.at > *begin && moment.at <= end;
+        let had = there_already || census.moments.iter().filter(within).any(|moment| moment.threads > 0);
+        let is_last = place + 1 == begun.len();
+        if had || !is_last || census.ended {
+            known.insert(name.clone(), had);
+        }
+    }
+    known
+}
+
+fn watched(
+    mut command: std::process::Command,
+    harness: bool,
+    patience: Duration,
+) -> io::Result<(Option<Census>, String)> {
+    let mut output: File = empty_file(c"waylay-suite")?;
+    command.stdout(output.try_clone()?).stderr(Stdio::null());
+    let census = census(command, &output, harness, patience)?;
+    let mut bytes = Vec::new();
+    output.rewind()?;
+    output.read_to_end(&mut bytes)?;
+    Ok((census, String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moments(list: &[(usize, usize)], ended: bool) -> Census {
+        Census { moments: list.iter().map(|&(at, threads)| Moment { at, threads }).collect(), ended }
+    }
+
+    fn begun(names: &[(usize, &str)]) -> Vec<(usize, String)> {
+        names.iter().map(|&(at, name)| (at, name.to_owned())).collect()
+    }
+
+    #[test]
+    fn threads_belong_to_the_case_that_was_at_work() {
+        let cases = begun(&[(0, "a"), (20, "b"), (40, "c")]);
+        let known = attributed(&cases, &moments(&[(30, 1), (30, 2), (30, 1), (40, 0)], true));
+        assert_eq!(known.into_values().collect::<Vec<_>>(), [false, true, false]);
+    }
+
+    #[test]
+    fn a_thread_that_lives_on_may_be_used_by_all_that_come_later() {
+        let cases = begun(&[(0, "a"), (20, "b"), (40, "c"), (60, "d")]);
+        let known = attributed(&cases, &moments(&[(30, 1), (50, 0)], true));
+        assert_eq!(known.into_values().collect::<Vec<_>>(), [false, true, true, false]);
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_case_that_did_not_end() {
+        let cases = begun(&[(0, "a"), (20, "b")]);
+        let known = attributed(&cases, &moments(&[], false));
+        assert_eq!(known.into_iter().collect::<Vec<_>>(), [("a".to_owned(), false)]);
+        let known = attributed(&cases, &moments(&[(30, 1)], false));
+        assert_eq!(known.get("b"), Some(&true));
+    }
+}

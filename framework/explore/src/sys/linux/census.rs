@@ -1,0 +1,139 @@
+//! A whole suite, run once as its users run it, and watched from outside: when it had which threads.
+//!
+//! The kernel stops a thread that makes or ends one, and nothing else, so a suite takes as long as it always does. A thread
+//! that is stopped writes nothing: how much output there is then tells which case was at work.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use waylay_driver::interrupt;
+
+use crate::suite::first_pass::{Census, Moment};
+
+/// Pause between two looks whether it still gets on.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Runs a command whose output goes to `output`. Threads that the first one makes are not counted if `harness` is set. What
+/// writes nothing for as long as `patience` is ended.
+pub(crate) fn census(
+    mut command: Command,
+    output: &File,
+    harness: bool,
+    patience: Duration,
+) -> io::Result<Option<Census>> {
+    waylay_driver::give_back_mask(&mut command);
+    command.process_group(0);
+    // SAFETY: runs between fork and exec, and is one system call.
+    unsafe {
+        command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+    let child = command.spawn()?;
+    let main = child.id() as libc::pid_t;
+    let over = AtomicBool::new(false);
+    let late = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut length, mut since) = (0, Instant::now());
+            while !over.load(Ordering::Acquire) {
+                let now = length_of(output);
+                if now != length {
+                    (length, since) = (now, Instant::now());
+                } else if since.elapsed() > patience || interrupt::requested() {
+                    late.store(true, Ordering::Release);
+                    kill(main);
+                }
+                std::thread::park_timeout(GLANCE);
+            }
+        });
+        let moments = watch(main, output, harness);
+        over.store(true, Ordering::Release);
+        // What it started and left behind.
+        kill(main);
+        Ok(moments.map(|moments| Census { moments, ended: !late.load(Ordering::Acquire) }))
+    })
+}
+
+fn kill(group: libc::pid_t) {
+    // SAFETY: plain call. The group is our child's; when it is over, its number may be nobody's, which the kernel says.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
+}
+
+fn length_of(output: &File) -> u64 {
+    output.metadata().map_or(0, |metadata| metadata.len())
+}
+
+/// Follows the process until its end; nothing if the kernel does not let us.
+fn watch(main: libc::pid_t, output: &File, harness: bool) -> Option<Vec<Moment>> {
+    let options = libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEEXIT
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_EXITKILL;
+    let mut known = BTreeSet::new();
+    let mut counted = BTreeSet::new();
+    let mut moments = Vec::new();
+    let mut begun = false;
+    loop {
+        let mut status = 0;
+        // SAFETY: plain call with a place for the status.
+        let thread = unsafe { libc::waitpid(-main, &raw mut status, libc::__WALL) };
+        if thread < 0 {
+            match io::Error::last_os_error().raw_os_error() {
+                Some(libc::EINTR) => continue,
+                _ => return begun.then_some(moments),
+            }
+        }
+        if !libc::WIFSTOPPED(status) {
+            // The first thread's end is told when all others have ended.
+            if thread == main {
+                return begun.then_some(moments);
+            }
+            continue;
+        }
+        let signal = libc::WSTOPSIG(status);
+        let mut pass_on = signal;
+        match (signal, status >> 16) {
+            _ if !begun => {
+                begun = true;
+                known.insert(thread);
+                // SAFETY: the thread is stopped and ours.
+                if unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, thread, 0, options) } != 0 {
+                    kill(main);
+                    return None;
+                }
+                pass_on = 0;
+            }
+            (libc::SIGTRAP, libc::PTRACE_EVENT_CLONE) => {
+                pass_on = 0;
+                let mut made: libc::c_ulong = 0;
+                // SAFETY: the thread is stopped and ours; the number is written to a place for it.
+                unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread, 0, &raw mut made) };
+                if !harness || thread != main {
+                    counted.insert(made as libc::pid_t);
+                    moments.push(Moment { at: length_of(output) as usize, threads: counted.len() });
+                }
+            }
+            (libc::SIGTRAP, libc::PTRACE_EVENT_EXIT) => {
+                pass_on = 0;
+                // The kernel may give its number to another.
+                known.remove(&thread);
+                if counted.remove(&thread) {
+                    moments.push(Moment { at: length_of(output) as usize, threads: counted.len() });
+                }
+            }
+            (libc::SIGTRAP, event) if event != 0 => pass_on = 0,
+            // The first stop of a new thread.
+            (libc::SIGSTOP, _) if known.insert(thread) => pass_on = 0,
+            _ => {}
+        }
+        // SAFETY: the thread is stopped and ours; if it was killed meanwhile, the kernel says so.
+        unsafe { libc::ptrace(libc::PTRACE_CONT, thread, 0, pass_on) };
+    }
+}

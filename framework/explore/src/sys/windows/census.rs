@@ -1,0 +1,18 @@
+//! A whole suite cannot be watched from outside here without holding it up: every case is looked at by itself.
+
+use std::fs::File;
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::suite::first_pass::Census;
+
+/// Nothing is known of any case.
+pub(crate) fn census(
+    _command: Command,
+    _output: &File,
+    _harness: bool,
+    _patience: Duration,
+) -> io::Result<Option<Census>> {
+    Ok(None)
+}

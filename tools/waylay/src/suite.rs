@@ -1,0 +1,266 @@
+//! `waylay suite`: every case of a suite of unit tests in strict mode, schedule after schedule.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use waylay_driver::failure::FailureEntry;
+use waylay_driver::interrupt;
+use waylay_driver::report::{count, span};
+use waylay_driver::store::CampaignRecord;
+use waylay_explore::program::Program;
+use waylay_explore::suite::first_pass::{Threads, first_pass};
+use waylay_explore::suite::summary::{SuiteNumbers, SuiteSummary};
+use waylay_explore::suite::together::{self, Standing, Watcher};
+use waylay_explore::suite::{Case, Suite, SuiteError, binary, folder};
+use waylay_explore::summary::Found;
+use waylay_history::feed::Feed;
+use waylay_history::write::Context;
+
+use crate::args::{CaseOptions, ExploreSettings, SuiteOptions};
+use crate::explore::{LINE_IN_LOG, LINE_ON_TERMINAL, explore_program, plan};
+use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, print_json};
+
+mod flaky;
+
+pub(crate) fn suite(options: &SuiteOptions, json: bool) -> Result<u8, Failed> {
+    let usage = |error: SuiteError| Failed::Usage(error.to_string());
+    let SuiteOptions { command, cases, settings } = options;
+    let first = Path::new(&command[0]);
+    if first.is_dir() {
+        let (suite, left_out) = folder::suite(first).map_err(usage)?;
+        let notes = left_out.into_iter().map(|one| format!("left out: {one}")).collect();
+        return run(vec![suite], notes, cases, settings, json);
+    }
+    let program =
+        Program::new(command, settings.cwd.as_deref()).map_err(|error| Failed::Usage(error.to_string()))?;
+    let program = Program { environment: settings.environment.clone(), ..program };
+    match binary::suite(&program) {
+        Ok(suite) => run(vec![suite], Vec::new(), cases, settings, json),
+        Err(error @ SuiteError::NoSuite(_))
+            if !cases.list && cases.flaky.is_none() && cases.filter.is_empty() =>
+        {
+            eprintln!("waylay: {error}: explored as one program");
+            explore_program(command, settings, json)
+        }
+        Err(error) => Err(usage(error)),
+    }
+}
+
+/// Explores the chosen cases of suites.
+pub(crate) fn run(
+    suites: Vec<Suite>,
+    mut notes: Vec<String>,
+    cases: &CaseOptions,
+    settings: &ExploreSettings,
+    json: bool,
+) -> Result<u8, Failed> {
+    let chosen = choose(&suites, cases)?;
+    if cases.list {
+        return list(&suites, &chosen, json);
+    }
+    interrupt::watch();
+    let begun = Instant::now();
+    let mut threaded: Vec<Case> = Vec::new();
+    let mut numbers = Vec::new();
+    for (suite, chosen) in suites.iter().zip(&chosen) {
+        if chosen.is_empty() {
+            continue;
+        }
+        let seen = first_pass(suite, chosen, settings.timeout);
+        let with: Vec<&Case> = chosen
+            .iter()
+            .zip(&seen)
+            .filter(|(_, seen)| **seen == Threads::Maybe)
+            .map(|(case, _)| case)
+            .collect();
+        for (case, _) in chosen.iter().zip(&seen).filter(|(_, seen)| **seen == Threads::NoneAndNoEnd) {
+            notes.push(format!(
+                "{} starts no threads and does not end within {:?}: not explored",
+                case.program.subject(),
+                settings.timeout
+            ));
+        }
+        let number = SuiteNumbers {
+            name: suite.name.clone(),
+            framework: suite.kind_name().to_owned(),
+            cases: chosen.len(),
+            threaded: with.len(),
+        };
+        if !settings.quiet {
+            eprintln!("waylay: {}", number.line());
+        }
+        numbers.push(number);
+        threaded.extend(with.into_iter().cloned());
+    }
+    let first_pass_seconds = begun.elapsed().as_secs_f64();
+    let Some(first) = threaded.first() else { return Err(nothing(&numbers)) };
+    let mut base = plan(settings, first.program.clone())?;
+    base.program.environment.clone_from(&settings.environment);
+    if cases.flaky.is_some() {
+        return flaky::flaky(base, first, settings, json);
+    }
+    let mut lines = Lines::new(settings);
+    let explored =
+        together::explore(&base, &threaded, &mut lines).map_err(|error| Failed::Own(error.to_string()))?;
+    lines.finish();
+    let without: BTreeMap<&str, usize> =
+        explored.cases.iter().filter(|case| case.no_threads).fold(BTreeMap::new(), |mut sums, case| {
+            *sums.entry(case.suite.as_str()).or_default() += 1;
+            sums
+        });
+    for number in &mut numbers {
+        number.threaded -= without.get(number.name.as_str()).copied().unwrap_or(0);
+    }
+    let summary = SuiteSummary {
+        cases: numbers.iter().map(|one| one.cases).sum(),
+        threaded: numbers.iter().map(|one| one.threaded).sum(),
+        failed: explored.cases.iter().filter(|case| case.summary.failures > 0).count(),
+        runs: explored.cases.iter().map(|case| case.summary.runs).sum(),
+        seconds: begun.elapsed().as_secs_f64(),
+        first_pass_seconds,
+        explored: explored.cases.into_iter().filter(|case| !case.no_threads).collect(),
+        suites: numbers,
+        notes,
+        interrupted: explored.interrupted,
+        folder: explored.folder,
+    };
+    eprint!("\n{}", summary.text());
+    if json {
+        print_json(&summary)?;
+    }
+    if summary.failed > 0 {
+        return Ok(FAILURES);
+    }
+    if summary.threaded == 0 {
+        return Err(nothing(&summary.suites));
+    }
+    // Nothing was judged, so nothing is clean.
+    let judged = summary.explored.iter().any(|case| case.summary.runs > case.summary.limit_reached);
+    Ok(if judged { CLEAN } else { BAD_USAGE })
+}
+
+/// The chosen cases, by suite.
+fn choose(suites: &[Suite], options: &CaseOptions) -> Result<Vec<Vec<Case>>, Failed> {
+    let wanted = |name: &str| {
+        let matches =
+            |filter: &String| if options.exact { name == filter } else { name.contains(filter.as_str()) };
+        match &options.flaky {
+            Some(case) => name == case,
+            None => options.filter.is_empty() || options.filter.iter().any(matches),
+        }
+    };
+    let mut index = 0;
+    let mut chosen = Vec::new();
+    for suite in suites {
+        let mut cases: Vec<Case> = suite.cases.iter().filter(|case| wanted(&case.name)).cloned().collect();
+        cases.retain(|_| {
+            index += 1;
+            options.shard.is_none_or(|shard| shard.has(index - 1))
+        });
+        chosen.push(cases);
+    }
+    if chosen.iter().all(Vec::is_empty) {
+        let all: usize = suites.iter().map(|suite| suite.cases.len()).sum();
+        let filters =
+            options.filter.iter().chain(&options.flaky).map(|one| format!("`{one}`")).collect::<Vec<_>>();
+        return Err(Failed::Usage(match (all, filters.is_empty()) {
+            (0, _) => "there are no cases: nothing ran".to_owned(),
+            (_, true) => format!("none of the {all} cases is in this shard: nothing ran"),
+            (_, false) => {
+                format!(
+                    "{} matches none of the {} cases: nothing ran (--list shows them)",
+                    filters.join(", "),
+                    count(all as u64)
+                )
+            }
+        }));
+    }
+    Ok(chosen)
+}
+
+fn nothing(numbers: &[SuiteNumbers]) -> Failed {
+    let said = numbers.iter().map(SuiteNumbers::line).collect::<Vec<_>>().join("; ");
+    Failed::Usage(format!("{said}: no case has threads, so each has one schedule only: nothing ran"))
+}
+
+fn list(suites: &[Suite], chosen: &[Vec<Case>], json: bool) -> Result<u8, Failed> {
+    if json {
+        let one = |(suite, cases): (&Suite, &Vec<Case>)| {
+            let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+            json!({ "name": suite.name, "framework": suite.kind_name(), "cases": names })
+        };
+        print_json(&json!({ "suites": suites.iter().zip(chosen).map(one).collect::<Vec<_>>() }))?;
+        return Ok(CLEAN);
+    }
+    for (suite, cases) in suites.iter().zip(chosen) {
+        eprintln!("{} ({}), {} cases", suite.name, suite.kind_name(), count(cases.len() as u64));
+        for case in cases {
+            println!("{}", case.name);
+        }
+    }
+    Ok(CLEAN)
+}
+
+/// A line every few seconds, and one for every failure.
+struct Lines {
+    quiet: bool,
+    every: Duration,
+    next: Duration,
+    begun: Instant,
+    feed: Option<Feed>,
+}
+
+impl Lines {
+    fn new(settings: &ExploreSettings) -> Lines {
+        let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
+        let feed = match Feed::open(&settings.out, Context::default()) {
+            Ok(feed) => Some(feed),
+            Err(error) => {
+                eprintln!("waylay: the history is not written: {error}");
+                None
+            }
+        };
+        Lines { quiet: settings.quiet, every, next: every, begun: Instant::now(), feed }
+    }
+
+    fn finish(&mut self) {
+        if let Some(problem) = self.feed.take().and_then(Feed::finish) {
+            eprintln!("waylay: the history is not written: {problem}");
+        }
+    }
+}
+
+impl Watcher for Lines {
+    fn tick(&mut self, standing: &Standing<'_>) -> bool {
+        let elapsed = self.begun.elapsed();
+        if !self.quiet && elapsed >= self.next {
+            self.next = elapsed + self.every;
+            eprintln!(
+                "waylay: {}  {} schedules, {} of {} cases done, {} failed; now {}",
+                span(elapsed),
+                count(standing.runs),
+                count(standing.done as u64),
+                count(standing.cases as u64),
+                count(standing.failed as u64),
+                standing.case
+            );
+        }
+        !interrupt::requested()
+    }
+
+    fn found(&mut self, case: &str, found: &Found) {
+        if !self.quiet {
+            eprintln!("waylay: {case}: run {}: {}: {}", count(found.first_run), found.kind, found.what);
+        }
+    }
+
+    fn campaign(&mut self, record: &CampaignRecord, _folder: &Path, failures: &[&FailureEntry]) {
+        if let Some(feed) = &self.feed {
+            feed.campaign(record);
+            feed.failures(failures.iter().copied());
+        }
+    }
+}

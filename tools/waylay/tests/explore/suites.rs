@@ -1,0 +1,233 @@
+//! `waylay suite` and `waylay cargo test` on small suites with seeded bugs, one in each framework.
+//!
+//! Budgets: every bug is found within 200 schedules of the default, with a fixed seed: nothing here depends on chance or on how
+//! busy the machine is. The same binaries with their bugs mended stay clean.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::support::{Ran, Workplace, list, number, text};
+
+/// Where the sources are.
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suites").join(name)
+}
+
+/// Builds a suite of C++; nothing where the framework is not installed, unless it has to be.
+fn build(place: &Workplace, name: &str, libraries: &[&str]) -> Option<String> {
+    let file = place.path().join(name.trim_end_matches(".cpp"));
+    let mut command = Command::new("g++");
+    command.args(["-std=c++17", "-g", "-pthread"]).arg(source(name)).arg("-o").arg(&file).args(libraries);
+    let built = command.output().expect("a compiler");
+    let said = String::from_utf8_lossy(&built.stderr);
+    if !built.status.success() && said.contains("No such file or directory") {
+        let required = std::env::var_os("WAYLAY_REQUIRE_REAL_PROGRAMS").is_some();
+        assert!(!required, "{name}: {said}");
+        eprintln!("{name}: its framework is not installed, so nothing was done");
+        return None;
+    }
+    assert!(built.status.success(), "{said}");
+    Some(file.to_str().expect("a plain path").to_owned())
+}
+
+fn build_rust(place: &Workplace, file: &Path, name: &str) -> String {
+    let out = place.path().join(name);
+    let mut command = Command::new("rustc");
+    let built = command.args(["--edition", "2024", "--test", "-g"]).arg(file).arg("-o").arg(&out).output();
+    let built = built.expect("rustc");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    out.to_str().expect("a plain path").to_owned()
+}
+
+fn suite(place: &Workplace, options: &[&str], binary: &str) -> Ran {
+    place.waylay(&[&["suite", "--json", "--seed", "1"], options, &["--", binary]].concat())
+}
+
+fn of_case<'a>(summary: &'a Value, name: &str) -> &'a Value {
+    let cases = list(&summary["explored"]);
+    cases.iter().find(|case| case["case"] == name).unwrap_or_else(|| panic!("{name} in {summary:#}"))
+}
+
+/// Finds three bugs: the assertion's words and its place, a deadlock, and the last one's kind; and none when they are mended.
+fn finds(
+    place: &Workplace,
+    binary: &str,
+    cases: [&str; 3],
+    all: u64,
+    said: (&str, &str),
+    last: (&str, &str),
+) {
+    let ran = suite(place, &["--runs", "200"], binary);
+    assert_eq!(ran.code(), Some(1), "{ran:#?}");
+    let summary = ran.json();
+    assert_eq!((number(&summary["cases"]), number(&summary["threaded"])), (all, 3), "{ran:#?}");
+    let found = |name: &str| &list(&of_case(&summary, name)["found"])[0];
+    let (place_of_it, words) = said;
+    let counter = found(cases[0]);
+    assert_eq!(counter["kind"], "assert", "{counter:#}");
+    assert!(
+        text(&counter["what"]).contains(place_of_it) && text(&counter["what"]).contains(words),
+        "{counter:#}"
+    );
+    assert!(text(&counter["where"][0]).ends_with(place_of_it), "{counter:#}");
+    assert_eq!(found(cases[1])["kind"], "deadlock");
+    assert_eq!(found(cases[2])["kind"], last.0);
+    assert!(text(&found(cases[2])["what"]).contains(last.1), "{:#}", found(cases[2]));
+    let mended = suite(place, &["--runs", "200", "--env", "FIXED=1"], binary);
+    assert_eq!(mended.code(), Some(0), "{mended:#?}");
+    for name in cases {
+        let case = of_case(&mended.json(), name).clone();
+        assert_eq!((number(&case["runs"]), number(&case["failures"])), (200, 0), "{case:#}");
+    }
+}
+
+#[test]
+fn bugs_in_a_suite_of_rust_are_found_case_by_case() {
+    let place = Workplace::new();
+    // As Cargo calls it.
+    let binary = build_rust(&place, &source("libtest.rs"), "shared-0123456789abcdef");
+    let cases = ["counter::loses_nothing", "account::transfers_both_ways", "given::is_there"];
+    finds(&place, &binary, cases, 4, ("libtest.rs:42", "one was lost"), ("assert", "nothing is there"));
+    let ran = suite(&place, &["--runs", "200", "--filter", "counter::loses_nothing", "--exact"], &binary);
+    let found = of_case(&ran.json(), cases[0])["found"][0].clone();
+    assert_eq!(found["confirmed"], true, "{found:#}");
+    assert!(found["forced"].as_u64().is_some_and(|forced| forced > 0), "{found:#}");
+    // Suite, case, kind and place, and nothing of the digest in the binary's name.
+    let signature = text(&found["text"]);
+    assert!(signature.starts_with("assert in shared::counter::loses_nothing at "), "{signature}");
+    assert!(signature.ends_with("libtest.rs:42"), "{signature}");
+    let folder = text(&found["failure_dir"]);
+    let replay = place.waylay(&["replay", "--json", "--times", "5", folder]);
+    assert_eq!(replay.json()["reproduced"], 5, "{replay:#?}");
+}
+
+#[test]
+fn bugs_in_a_suite_of_google_test_are_found_case_by_case() {
+    let place = Workplace::new();
+    let Some(binary) = build(&place, "gtest.cpp", &["-lgtest", "-lgtest_main"]) else { return };
+    let cases = ["Counter.LosesNothing", "Account.TransfersBothWays", "Box.IsFull"];
+    finds(&place, &binary, cases, 6, ("gtest.cpp:7", "Which is: 1"), ("exception", "the box is empty"));
+}
+
+#[test]
+fn bugs_in_a_suite_of_catch2_are_found_case_by_case() {
+    let place = Workplace::new();
+    let Some(binary) = build(&place, "catch2.cpp", &[]) else { return };
+    let cases = ["counter: loses nothing", "account: transfers both ways", "box: is full"];
+    finds(&place, &binary, cases, 4, ("catch2.cpp:9", "1 == 2"), ("exception", "the box is empty"));
+}
+
+#[test]
+fn bugs_in_a_suite_of_doctest_are_found_case_by_case() {
+    let place = Workplace::new();
+    let Some(binary) = build(&place, "doctest.cpp", &[]) else { return };
+    let cases = ["counter: loses nothing", "account: transfers both ways", "box: is full"];
+    finds(
+        &place,
+        &binary,
+        cases,
+        4,
+        ("doctest.cpp:9", "REQUIRE( 1 == 2 )"),
+        ("exception", "the box is empty"),
+    );
+}
+
+#[test]
+fn bugs_in_a_suite_of_boost_test_are_found_case_by_case() {
+    let place = Workplace::new();
+    let Some(binary) = build(&place, "boost.cpp", &["-lboost_unit_test_framework"]) else { return };
+    let cases = ["shared/counter_loses_nothing", "shared/account_transfers_both_ways", "shared/box_is_full"];
+    finds(&place, &binary, cases, 4, ("boost.cpp:11", "[1 != 2]"), ("exception", "the box is empty"));
+}
+
+const STRANGE: &str = r#"
+use std::thread;
+#[test] fn plain() {}
+#[test] fn forks() {
+    let ended = std::process::Command::new("true").status().unwrap();
+    thread::spawn(|| {}).join().unwrap();
+    assert!(ended.success());
+}
+#[test] fn threads() { thread::spawn(|| {}).join().unwrap(); }
+#[test] fn waits_for_ever() { if std::env::var_os("WAIT").is_some() { loop { thread::park(); } } }
+"#;
+
+#[test]
+fn suites_that_are_strange_are_told_so() {
+    let place = Workplace::new();
+    let file = place.write("strange.rs", STRANGE);
+    let binary = build_rust(&place, &file, "strange");
+    let refused = |options: &[&str], sentence: &str| {
+        let ran = suite(&place, options, &binary);
+        assert_eq!(ran.code(), Some(2), "{ran:#?}");
+        assert!(ran.stderr.contains(sentence), "{ran:#?}");
+    };
+    refused(&["--filter", "nowhere"], "`nowhere` matches none of the 4 cases: nothing ran");
+    refused(&["--filter", "plain"], "1 case, 0 start threads: no case has threads");
+    refused(&["--flaky", "plain"], "no case has threads");
+    let listed = place.waylay(&["suite", "--list", "--json", "--", &binary]);
+    assert_eq!(
+        listed.json()["suites"][0]["cases"],
+        serde_json::json!(["forks", "plain", "threads", "waits_for_ever"])
+    );
+    // A case that does not end costs its patience, and nothing of the others.
+    let ran = suite(&place, &["--runs", "20", "--timeout", "1s", "--env", "WAIT=1"], &binary);
+    assert_eq!(ran.code(), Some(0), "{ran:#?}");
+    let summary = ran.json();
+    assert_eq!((number(&summary["cases"]), number(&summary["threaded"])), (4, 2), "{ran:#?}");
+    assert!(
+        text(&summary["notes"][0]).contains("strange::waits_for_ever starts no threads and does not end"),
+        "{ran:#?}"
+    );
+    assert_eq!(number(&of_case(&summary, "forks")["runs"]), 20);
+    // A part of the cases each.
+    let part = |shard: &str| {
+        let listed = place.waylay(&["suite", "--list", "--json", "--shard", shard, "--", &binary]);
+        list(&listed.json()["suites"][0]["cases"]).len()
+    };
+    assert_eq!((part("1/3"), part("2/3"), part("3/3")), (2, 1, 1));
+}
+
+#[test]
+fn what_is_no_suite_is_explored_as_a_program() {
+    let place = Workplace::new();
+    let program = super::build(&place, super::CLEAN, &[]);
+    let ran = suite(&place, &["--runs", "10"], &program);
+    assert_eq!(ran.code(), Some(0), "{ran:#?}");
+    assert!(ran.stderr.contains("is no suite of a framework that Waylay knows"), "{ran:#?}");
+    assert_eq!(ran.json()["runs"], 10);
+}
+
+#[test]
+fn a_workspace_of_cargo_is_built_and_explored() {
+    let place = Workplace::new();
+    std::fs::create_dir_all(place.path().join("w/src")).expect("a folder");
+    place.write(
+        "w/Cargo.toml",
+        "[package]\nname = \"queue\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n",
+    );
+    let lib = std::fs::read_to_string(source("libtest.rs")).expect("the suite");
+    place.write("w/src/lib.rs", &lib);
+    let mut command = place.command(&[
+        "cargo",
+        "--json",
+        "--runs",
+        "200",
+        "--seed",
+        "1",
+        "--filter",
+        "counter",
+        "test",
+        "--offline",
+        "--lib",
+    ]);
+    command.current_dir(place.path().join("w")).env("CARGO_TARGET_DIR", place.path().join("target"));
+    let ran = place.start_command(command).finish();
+    assert_eq!(ran.code(), Some(1), "{ran:#?}");
+    let summary = ran.json();
+    assert_eq!(summary["suites"][0]["name"], "queue", "{ran:#?}");
+    let found = &of_case(&summary, "counter::loses_nothing")["found"][0];
+    assert_eq!(text(&found["text"]), "assert in queue::counter::loses_nothing at src/lib.rs:42");
+}

@@ -1,0 +1,13 @@
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include "seeded.hpp"
+
+TEST_CASE("one and one is two, always") { CHECK(1 + 1 == 2); }
+TEST_CASE("counter: loses nothing") {
+    int seen = counted();
+    REQUIRE(seen == 2);
+}
+TEST_CASE("account: transfers both ways") { REQUIRE(transferred() == 20); }
+TEST_CASE("box: is full") { CHECK(taken() == 7); }
+TEST_CASE("skipped" * doctest::skip()) { CHECK(false); }
