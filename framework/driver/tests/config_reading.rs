@@ -1,5 +1,8 @@
 //! What a config file means: defaults, overrides, and that the effective config reads back.
 
+#[path = "config_reading/layers.rs"]
+mod layers;
+
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -199,6 +202,7 @@ fn the_command_line_goes_before_the_file() {
         duration: Some(Duration::from_secs(3)),
         out: Some(PathBuf::from("b")),
         keep_hung: Some(true),
+        ..Overrides::default()
     };
     let config = parse(Source::new("x", text), &overrides).expect("fine").config;
     assert_eq!(config.seed, overrides.seed);

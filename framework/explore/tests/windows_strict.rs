@@ -273,8 +273,7 @@ mod cases {
         );
         let file = place.path().join("waylay.toml");
         std::fs::write(&file, text).expect("writable");
-        let overrides =
-            Overrides { seed: None, duration: None, out: Some(place.path().join("out")), keep_hung: None };
+        let overrides = Overrides { out: Some(place.path().join("out")), ..Overrides::default() };
         let loaded = config::load(&file, &overrides).unwrap_or_else(|error| panic!("{error}"));
         let installation = Installation::at(&this_program());
         let everything = Selection { scenario: None, test: None, plugin: None };

@@ -53,6 +53,8 @@ pub struct Mix {
     pub name: String,
     /// The configuration that `waylay run` would be given.
     pub config: PathBuf,
+    /// The profile of it that is used.
+    pub profile: Option<String>,
     /// Its part of the time, relative to the others.
     pub share: f64,
     /// How long one turn lasts; as long as its configuration says when absent.

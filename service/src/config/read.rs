@@ -35,7 +35,8 @@ type Table<'i> = toml::de::DeTable<'i>;
 
 /// What is wrong has been replaced by something so that the rest is checked in the same pass.
 pub(super) fn config(document: &Table<'_>, findings: &Findings, path: &Path, folder: &Path) -> Config {
-    if document.contains_key("scenario") {
+    // Only mixes have scenarios, or include them.
+    if document.contains_key("scenario") || document.contains_key("include") {
         return plain(path);
     }
     let mut reader = TableReader::new(document, Span::default(), "a service", findings);
@@ -100,6 +101,7 @@ fn plain(path: &Path) -> Config {
         mixes: vec![Mix {
             name,
             config: path.to_owned(),
+            profile: None,
             share: 1.0,
             duration: None,
             stop: Conditions::default(),
@@ -128,6 +130,7 @@ fn mix(mut table: TableReader<'_, '_>, folder: &Path) -> (Span, Mix) {
     let name = table.required::<String>("name");
     let span = name.as_ref().map_or(table.span(), |name| name.span);
     let config = value(table.required::<PathBuf>("config")).unwrap_or_default();
+    let profile = value(table.optional::<String>("profile"));
     let share = table.optional::<f64>("share");
     if let Some(share) = &share
         && !(share.value > 0.0 && share.value.is_finite())
@@ -146,6 +149,7 @@ fn mix(mut table: TableReader<'_, '_>, folder: &Path) -> (Span, Mix) {
     let mix = Mix {
         name: value(name).unwrap_or_default(),
         config: folder.join(config),
+        profile,
         share: value(share).unwrap_or(1.0),
         duration: value(duration),
         stop,

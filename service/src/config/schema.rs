@@ -24,6 +24,7 @@ pub fn schema() -> Value {
             "mix": tables("What runs, in turn.", &["name", "config"], json!({
                 "name": text("Its name, which no other one has."),
                 "config": text("A configuration as for `waylay run`, relative to this file."),
+                "profile": text("The profile of that configuration which is used."),
                 "share": { "type": "number", "exclusiveMinimum": 0, "description": "Its part of the time, over all nights." },
                 "duration": duration("How long one turn lasts."),
                 "stop-after-failures": whole("Different failures that end a turn."),

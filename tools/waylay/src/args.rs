@@ -156,7 +156,7 @@ pub(crate) enum Command {
 pub(crate) enum ConfigCommand {
     /// The embedded default configuration, with comments.
     Default(WhoseConfig),
-    /// The effective configuration: every default filled in.
+    /// The effective configuration: every default filled in, and where each value comes from.
     Show(CheckOptions),
     /// The JSON schema of configurations, for editors.
     Schema(WhoseConfig),
@@ -169,10 +169,23 @@ pub(crate) struct WhoseConfig {
     pub(crate) service: bool,
 }
 
+/// What is laid over a configuration.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LayerOptions {
+    /// Lay this profile of the configuration over the rest of it: [profile.NAME].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Set a key, such as defaults.workers=8 or scenario.NAME.duration=10m; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunOptions {
     /// Configuration file; the embedded default mix when absent.
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) layers: LayerOptions,
     /// How long the whole campaign runs, for example 30s, 10m, 8h.
     #[arg(long, value_parser = duration)]
     pub(crate) duration: Option<Duration>,
@@ -367,6 +380,8 @@ pub(crate) struct CompareOptions {
 pub(crate) struct CheckOptions {
     /// Configuration file; the embedded default mix when absent.
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) layers: LayerOptions,
 }
 
 #[derive(Debug, Args)]

@@ -2,17 +2,17 @@
 
 use serde_json::json;
 use waylay_driver::campaign::{self, Selection};
-use waylay_driver::config::Overrides;
+use waylay_driver::config::{self, Overrides};
 
 use waylay_driver::report::plural;
 
-use crate::args::{CheckOptions, WhoseConfig};
+use crate::args::{CheckOptions, LayerOptions, WhoseConfig};
 use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
-use crate::run::{DEFAULT_CONFIG, colour, load};
+use crate::run::{DEFAULT_CONFIG, colour, load, source};
 
 pub(crate) fn check(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> {
-    let loaded = load(arguments.config.as_deref(), &Overrides::default())?;
+    let loaded = load(arguments.config.as_deref(), &overrides(arguments))?;
     let mix = campaign::mix(&loaded, &installation()?, &Selection::default())
         .map_err(|diagnostics| Failed::Config(diagnostics.render(colour())))?;
     for problem in &mix.problems {
@@ -41,7 +41,13 @@ pub(crate) fn print_default(whose: &WhoseConfig, json: bool) -> Result<u8, Faile
 }
 
 pub(crate) fn show(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> {
-    print_config(&load(arguments.config.as_deref(), &Overrides::default())?.config.to_string(), json)
+    let explained = config::explain(source(arguments.config.as_deref())?, &overrides(arguments));
+    print_config(&explained.map_err(|diagnostics| Failed::Config(diagnostics.render(colour())))?, json)
+}
+
+fn overrides(arguments: &CheckOptions) -> Overrides {
+    let LayerOptions { profile, set } = arguments.layers.clone();
+    Overrides { profile, set, ..Overrides::default() }
 }
 
 /// The JSON schema of configurations.

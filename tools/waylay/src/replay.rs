@@ -61,6 +61,7 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         duration: Some(arguments.duration),
         out: Some(arguments.out.clone()),
         keep_hung: arguments.keep_hung.then_some(true),
+        ..Overrides::default()
     };
     let loaded = config::load(&config_path, &overrides).map_err(|error| match error {
         config::LoadError::Invalid(diagnostics) => Failed::Config(diagnostics.render(colour())),

@@ -33,13 +33,15 @@ const MOST_GRACE: Duration = Duration::from_secs(5);
 
 /// Reads the configuration, or the embedded one.
 pub(crate) fn load(path: Option<&std::path::Path>, overrides: &Overrides) -> Result<Loaded, Failed> {
+    config::parse(source(path)?, overrides)
+        .map_err(|diagnostics| Failed::Config(diagnostics.render(colour())))
+}
+
+/// The text of the configuration, or of the embedded one.
+pub(crate) fn source(path: Option<&std::path::Path>) -> Result<Source, Failed> {
     match path {
-        Some(path) => config::load(path, overrides).map_err(|error| match error {
-            config::LoadError::Invalid(diagnostics) => Failed::Config(diagnostics.render(colour())),
-            other => Failed::Usage(other.to_string()),
-        }),
-        None => config::parse(Source::new("the embedded default configuration", DEFAULT_CONFIG), overrides)
-            .map_err(|diagnostics| Failed::Config(diagnostics.render(colour()))),
+        Some(path) => config::source_of(path).map_err(|error| Failed::Usage(error.to_string())),
+        None => Ok(Source::new("the embedded default configuration", DEFAULT_CONFIG)),
     }
 }
 
@@ -123,6 +125,8 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         duration: arguments.duration,
         out: arguments.out.clone(),
         keep_hung: arguments.keep_hung.then_some(true),
+        profile: arguments.layers.profile.clone(),
+        set: arguments.layers.set.clone(),
     };
     let loaded = load(arguments.config.as_deref(), &overrides)?;
     let installation = installation()?;

@@ -156,8 +156,13 @@ impl Campaigns {
         let words = |failed: Failed| match failed {
             Failed::Usage(text) | Failed::Own(text) | Failed::Config(text) => text,
         };
-        let overrides =
-            Overrides { seed: None, duration: most, out: out.map(Path::to_owned), keep_hung: Some(false) };
+        let overrides = Overrides {
+            duration: most,
+            out: out.map(Path::to_owned),
+            keep_hung: Some(false),
+            profile: mix.profile.clone(),
+            ..Overrides::default()
+        };
         let loaded = load(Some(&mix.config), &overrides).map_err(words)?;
         let installation = installation().map_err(words)?;
         let all = Selection { scenario: None, test: None, plugin: None };

@@ -164,7 +164,7 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
         seed: Some(Seed::fresh()),
         duration: arguments.duration,
         out: Some(place(&arguments.out)),
-        keep_hung: None,
+        ..Overrides::default()
     };
     let config = subject.found.campaign.join("config.toml");
     let loaded = config::load(&config, &overrides).map_err(|error| match error {

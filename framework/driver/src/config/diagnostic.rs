@@ -37,7 +37,7 @@ pub struct Diagnostic {
     pub related: Option<(Span, String)>,
 }
 
-/// All problems found in one file, in the order of their places.
+/// All problems found in one config, in the order of their places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     source: Arc<Source>,
@@ -130,6 +130,7 @@ impl Serialize for Diagnostics {
         #[derive(Serialize)]
         struct Related<'a> {
             message: &'a str,
+            file: &'a str,
             #[serde(flatten)]
             start: Position,
         }
@@ -139,14 +140,15 @@ impl Serialize for Diagnostics {
             list.serialize_element(&Record {
                 severity: diagnostic.severity,
                 message: &diagnostic.message,
-                file: self.source.name(),
+                file: self.source.name_at(diagnostic.span.start),
                 start: self.source.position(diagnostic.span.start),
                 end: self.source.position(diagnostic.span.end),
                 help: diagnostic.help.as_deref(),
-                related: diagnostic
-                    .related
-                    .as_ref()
-                    .map(|(span, message)| Related { message, start: self.source.position(span.start) }),
+                related: diagnostic.related.as_ref().map(|(span, message)| Related {
+                    message,
+                    file: self.source.name_at(span.start),
+                    start: self.source.position(span.start),
+                }),
             })?;
         }
         list.end()

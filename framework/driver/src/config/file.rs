@@ -96,6 +96,7 @@ pub(super) struct EvidenceKeys {
 impl ConfigFile {
     pub(super) fn read(document: &DeTable<'_>, findings: &Findings) -> Self {
         let mut reader = TableReader::new(document, Span::default(), "a config", findings);
+        reader.known_before(&["include", "profile"]);
         let file = Self {
             seed: reader.optional("seed"),
             duration: reader.optional("duration"),

@@ -1,21 +1,25 @@
 //! The config file: TOML → placed keys → [`Config`].
 //!
 //! ```text
-//! text ──toml──> tables with spans ──file──> keys, typed and placed ──validate──> Config
-//!                       \___________________ problems ___________________/──> Diagnostics
+//! texts ──layers──> one table with spans ──file──> keys, typed and placed ──validate──> Config
+//!                       \___________________ problems ______________________/──> Diagnostics
 //! ```
 //!
 //! Every problem of a file is found in one pass and shown with file, line, column and a caret, and with the
 //! name that was probably meant. Nothing here touches the operating system, except that [`load`] reads the
-//! file. What can only be checked with plugins at hand (is there such a plugin, a test, a parameter?) is
+//! file and those that it includes, and that texts may name environment variables. What can only be checked with plugins at hand (is there such a plugin, a test, a parameter?) is
 //! checked elsewhere, with the spans that [`Config`] keeps and the same [`Diagnostics`].
 
 mod allotment;
 mod bytes;
 mod diagnostic;
 mod distribution;
+mod environment;
 mod file;
+mod layers;
+mod merge;
 mod mode;
+mod origin;
 mod pattern;
 mod pot;
 mod print;
@@ -46,6 +50,7 @@ pub use source::{At, Position, Source, Span};
 pub use strict::{Minimizing, StepLevel, Strict, TimeoutRule};
 
 use file::ConfigFile;
+use layers::Layers;
 use reader::Findings;
 
 /// Reading of other files in the same way, with the same messages.
@@ -69,7 +74,9 @@ pub struct Loaded {
 impl Loaded {
     /// The folders that the config adds to those where plugins are looked for.
     pub fn plugin_folders(&self) -> Vec<PathBuf> {
-        self.config.plugin_path.iter().map(|path| self.folder.join(&path.value)).collect()
+        let named = self.config.plugin_path.iter().map(|path| self.folder.join(&path.value));
+        // Plugins lie beside the file that names them, also when that is an included one.
+        named.chain(self.source.folders().skip(1).map(Path::to_owned)).collect()
     }
 
     /// The config with every path written out, so that it says the same when it is read from another folder.
@@ -85,6 +92,10 @@ impl Loaded {
         }
         // Plugins that are only named are looked for beside the config, too.
         config.plugin_path.push(At::new(absolute(Path::new(".")), Span::default()));
+        for folder in self.source.folders().skip(1).filter(|folder| *folder != self.folder) {
+            let folder = std::path::absolute(Path::new(".").join(folder)).unwrap_or(folder.to_owned());
+            config.plugin_path.push(At::new(folder, Span::default()));
+        }
         let write_out = |plugin: &mut At<PluginRef>| {
             if let PluginRef::Path(path) = &mut plugin.value {
                 let here = absolute(path);
@@ -134,14 +145,12 @@ pub enum LoadError {
     Invalid(#[from] Diagnostics),
 }
 
-/// Reads and checks a config file.
+/// Reads and checks a config file, with what it includes.
 ///
 /// # Errors
 /// When it cannot be read, or with every problem it has.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, LoadError> {
-    let mut loaded = parse(source_of(path)?, overrides)?;
-    loaded.folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    Ok(loaded)
+    Ok(parse(source_of(path)?, overrides)?)
 }
 
 /// The text of a file.
@@ -149,15 +158,20 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, LoadError> {
 /// # Errors
 /// When it cannot be read or is not text.
 pub fn source_of(path: &Path) -> Result<Source, LoadError> {
+    let mut source = Source::new(path.display().to_string(), text_of(path)?);
+    source.set_folder(path.parent().map(Path::to_owned).unwrap_or_default());
+    Ok(source)
+}
+
+fn text_of(path: &Path) -> Result<String, LoadError> {
     let bytes = std::fs::read(path).map_err(|error| LoadError::Read { path: path.to_owned(), error })?;
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Err(LoadError::Utf16 { path: path.to_owned() });
     }
-    let text = String::from_utf8(bytes).map_err(|error| LoadError::NotText {
+    String::from_utf8(bytes).map_err(|error| LoadError::NotText {
         path: path.to_owned(),
         valid: error.utf8_error().valid_up_to(),
-    })?;
-    Ok(Source::new(path.display().to_string(), text))
+    })
 }
 
 /// Checks a config that is already in memory, such as the embedded one.
@@ -165,10 +179,72 @@ pub fn source_of(path: &Path) -> Result<Source, LoadError> {
 /// # Errors
 /// Every problem it has.
 pub fn parse(source: Source, overrides: &Overrides) -> Result<Loaded, Diagnostics> {
-    let (config, source) = read(source, |document, findings| {
-        validate::validate(ConfigFile::read(document, findings), overrides, findings)
-    })?;
-    Ok(Loaded { config, source, folder: PathBuf::new() })
+    Ok(parse_with(source, overrides, |_| ())?.0)
+}
+
+/// The effective config as TOML text: every default filled in, and behind each value where it comes from.
+///
+/// # Errors
+/// Every problem it has.
+pub fn explain(source: Source, overrides: &Overrides) -> Result<String, Diagnostics> {
+    let (loaded, places) = parse_with(source, overrides, origin::places)?;
+    Ok(origin::annotate(&loaded.config.to_string(), &places, &loaded.source))
+}
+
+/// Checks a config, and has somebody look at the merged document.
+fn parse_with<T>(
+    source: Source,
+    overrides: &Overrides,
+    look: impl FnOnce(&DeTable<'_>) -> T,
+) -> Result<(Loaded, T), Diagnostics> {
+    let folder = source.folder_at(0).to_owned();
+    let layers = Layers::gather(source, &overrides.set, variable);
+    let document = layers.document(overrides.profile.as_deref());
+    let findings = Findings::new(!document.syntax.is_empty());
+    document.problems.into_iter().for_each(|problem| findings.add(problem));
+    // A slip in a profile is found before the night that needs it.
+    for other in &document.others {
+        validate::validate(ConfigFile::read(other, &findings), overrides, &findings);
+    }
+    let mut config = validate::validate(ConfigFile::read(&document.table, &findings), overrides, &findings);
+    let looked = look(&document.table);
+    let syntax = document.syntax;
+    let problems = judged(&layers.source, findings, syntax);
+    let source = Arc::new(layers.source);
+    if !problems.is_empty() {
+        return Err(Diagnostics::new(source, problems));
+    }
+    place_plugins(&mut config, &source);
+    Ok((Loaded { config, source, folder }, looked))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Paths of plugins in included files are relative to these.
+fn place_plugins(config: &mut Config, source: &Source) {
+    let first = source.folder_at(0).to_owned();
+    let place = |plugin: &mut At<PluginRef>| {
+        let folder = source.folder_at(plugin.span.start);
+        if let PluginRef::Path(path) = &mut plugin.value
+            && folder != first
+            && folder.join(&*path).exists()
+        {
+            let here = folder.join(&*path);
+            *path = std::path::absolute(&here).unwrap_or(here);
+        }
+    };
+    for test in config.scenarios.iter_mut().flat_map(|scenario| &mut scenario.tests) {
+        test.each_plugin_mut(&place);
+    }
+    for listed in &mut config.plugin_path {
+        let folder = source.folder_at(listed.span.start);
+        if folder != first {
+            let here = folder.join(&listed.value);
+            listed.value = std::path::absolute(&here).unwrap_or(here);
+        }
+    }
 }
 
 /// Reads a file of tables with `take`, which reports what is wrong as it goes.
@@ -180,17 +256,28 @@ pub fn read<T>(
     take: impl FnOnce(&DeTable<'_>, &Findings) -> T,
 ) -> Result<(T, Arc<Source>), Diagnostics> {
     let (document, errors) = DeTable::parse_recoverable(source.text());
-    let syntax: Vec<_> = errors.iter().map(|error| syntax_error(&source, error)).collect();
+    let syntax: Vec<_> = errors.iter().map(|error| syntax_error(source.text(), error, 0)).collect();
     let findings = Findings::new(!syntax.is_empty());
-    let taken = take(document.get_ref(), &findings);
-
-    let mut problems = findings.into_list();
-    let hidden = Hidden::by(&source, &syntax);
-    problems.retain(|problem| !hidden.contains(source.position(problem.span.start).line));
-    problems.extend(syntax);
-
+    let mut table = document.into_inner();
+    let mut unset = Vec::new();
+    environment::expand_table(&mut table, &variable, &mut unset);
+    unset.into_iter().for_each(|problem| findings.add(problem));
+    let taken = take(&table, &findings);
+    let problems = judged(&source, findings, syntax);
     let source = Arc::new(source);
     if problems.is_empty() { Ok((taken, source)) } else { Err(Diagnostics::new(source, problems)) }
+}
+
+/// All problems, without those that only come from others, each once.
+fn judged(source: &Source, findings: Findings, syntax: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut problems = findings.into_list();
+    let hidden = Hidden::by(source, &syntax);
+    problems.retain(|problem| !hidden.contains(source.line_of(problem.span.start)));
+    problems.extend(syntax);
+    // What stands under several profiles is looked at once for each.
+    problems.sort_by(|a, b| (a.span, &a.message).cmp(&(b.span, &b.message)));
+    problems.dedup();
+    problems
 }
 
 /// Lines whose problems may only come from what the parser made of a broken line: the broken line itself, or, when that is a
@@ -209,7 +296,7 @@ impl Hidden {
         let mut ranges: Vec<(usize, usize)> = syntax
             .iter()
             .map(|error| {
-                let broken = source.position(error.span.start).line;
+                let broken = source.line_of(error.span.start);
                 let next = headers.partition_point(|header| *header <= broken);
                 match is_header(source.line(broken)) {
                     true => (broken, headers.get(next).copied().unwrap_or(usize::MAX)),
@@ -232,12 +319,13 @@ impl Hidden {
     }
 }
 
-fn syntax_error(source: &Source, error: &toml::de::Error) -> Diagnostic {
-    let end = source.text().len();
-    let span = error.span().map_or(Span { start: end, end }, Span::from);
-    let diagnostic = Diagnostic::error(span, error.message());
+/// What the parser says of a text that stands at that place.
+fn syntax_error(text: &str, error: &toml::de::Error, at: usize) -> Diagnostic {
+    let end = text.len();
+    let span = error.span().unwrap_or(end..end);
+    let diagnostic = Diagnostic::error(Span { start: at + span.start, end: at + span.end }, error.message());
     // The complaint is about what follows the backslash, or follows `\x`.
-    let before = source.text().get(..span.start).unwrap_or_default();
+    let before = text.get(..span.start).unwrap_or_default();
     match before.chars().rev().take(2).any(|letter| letter == '\\') {
         true => diagnostic.help("between \" a backslash means something: write paths with /, or between '"),
         false => diagnostic,

@@ -130,7 +130,8 @@ fn key(name: &str) -> String {
 /// A basic string on one line, which can stand for a value and for a key.
 pub(super) fn quoted(text: impl fmt::Display) -> String {
     let mut quoted = String::from("\"");
-    for c in text.to_string().chars() {
+    // What looks like a variable is meant as it stands: it was replaced when it was read.
+    for c in text.to_string().replace("${", "$${").chars() {
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
             '\n' => quoted.push_str("\\n"),

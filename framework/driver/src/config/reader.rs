@@ -71,6 +71,11 @@ impl<'a, 'i> TableReader<'a, 'i> {
         self.table.contains_key(key)
     }
 
+    /// Names keys that were read before: a mistyped one may have been meant.
+    pub(super) fn known_before(&mut self, keys: &[&'static str]) {
+        self.asked.extend(keys);
+    }
+
     fn value(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'i>>> {
         self.asked.push(key);
         self.table.get(key)

@@ -41,9 +41,16 @@ fn write_one(out: &mut String, source: &Source, diagnostic: &Diagnostic, colour:
 
     let start = source.position(diagnostic.span.start);
     let gutter = start.line.to_string().len();
-    writeln!(out, "{blue}{:gutter$}-->{reset} {}:{}:{}", "", source.name(), start.line, start.column)?;
+    writeln!(
+        out,
+        "{blue}{:gutter$}-->{reset} {}:{}:{}",
+        "",
+        source.name_at(diagnostic.span.start),
+        start.line,
+        start.column
+    )?;
     writeln!(out, "{blue}{:gutter$} |{reset}", "")?;
-    let line = source.line(start.line);
+    let line = source.line(source.line_of(diagnostic.span.start));
     writeln!(out, "{blue}{} |{reset} {line}", start.line)?;
     let (indent, carets) = underline(source, line, diagnostic.span);
     let help = diagnostic.help.as_deref().map(|help| format!(" {help}")).unwrap_or_default();
@@ -55,7 +62,7 @@ fn write_one(out: &mut String, source: &Source, diagnostic: &Diagnostic, colour:
             out,
             "{blue}{:gutter$} ={reset} {message}: {}:{}:{}",
             "",
-            source.name(),
+            source.name_at(span.start),
             place.line,
             place.column
         )?;
@@ -70,6 +77,10 @@ fn underline(source: &Source, line: &str, span: Span) -> (String, String) {
     let end = source.position(span.end);
     let before = start.column - 1;
     let indent = line.chars().take(before).map(|c| if c == '\t' { '\t' } else { ' ' }).collect::<String>();
-    let last = if end.line == start.line { end.column - 1 } else { line.chars().count() };
+    let last = if source.line_of(span.end) == source.line_of(span.start) {
+        end.column - 1
+    } else {
+        line.chars().count()
+    };
     (indent, "^".repeat(last.saturating_sub(before).max(1)))
 }

@@ -13,7 +13,7 @@ pub fn schema() -> Value {
         "title": "Waylay configuration",
         "type": "object",
         "additionalProperties": false,
-        "required": ["scenario"],
+        "anyOf": [{ "required": ["scenario"] }, { "required": ["include"] }],
         "properties": {
             "seed": { "description": "The seed that every random choice comes from; fresh when absent.",
                       "anyOf": [{ "type": "string" }, { "type": "integer", "minimum": 0 }] },
@@ -26,6 +26,9 @@ pub fn schema() -> Value {
             "randomizer": { "$ref": "#/definitions/randomizer" },
             "leaks": leaks(),
             "evidence": evidence(),
+            "include": list("Other configurations, relative to this one; this one is laid over them."),
+            "profile": { "type": "object", "description": "Keys that are laid over the rest, by the name given to --profile.",
+                         "additionalProperties": { "type": "object" } },
         },
         "definitions": {
             "duration": { "type": "string", "pattern": "^[0-9.]+ ?(ns|us|µs|ms|s|m|min|h|d)( ?[0-9.]+ ?(ns|us|µs|ms|s|m|min|h|d))*$",

@@ -152,6 +152,10 @@ pub struct Overrides {
     pub out: Option<PathBuf>,
     /// `--keep-hung`
     pub keep_hung: Option<bool>,
+    /// `--profile`: the profile that is laid over the file.
+    pub profile: Option<String>,
+    /// `--set`, each as `KEY=VALUE`, in order.
+    pub set: Vec<String>,
 }
 
 /// The values of keys that a file leaves out.
