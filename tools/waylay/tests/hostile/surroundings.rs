@@ -29,8 +29,8 @@ fn place_with(source: &str, more: &str) -> Workplace {
 }
 
 /// Runs a campaign under a limit of the shell, as whoever `user` says.
-fn run_limited(place: &Workplace, user: &[&str], limit: &str) -> Ran {
-    let waylay = env!("CARGO_BIN_EXE_waylay");
+fn run_limited(place: &Workplace, waylay: &Path, user: &[&str], limit: &str) -> Ran {
+    let waylay = waylay.display();
     let script = format!("ulimit {limit}; exec '{waylay}' run waylay.toml --duration 1s --json");
     let line = [user, &["sh", "-c", &script]].concat();
     let mut command = Command::new(line[0]);
@@ -49,13 +49,14 @@ fn told(ran: &Ran, limit: &str) {
 #[test]
 fn limits_of_the_driver_itself_are_told() {
     let place = place_with(FAILS_ONCE, "");
+    let waylay = Path::new(env!("CARGO_BIN_EXE_waylay"));
     for limit in ["-f 4", "-n 12"] {
-        told(&run_limited(&place, &[], limit), limit);
+        told(&run_limited(&place, waylay, &[], limit), limit);
     }
     // From too little to load the command up to enough: the loader itself has words for the least.
     for megabytes in [150, 300, 600, 2000] {
         let limit = format!("-v {}", megabytes << 10);
-        let ran = run_limited(&place, &[], &limit);
+        let ran = run_limited(&place, waylay, &[], &limit);
         assert!(ran.status.code().is_some(), "{limit}: {:?}\n{}", ran.status, ran.stderr);
         assert!(!ran.stderr.contains("panicked"), "{limit}: {}", ran.stderr);
         let words = ran.stderr.contains("failure") || ran.stderr.contains("memory");
@@ -73,10 +74,16 @@ fn a_limit_on_processes_is_told() {
         fs::set_permissions(path, all).expect("ours");
     };
     open(place.path());
+    // Where it was built, others may have no business.
+    let waylay = place.path().join("waylay");
+    let built = env!("CARGO_BIN_EXE_waylay");
+    fs::hard_link(built, &waylay).or_else(|_| fs::copy(built, &waylay).map(drop)).expect("copied");
     let user = ["setpriv", NOBODY_ELSE, "--clear-groups"];
     let able = Command::new(user[0])
         .args(&user[1..])
-        .args([env!("CARGO_BIN_EXE_waylay"), "--version"])
+        // Another program in between: setpriv itself still has root's rights when it looks for the command.
+        .args(["sh", "-c", "exec \"$0\" --version"])
+        .arg(&waylay)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
@@ -87,7 +94,7 @@ fn a_limit_on_processes_is_told() {
     for most in [1, 3, 5, 7, 10] {
         let limit = format!("-u {most}");
         let script = format!("{limit} || ulimit -p {most}");
-        told(&run_limited(&place, &user, &script), &limit);
+        told(&run_limited(&place, &waylay, &user, &script), &limit);
     }
 }
 
