@@ -338,7 +338,7 @@ pub(crate) struct FlagOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct MinimizeOptions {
-    /// The failure: its folder, or the beginning of its signature.
+    /// The failure: its folder, its number in the latest campaign, or the beginning of its signature.
     pub(crate) failure: PathBuf,
     /// Folder of the results.
     #[arg(long, default_value = "waylay-out")]
@@ -435,7 +435,7 @@ pub(crate) enum Debugger {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReplayOptions {
-    /// The failure: its folder, or the beginning of its signature.
+    /// The failure: its folder, its number in the latest campaign, or the beginning of its signature.
     pub(crate) failure: PathBuf,
     /// How long to try.
     #[arg(long, value_parser = duration, default_value = "30s")]

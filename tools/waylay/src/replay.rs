@@ -59,7 +59,8 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     let overrides = Overrides {
         seed: Some(entry.campaign_seed),
         duration: Some(arguments.duration),
-        out: Some(arguments.out.clone()),
+        // Below the others: what was replayed last is not the latest campaign.
+        out: Some(arguments.out.join("replay")),
         keep_hung: arguments.keep_hung.then_some(true),
         ..Overrides::default()
     };

@@ -13,6 +13,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use waylay_report::model::{Campaign, CampaignState, Failure, Sample};
 
 use crate::store::{CampaignRecord, SERIES_FILE, is_at_work, load_failure};
@@ -44,6 +45,18 @@ pub enum ArchiveError {
         id: String,
         /// Where it was looked for.
         out: PathBuf,
+    },
+    /// Fewer failures than the number.
+    #[error(
+        "there is no failure {number} in campaign {campaign}, which has {there}: `waylay failures` lists them"
+    )]
+    NoNumber {
+        /// What was asked for.
+        number: usize,
+        /// The latest campaign.
+        campaign: String,
+        /// How many it has.
+        there: usize,
     },
     /// More than one failure begins so.
     #[error("`{id}` could be {}: write more of it", .candidates.join(" or "))]
@@ -152,8 +165,38 @@ pub fn failure_folders(campaign: &Path) -> Vec<FailureFolder> {
     found
 }
 
-/// The folder of a failure that is named by its folder, or by the beginning of its signature; the newest campaign that
-/// has it counts.
+/// The failures of a campaign in the order in which they were first seen. Their places, counted from 1, are what the summary
+/// calls them by.
+pub fn numbered(campaign: &Path) -> Vec<FailureFolder> {
+    #[derive(serde::Deserialize)]
+    struct Seen {
+        first_seen: Timestamp,
+    }
+    let first_seen = |found: &FailureFolder| {
+        let record = fs::read(found.folder.join("failure.json")).ok()?;
+        Some(serde_json::from_slice::<Seen>(&record).ok()?.first_seen)
+    };
+    let decided = failure_folders(campaign).into_iter().filter(|found| !found.id.starts_with("undecided-"));
+    let mut seen: Vec<_> = decided.map(|found| (first_seen(&found), found)).collect();
+    // A record that cannot be read has no time: it comes last, where it moves no other.
+    seen.sort_by_key(|(at, found)| (at.is_none(), *at, found.id.clone()));
+    seen.into_iter().map(|(_, found)| found).collect()
+}
+
+/// The failure that a number means, if it is one: of the latest campaign. Longer ones begin a signature.
+fn by_number(out: &Path, id: &str) -> Option<Result<FailureFolder, ArchiveError>> {
+    let number: usize = id.parse().ok().filter(|number| (1..1000).contains(number))?;
+    let campaign = campaigns(out).pop()?;
+    let mut all = numbered(&campaign);
+    if number <= all.len() {
+        return Some(Ok(all.swap_remove(number - 1)));
+    }
+    let campaign = campaign.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Some(Err(ArchiveError::NoNumber { number, campaign, there: all.len() }))
+}
+
+/// The folder of a failure that is named by its folder, by its number in the latest campaign, or by the beginning of its
+/// signature; the newest campaign that has it counts.
 pub fn find_failure(out: &Path, id: &Path) -> Result<FailureFolder, ArchiveError> {
     let folder = if id.is_file() { id.parent().unwrap_or(Path::new(".")) } else { id };
     if folder.join("failure.json").is_file() {
@@ -164,6 +207,9 @@ pub fn find_failure(out: &Path, id: &Path) -> Result<FailureFolder, ArchiveError
         return Ok(FailureFolder { campaign: above(2), id, folder });
     }
     let id = id.display().to_string();
+    if let Some(found) = by_number(out, &id) {
+        return found;
+    }
     let mut candidates: Vec<FailureFolder> = Vec::new();
     for campaign in campaigns(out).into_iter().rev() {
         for found in failure_folders(&campaign) {

@@ -179,6 +179,29 @@ fn failures_are_found_by_the_beginning_of_their_name_and_by_their_folder() {
 }
 
 #[test]
+fn failures_of_the_latest_campaign_have_numbers() {
+    let out = tempfile::tempdir().unwrap();
+    let find = |id: &str| find_failure(out.path(), Path::new(id));
+    assert!(matches!(find("1"), Err(ArchiveError::NoFailure { .. })), "there is no campaign");
+    campaign(out.path(), &[("a", 1)], &[("assert-1", "a"), ("deadlock-3", "a")], true);
+    let folder = campaign(out.path(), &[("a", 1)], &[("crash-2", "a"), ("assert-1", "a")], true);
+    let seen = |id: &str, at: &str| {
+        let path = folder.join("failures").join(id).join("failure.json");
+        let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        record["first_seen"] = at.into();
+        fs::write(&path, record.to_string()).unwrap();
+    };
+    seen("crash-2", "2026-11-16T05:21:19Z");
+    seen("assert-1", "2026-11-16T05:21:20Z");
+    assert_eq!((find("1").unwrap().id, find("2").unwrap().id), ("crash-2".to_owned(), "assert-1".to_owned()));
+    assert_eq!(find("1").unwrap().campaign, folder);
+    let none = find("3").unwrap_err().to_string();
+    assert!(none.contains("there is no failure 3") && none.contains("which has 2"), "{none}");
+    fs::write(folder.join("failures/crash-2/failure.json"), "{").unwrap();
+    assert_eq!(find("1").unwrap().id, "assert-1", "what cannot be read comes last");
+}
+
+#[test]
 fn campaigns_of_one_second_are_in_the_order_in_which_they_began() {
     let names = ["20261116-052119", "20261116-052119-10", "20261116-052119-9", "20261116-052120"];
     let mut sorted = names.map(PathBuf::from).to_vec();

@@ -195,10 +195,12 @@ fn run_all(
         (0, 0, _) | (0, _, false) => 2,
         (0, _, true) => 0,
     };
-    let lines = failures
-        .entries()
+    let mut entries = failures.entries();
+    entries.sort_by(|a, b| (a.first_seen, &a.signature.id).cmp(&(b.first_seen, &b.signature.id)));
+    let lines = entries
         .into_iter()
-        .map(|entry| FailureLine::of(entry, failures.folder_of(&entry.signature.id)));
+        .zip(1..)
+        .map(|(entry, number)| FailureLine::of(entry, number, failures.folder_of(&entry.signature.id)));
     let lines = lines.collect();
     let state = if sys::interrupted() { CampaignState::Stopped } else { CampaignState::Finished };
     let record = campaign.close(state)?;

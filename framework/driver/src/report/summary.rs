@@ -35,6 +35,8 @@ pub struct Summary {
 /// One failure in short.
 #[derive(Clone, Debug, Serialize)]
 pub struct FailureLine {
+    /// Its place in the order of first sight, from 1: what commands know it by while the campaign is the latest.
+    pub number: usize,
     /// What broke.
     pub kind: crate::failure::Kind,
     /// In which test.
@@ -52,8 +54,9 @@ pub struct FailureLine {
 }
 
 impl FailureLine {
-    pub(crate) fn of(entry: &FailureEntry, folder: PathBuf) -> FailureLine {
+    pub(crate) fn of(entry: &FailureEntry, number: usize, folder: PathBuf) -> FailureLine {
         FailureLine {
+            number,
             kind: entry.kind,
             test: entry.test.clone(),
             what: entry.what.clone(),
@@ -114,9 +117,8 @@ pub fn summary_text(summary: &Summary) -> String {
         for failure in &summary.failures {
             let test = failure.test.as_deref().unwrap_or("the host itself");
             let (test, what) = (Name(test), Plain(failure.what.lines().next().unwrap_or_default()));
-            let _ = writeln!(text, "  {} × {} in {test}: {what}", count(failure.count), failure.kind);
-            let _ = writeln!(text, "      {}", failure.folder.display());
-            let _ = writeln!(text, "      {}", failure.replay);
+            let (number, times) = (failure.number, count(failure.count));
+            let _ = writeln!(text, "  {number:>2}  {times} × {} in {test}: {what}", failure.kind);
         }
     }
     if summary.uncatalogued > 0 {
@@ -135,6 +137,9 @@ pub fn summary_text(summary: &Summary) -> String {
         );
     }
     let _ = writeln!(text, "\n{}", verdict(summary));
+    if let Some(first) = summary.failures.first() {
+        let _ = writeln!(text, "next: waylay show {0} · waylay replay {0} · waylay report", first.number);
+    }
     text
 }
 

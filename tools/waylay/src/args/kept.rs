@@ -57,7 +57,7 @@ pub(crate) struct FailuresOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowOptions {
-    /// The failure: its folder, or the beginning of its signature.
+    /// The failure: its folder, its number in the latest campaign, or the beginning of its signature.
     #[arg(value_name = "ID")]
     pub(crate) failure: PathBuf,
     /// Folder of the results.
@@ -73,7 +73,7 @@ pub(crate) struct ShowOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
-    /// The failure: its folder, or the beginning of its signature.
+    /// The failure: its folder, its number in the latest campaign, or the beginning of its signature.
     #[arg(value_name = "ID")]
     pub(crate) failure: PathBuf,
     /// Folder of the results.
@@ -89,7 +89,7 @@ pub(crate) struct ExportOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyOptions {
-    /// The failure: its folder, or the beginning of its signature.
+    /// The failure: its folder, its number in the latest campaign, or the beginning of its signature.
     #[arg(value_name = "ID")]
     pub(crate) failure: PathBuf,
     /// Folder of the results.
