@@ -56,13 +56,25 @@ fn words(state: FailureState, reasons: Option<Sightings>) -> String {
     let clean = plural(u64::from(reasons.clean), "clean night");
     match state {
         FailureState::New => "the last night was the first that had it".to_owned(),
-        FailureState::Resolved => {
-            format!("{seen}; {clean} since would be chance with {:.1} %", reasons.chance() * 100.0)
-        }
+        FailureState::Resolved => match reasons.runs {
+            Some(runs) => format!("{seen}; {clean} since with {} without it", plural(runs.clean, "run")),
+            None => format!("{seen}; {clean} since would be chance with {:.1} %", reasons.chance() * 100.0),
+        },
         _ if reasons.clean > 0 => {
-            format!("{seen}; {clean} so far, {} more would make it resolved", reasons.nights_to_resolve())
+            format!("{seen}; {clean} so far, {} would make it resolved", missing(reasons))
         }
         _ => seen,
+    }
+}
+
+/// What has to come before it is resolved.
+fn missing(reasons: Sightings) -> String {
+    let runs = reasons.runs_to_resolve();
+    let runs = (runs > 0).then(|| format!("{} more {}", count(runs), if runs == 1 { "run" } else { "runs" }));
+    let nights = Some(reasons.nights_to_resolve()).filter(|nights| *nights > 0);
+    match (nights.map(|nights| format!("{nights} more")), runs) {
+        (Some(nights), Some(runs)) => format!("{nights} and {runs}"),
+        (nights, runs) => nights.or(runs).unwrap_or_default(),
     }
 }
 
