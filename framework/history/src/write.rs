@@ -100,11 +100,6 @@ pub(crate) fn put_sightings(
     for sighting in sightings {
         new += u64::from(put_sighting(connection, campaign, sighting, context)?);
     }
-    if new > 0 {
-        connection
-            .prepare_cached("UPDATE campaign SET new_signatures = new_signatures + ?2 WHERE id = ?1")?
-            .execute(params![campaign.0, new as i64])?;
-    }
     Ok(new)
 }
 
@@ -420,6 +415,9 @@ fn put_sighting(
                 )?
                 .query_row(params![failure, night], |row| row.get(0))?;
     let more = (sighting.count as i64 - before.unwrap_or(0)).max(0);
+    if before.is_none() {
+        first_seen_in(connection, campaign, failure, known.is_none(), first)?;
+    }
     connection
         .prepare_cached(
             "INSERT INTO sighting (failure, campaign, count, first_seen, last_seen) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -443,6 +441,33 @@ fn put_sighting(
         context.suppressions.note(connection, failure, sighting, more)?;
     }
     Ok(known.is_none())
+}
+
+/// A campaign has a failure. It is the one that showed it first if nobody has seen that before, or if only campaigns of later
+/// have: then a campaign of long ago was imported after younger ones, and what these wrote down is this one's.
+fn first_seen_in(
+    connection: &Connection,
+    campaign: CampaignId,
+    failure: i64,
+    never_seen: bool,
+    at: i64,
+) -> rusqlite::Result<()> {
+    let other: Option<(i64, i64)> = connection
+        .prepare_cached(
+            "SELECT sighting.campaign, sighting.first_seen FROM sighting JOIN campaign ON campaign.id = sighting.campaign
+             WHERE failure = ?1 ORDER BY sighting.first_seen, started, sighting.campaign LIMIT 1",
+        )?
+        .query_row([failure], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let mut add = connection
+        .prepare_cached("UPDATE campaign SET new_signatures = max(new_signatures + ?2, 0) WHERE id = ?1")?;
+    match other {
+        Some((_, first)) if first <= at => return Ok(()),
+        Some((other, _)) => add.execute([other, -1]).map(drop)?,
+        None if never_seen => {}
+        None => return Ok(()),
+    }
+    add.execute([campaign.0, 1]).map(drop)
 }
 
 /// The test to blame; the host itself has a row without a name. Whole programs are known by their name alone.

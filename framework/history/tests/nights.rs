@@ -150,6 +150,29 @@ fn the_order_in_which_nights_are_imported_does_not_matter() {
             (row.state, row.nights, row.count, row.first_seen, row.last_seen)
         })
     };
+    let new = |order: &[usize]| -> Vec<u64> {
+        let out = tempfile::tempdir().unwrap();
+        let mut history = History::open(out.path()).unwrap();
+        for place in order {
+            let (day, runs, failures) = nights[*place];
+            night(&mut history, day, &[("queue", runs)], failures);
+        }
+        // What a night counts as new is what is listed as new of it.
+        history
+            .nights(30)
+            .unwrap()
+            .iter()
+            .map(|point| {
+                let night = Some(point.campaign.clone());
+                let listed = Filter { night, first_seen_then: true, ..Filter::default() };
+                assert_eq!(history.count_failures(&listed, 100).unwrap(), point.new_signatures);
+                point.new_signatures
+            })
+            .collect()
+    };
+    for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 0, 5, 1, 4, 2]] {
+        assert_eq!(new(&order), [1, 1, 0, 0, 0, 0], "{order:?}");
+    }
     let expected = states(&[0, 1, 2, 3, 4, 5]);
     // 3 of 20 ask for 45 clean runs, of which there are 50; 2 of 40 for 191.
     assert_eq!(expected.map(|row| row.0), [FailureState::Resolved, FailureState::Ongoing]);
