@@ -361,8 +361,8 @@ impl<'a> Exploration<'a> {
             self.aimed.take(&planned.parameters);
         }
         let whole = observed.hung.is_none() && ended_by_itself(observed.ending);
-        if whole && !observed.partly_controlled && self.learner.is_current(planned) {
-            // Most runs are not listened to, and still none may be longer than the promise says.
+        if whole && failed.is_none() && !observed.partly_controlled && self.learner.is_current(planned) {
+            // Most runs are not listened to, and still none that passes may be longer than the promise says.
             self.learner.was_long(planned, observed.reach);
             self.aimed.outgrow(observed.reach);
         }
