@@ -40,11 +40,13 @@ pub struct Learned {
     passed_steps: u64,
 }
 
-/// The next number of a coarse scale that leaves room: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 and so on. An eighth, and half of what
-/// the longest is above the usual if that is more: where lengths fall off geometrically, as those of loops that wait do, one
-/// that long comes once in some eight times as many runs as there were.
+/// The next number of a coarse scale that leaves room: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 and so on. An eighth where runs are as
+/// long as each other. Where the longest is more than a sixteenth above the usual, a quarter, and half of what it is above if
+/// that is more: where lengths fall off geometrically, as those of loops that wait do, one that long comes once in some eight
+/// times as many runs as there were.
 fn with_room(steps: u64, usual: u64) -> u64 {
-    let room = steps.div_ceil(8).max(steps.saturating_sub(usual) / 2);
+    let above = steps.saturating_sub(usual);
+    let room = if above > steps / 16 { (steps / 4).max(above / 2) } else { steps.div_ceil(8) };
     let least = steps.saturating_add(room).max(4);
     let unit = (1_u64 << least.ilog2()) / 4;
     least.div_ceil(unit).saturating_mul(unit)
