@@ -104,3 +104,31 @@ fn nights(known: &KnownFailure, site: &Site) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use waylay_history::state::Runs;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_in_nights_and_in_runs() {
+        let away = |clean, runs| Sightings {
+            seen: 1,
+            span: 1,
+            clean,
+            runs: Some(Runs { failed: 1, span: 45, clean: runs }),
+        };
+        let told = |reasons: Sightings| words(reasons.state(), Some(reasons));
+        assert_eq!(
+            told(away(1, 13)),
+            "seen in 1 of 2 nights in which its test ran; 1 clean night so far, 2 more and 1,442 more runs would make it \
+             resolved"
+        );
+        assert!(told(away(9, 1454)).ends_with("9 clean nights so far, 1 more run would make it resolved"));
+        assert!(told(away(2, 2000)).ends_with("2 clean nights so far, 1 more would make it resolved"));
+        assert!(told(away(3, 1455)).ends_with("3 clean nights since with 1,455 runs without it"));
+        let of_no_test = Sightings { runs: None, ..away(3, 0) };
+        assert!(told(of_no_test).contains("3 clean nights since would be chance with"));
+    }
+}
