@@ -23,12 +23,13 @@ use waylay_schedule::{Outcome, RunParameters, Seed, Spec};
 use crate::batch::{Done, Shared, run_batch};
 use crate::findings::{Failing, Findings, Taken};
 use crate::learner::{Learner, Planned};
+use crate::libraries;
 use crate::oracle::Expected;
 use crate::program::Program;
 use crate::recording::{Conditions, RecordError};
 use crate::restart::Restart;
 use crate::server::RunError;
-use crate::sites::Sites;
+use crate::sites::{Sites, Taught};
 use crate::summary::{Found, Summary, covered, not_looked_at};
 use crate::worker::Worker;
 
@@ -140,6 +141,9 @@ pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, Expl
     let state = exploration.go(&mut workers, &mut campaign, &mut store, progress);
     exploration.summary.take_workers(plan.restart, &workers);
     drop(workers);
+    if state.is_ok() {
+        exploration.look_into_libraries();
+    }
     exploration.save(&mut campaign, &mut store, progress)?;
     let folder = campaign.folder().to_owned();
     let state = match state {
@@ -180,8 +184,9 @@ pub(crate) struct Exploration<'a> {
     pub(crate) findings: Findings<'a>,
     begun: Instant,
     pub(crate) summary: Summary,
-    /// Runs by the depth that they promise something for.
+    /// Runs by the depth that they promise something for, and the first that may be among them.
     aimed: Aimed,
+    counts_from: u64,
     parameters: RunParameters,
     /// n: the most threads, and timers of threads, of a run.
     rivals: u32,
@@ -224,6 +229,7 @@ impl<'a> Exploration<'a> {
             begun: Instant::now(),
             summary,
             aimed: Aimed::default(),
+            counts_from: 0,
             parameters: RunParameters::of(plan.strategy.to_string()),
             rivals: 0,
             total_steps: 0,
@@ -326,8 +332,9 @@ impl<'a> Exploration<'a> {
     ) -> Result<bool, ExploreError> {
         let Done { observed, failed, mut lesson, conflicting } = done;
         self.looked_at += u64::from(self.sites.looks_at(planned.run.index));
-        let steps_changed =
-            self.sites.learn(self.learner.next(), &conflicting, observed.accesses, observed.limited);
+        let seen = (observed.accesses, observed.limited);
+        let Taught { news: steps_changed, void } =
+            self.sites.learn(self.learner.next(), &conflicting, seen, failed.is_some());
         let summary = &mut self.summary;
         summary.runs += 1;
         summary.threads = summary.threads.max(observed.threads);
@@ -356,13 +363,14 @@ impl<'a> Exploration<'a> {
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
         self.total_steps += observed.steps;
         self.rivals = self.rivals.max(observed.threads).max(planned.parameters.threads);
-        // What took part without being scheduled is in no bound, nor what was planned when other accesses were steps.
-        if !observed.partly_controlled && self.learner.is_current(planned) {
+        // What took part without being scheduled is in no bound, nor what was made when other accesses were steps.
+        let current = self.learner.is_current(planned) && planned.run.index >= self.counts_from;
+        if !observed.partly_controlled && current {
             self.aimed.take(&planned.parameters);
         }
         let whole = observed.hung.is_none() && ended_by_itself(observed.ending);
-        if whole && !observed.partly_controlled && self.learner.is_current(planned) {
-            // Most runs are not listened to, and still none may be longer than the promise says.
+        if whole && failed.is_none() && !observed.partly_controlled && self.learner.is_current(planned) {
+            // Most runs are not listened to, and still none that passes may be longer than the promise says.
             self.learner.was_long(planned, observed.reach);
             self.aimed.outgrow(observed.reach);
         }
@@ -408,8 +416,11 @@ impl<'a> Exploration<'a> {
         self.learner.learn(planned, lesson);
         if steps_changed != Added::Known {
             self.learner.steps_changed(steps_changed);
-            // A bug between accesses that were no steps could not have been found.
+        }
+        if void {
+            // A bug between accesses that were no steps could not have been found, nor will the rest of the batch find it.
             self.aimed.forget();
+            self.counts_from = self.learner.next();
         }
         if steps_changed == Added::Again {
             self.aimed.reach = 0;
@@ -480,6 +491,25 @@ impl<'a> Exploration<'a> {
             no_bound: None,
             pot: None,
         }
+    }
+
+    /// Finds out which libraries of the system what is promised has to leave out, and where. What fails here fails nothing else.
+    fn look_into_libraries(&mut self) {
+        let steps = &self.plan.conditions.steps;
+        let worth_it = self.sites.learns() && steps.patch && !self.summary.interrupted;
+        if !worth_it || self.unseen.libraries.is_empty() || self.promises().is_empty() {
+            return;
+        }
+        let conditions = self.sites.conditions();
+        let looked = libraries::look(self.plan, &conditions, &self.unseen.libraries);
+        let Ok(Some(conflicts)) = looked else { return };
+        self.unseen.libraries = conflicts
+            .into_iter()
+            .map(|(library, sites)| {
+                let worst: Vec<u64> = sites.iter().copied().take(LIMITED).collect();
+                format!("{library} ({})", self.names.names(&worst).join(", "))
+            })
+            .collect();
     }
 
     /// What the runs promise, and what that leaves out.

@@ -37,6 +37,7 @@ mod findings;
 mod guide;
 pub mod held;
 pub mod learner;
+mod libraries;
 pub mod minimize;
 pub mod observed;
 pub mod oracle;

@@ -24,6 +24,19 @@ pub struct Sites {
     /// Races that were seen, and places whose plain accesses are atomic.
     races: BTreeSet<Pair>,
     atomic: BTreeSet<u64>,
+    /// Sites that only runs that failed have shown to conflict.
+    failing: BTreeSet<u64>,
+}
+
+/// What a run taught.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taught {
+    /// Whether a site is new.
+    pub news: Added,
+    /// What is promised is about bugs that show in a run that did not fail before. So accesses that conflict only where a run
+    /// fails anyway, such as those of a panic, are steps from now on and leave the runs before their worth; true when others
+    /// conflict that were no steps.
+    pub void: bool,
 }
 
 impl Sites {
@@ -39,6 +52,7 @@ impl Sites {
             limited: 0,
             races: BTreeSet::new(),
             atomic: BTreeSet::new(),
+            failing: BTreeSet::new(),
         }
     }
 
@@ -77,24 +91,38 @@ impl Sites {
     }
 
     /// Takes in what a run showed: the sites in conflict, how many accesses there were, and how many sites had more steps than a
-    /// run gives to one. Says whether a site is new; `next` is the first run for which that can count.
-    pub fn learn(&mut self, next: u64, conflicting: &[u64], accesses: u64, limited: u32) -> Added {
+    /// run gives to one. `next` is the first run for which that can count; `failed` says whether the run did.
+    pub fn learn(
+        &mut self,
+        next: u64,
+        conflicting: &[u64],
+        (accesses, limited): (u64, u32),
+        failed: bool,
+    ) -> Taught {
         self.accesses = self.accesses.max(accesses);
         self.limited = self.limited.max(u64::from(limited));
-        let mut news = Added::Known;
+        let mut taught = Taught { news: Added::Known, void: false };
         for &site in conflicting {
             match self.known.add(Site(site)) {
                 Added::Again => {
-                    news = Added::Again;
+                    taught = Taught { news: Added::Again, void: true };
                     if self.again.last() != Some(&next) {
                         self.again.push(next);
                     }
                 }
-                Added::New if news == Added::Known => news = Added::New,
-                _ => {}
+                Added::New => {
+                    if taught.news == Added::Known {
+                        taught.news = Added::New;
+                    }
+                    if failed {
+                        self.failing.insert(site);
+                    }
+                    taught.void |= !failed;
+                }
+                Added::Known => taught.void |= !failed && self.failing.remove(&site),
             }
         }
-        news
+        taught
     }
 
     /// A race that does not end runs of the next batches.
@@ -133,20 +161,39 @@ mod tests {
         let mut sites = Sites::new(&conditions, false);
         assert!(sites.looks_at(0) && sites.looks_at(15) && sites.looks_at(320) && !sites.looks_at(321));
         assert_eq!(sites.conditions().steps.sites, Some(Vec::new()));
-        assert_eq!(sites.learn(0, &[9, 3], 100, 0), Added::New);
-        assert_eq!(sites.learn(1, &[3], 50, 1), Added::Known);
+        let news = |news, void| Taught { news, void };
+        assert_eq!(sites.learn(0, &[9, 3], (100, 0), false), news(Added::New, true));
+        assert_eq!(sites.learn(1, &[3], (50, 1), false), news(Added::Known, false));
         assert_eq!(sites.conditions().steps.sites, Some(vec![3, 9]));
         assert_eq!((sites.numbers(), sites.limited()), ((2, 100), 1));
-        assert_eq!(sites.learn(2, &[Site::of_kind(3).0], 50, 0), Added::New, "another kind of memory");
+        let kind = sites.learn(2, &[Site::of_kind(3).0], (50, 0), false);
+        assert_eq!(kind, news(Added::New, true), "another kind of memory");
         assert_eq!(sites.numbers().0, 2);
         let wait = Site(9).as_wait();
-        assert_eq!(sites.learn(100, &[4, wait.0, 3], 50, 0), Added::Again);
+        assert_eq!(sites.learn(100, &[4, wait.0, 3], (50, 0), false), news(Added::Again, true));
         assert_eq!(sites.conditions().steps.sites, Some(vec![wait.0, 3]));
         assert!(
             sites.looks_at(101) && !sites.looks_at(99) && !sites.looks_at(117),
             "what was learned is learned again"
         );
         assert!(Sites::new(&conditions, true).looks_at(321), "a search looks at every run");
+    }
+
+    #[test]
+    fn what_conflicts_only_where_a_run_fails_makes_nothing_worthless_until_one_that_passes_shows_it() {
+        let mut conditions = Conditions::default();
+        conditions.steps.level = Level::Auto;
+        let mut sites = Sites::new(&conditions, false);
+        let mut learn = |site: u64, failed| {
+            let Taught { news, void } = sites.learn(0, &[site], (1, 0), failed);
+            (news, void)
+        };
+        assert_eq!(learn(3, true), (Added::New, false));
+        assert_eq!(learn(3, true), (Added::Known, false));
+        assert_eq!(learn(4, false), (Added::New, true));
+        assert_eq!(learn(3, false), (Added::Known, true), "the runs before could not have shown a bug there");
+        assert_eq!(learn(3, false), (Added::Known, false));
+        assert_eq!(sites.conditions().steps.sites, Some(vec![3, 4]));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!
 //! - [`schema`]: the tables, their version, and how older versions become this one
 //! - [`state`]: new, ongoing, rare or resolved; pure
+//! - `standing`: the same kept up to date in the tables, as nights and runs come behind
 //! - [`sighting`]: a failure of one campaign, reduced to what is kept here
 //! - [`write`](mod@write): campaigns and failures go in
 //! - [`feed`]: the same while a campaign runs, from a thread of its own
@@ -25,6 +26,7 @@ pub mod retention;
 pub mod schema;
 mod search;
 pub mod sighting;
+mod standing;
 pub mod state;
 pub mod suppression;
 mod sys;

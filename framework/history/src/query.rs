@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use serde::Serialize;
 use waylay_report::model::{FailureState, NightPoint, Sample};
 
+use crate::standing::{SIGHTINGS, sightings};
 use crate::state::Sightings;
 use crate::{History, HistoryError};
 
@@ -348,16 +349,8 @@ impl History {
 
     /// How a failure's state comes about.
     pub fn reasons(&self, signature: &str) -> Result<Option<Sightings>, HistoryError> {
-        let sql = "SELECT nights,
-                (SELECT count(*) FROM test_night AS n WHERE n.test = failure.test
-                     AND night BETWEEN first_night AND last_night),
-                (SELECT count(*) FROM test_night AS n WHERE n.test = failure.test AND night > last_night)
-            FROM failure WHERE signature = ?1";
-        let read = |row: &Row<'_>| {
-            let number = |column| row.get::<_, i64>(column).map(|number| number as u32);
-            Ok(Sightings { seen: number(0)?, span: number(1)?, clean: number(2)? })
-        };
-        self.at(self.connection.query_row(sql, [signature], read).optional())
+        let sql = format!("SELECT {SIGHTINGS} FROM failure WHERE signature = ?1");
+        self.at(self.connection.query_row(&sql, [signature], sightings).optional())
     }
 
     /// How many failures of each state there are.

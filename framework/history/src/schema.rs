@@ -12,7 +12,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub const VERSION: i64 = STEPS.len() as i64;
 
 /// From nothing to the newest version.
-const STEPS: [&str; 2] = [CAMPAIGNS_AND_FAILURES, SERVICE];
+const STEPS: [&str; 3] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS];
 
 const CAMPAIGNS_AND_FAILURES: &str = "
 -- One `waylay run` or `waylay explore`. Rows stay when the evidence goes: they are small, and trends need them.
@@ -169,6 +169,19 @@ CREATE TABLE suppression_hit (
 ) WITHOUT ROWID;
 ";
 
+const RUNS: &str = "
+-- How often a test ran: with the iterations that failed, which are not among those that finished. Schedules are counted when
+-- they begin.
+ALTER TABLE run ADD COLUMN runs INTEGER NOT NULL DEFAULT 0;
+UPDATE run SET runs = iterations + CASE
+    WHEN (SELECT mode FROM scenario AS s WHERE s.campaign = run.campaign AND s.place = run.place) = 'strict' THEN 0
+    ELSE failures END;
+-- The sum of a night, for the question whether a failure would have shown.
+ALTER TABLE test_night ADD COLUMN runs INTEGER NOT NULL DEFAULT 0;
+UPDATE test_night SET runs = coalesce((SELECT sum(run.runs) FROM run JOIN campaign ON campaign.id = run.campaign
+    WHERE run.test = test_night.test AND campaign.night = test_night.night), 0);
+";
+
 /// Brings the database to this version. Its own version when that is newer, and nothing was touched.
 pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<Option<i64>> {
     if version(connection)? == VERSION {
@@ -183,6 +196,8 @@ pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<Option<i6
     for step in STEPS.iter().skip(found.max(0) as usize) {
         transaction.execute_batch(step)?;
     }
+    // What stands there was worked out by the rules of the older version.
+    crate::standing::restate_everything(&transaction)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
     Ok(None)
@@ -210,6 +225,33 @@ mod tests {
         let mix: Option<String> = old.query_row("SELECT mix FROM campaign", [], |row| row.get(0)).unwrap();
         assert_eq!(mix, None);
         assert_eq!(migrate(&mut old).unwrap(), None);
+    }
+
+    /// Before, nights alone decided: a failure of one run in 45 was resolved after three nights of 5 runs.
+    #[test]
+    fn what_an_older_version_called_resolved_is_weighed_again_by_its_runs() {
+        let mut old = Connection::open_in_memory().unwrap();
+        STEPS[..2].iter().for_each(|step| old.execute_batch(step).unwrap());
+        old.execute_batch(
+            "PRAGMA user_version = 2;
+             INSERT INTO test VALUES (1, 'few', 'libx.so'), (2, 'many', 'libx.so');
+             INSERT INTO campaign (id, name, night, state, started, updated) VALUES
+                 (1, 'a', '2026-11-01', 'finished', 1, 2), (2, 'b', '2026-11-02', 'finished', 3, 4),
+                 (3, 'c', '2026-11-03', 'finished', 5, 6), (4, 'd', '2026-11-04', 'finished', 7, 8);
+             INSERT INTO scenario SELECT id, 0, 's', 'free', 1.0, 0 FROM campaign;
+             INSERT INTO run SELECT id, 0, 1, CASE id WHEN 1 THEN 44 ELSE 5 END, id = 1, 1.0 FROM campaign;
+             INSERT INTO run SELECT id, 0, 2, CASE id WHEN 1 THEN 44 ELSE 500 END, id = 1, 1.0 FROM campaign;
+             INSERT INTO test_night SELECT test.id, night, campaign.id FROM test JOIN campaign;
+             INSERT INTO failure (signature, text, kind, what, place, test, count, nights, first_seen, last_seen, first_night,
+                 last_night, state) SELECT name, '', 'crash', '', '', id, 1, 1, 1, 1, '2026-11-01', '2026-11-01', 'resolved'
+                 FROM test;",
+        )
+        .unwrap();
+        migrate(&mut old).unwrap();
+        let state = |of: &str| -> String {
+            old.query_row("SELECT state FROM failure WHERE signature = ?1", [of], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((state("few").as_str(), state("many").as_str()), ("rare", "resolved"));
     }
 
     #[test]

@@ -1,16 +1,14 @@
 //! Campaigns and failures go in. Everything here may be written again and again: what is there is replaced by what is
 //! newer, counts never go down, and sums take only what was added.
 
-use std::collections::HashMap;
-
 use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
-use waylay_driver::store::{CampaignRecord, CampaignState, ScenarioRecord};
+use waylay_driver::store::{CampaignRecord, CampaignState, ScenarioRecord, TestRecord};
 use waylay_report::model::{FailureState, Sample};
 use waylay_report::night::night_of;
 
 use crate::sighting::{Sighting, file_name, shorten};
-use crate::state::Sightings;
+use crate::standing::{restate_one, test_ran, test_ran_more};
 use crate::suppression::Suppressions;
 use crate::{History, HistoryError};
 
@@ -101,11 +99,6 @@ pub(crate) fn put_sightings(
     let mut new = 0;
     for sighting in sightings {
         new += u64::from(put_sighting(connection, campaign, sighting, context)?);
-    }
-    if new > 0 {
-        connection
-            .prepare_cached("UPDATE campaign SET new_signatures = new_signatures + ?2 WHERE id = ?1")?
-            .execute(params![campaign.0, new as i64])?;
     }
     Ok(new)
 }
@@ -250,10 +243,17 @@ fn put_scenario(
     )?;
     for test in &scenario.tests {
         let id = test_id(connection, &shorten(&test.name), &file_name(&test.plugin))?;
+        let before: Option<i64> = connection
+            .prepare_cached("SELECT runs FROM run WHERE campaign = ?1 AND place = ?2 AND test = ?3")?
+            .query_row([campaign, place, id], |row| row.get(0))
+            .optional()?;
+        let runs = runs(test);
         connection
             .prepare_cached(
-                "INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT (campaign, place, test) DO UPDATE SET iterations = ?4, failures = ?5, average_ns = ?6",
+                "INSERT INTO run (campaign, place, test, iterations, failures, average_ns, runs)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT (campaign, place, test) DO UPDATE SET iterations = ?4, failures = ?5, average_ns = ?6,
+                     runs = max(runs, ?7)",
             )?
             .execute(params![
                 campaign,
@@ -261,13 +261,25 @@ fn put_scenario(
                 id,
                 test.iterations as i64,
                 test.failures as i64,
-                test.average_ns
+                test.average_ns,
+                runs
             ])?;
         if test.iterations > 0 {
             test_ran(connection, id, night)?;
         }
+        if runs > before.unwrap_or(0) {
+            test_ran_more(connection, id, night)?;
+        }
     }
     Ok(())
+}
+
+/// How often a test ran, counted as reports do: an iteration that failed did not finish; schedules are counted when they begin.
+fn runs(test: &TestRecord) -> i64 {
+    match &test.strict {
+        Some(strict) => strict.runs as i64,
+        None => test.iterations.saturating_add(test.failures) as i64,
+    }
 }
 
 /// How a campaign stood over time, as its folder tells it: for one that was not heard of while it ran.
@@ -348,68 +360,6 @@ fn test_id(connection: &Connection, name: &str, plugin: &str) -> rusqlite::Resul
     }
 }
 
-/// Notes that a test ran in a night. What has stayed away then has stayed away one night longer.
-fn test_ran(connection: &Connection, test: i64, night: &str) -> rusqlite::Result<()> {
-    let known: Option<i64> = connection
-        .prepare_cached("SELECT number FROM test_night WHERE test = ?1 AND night = ?2")?
-        .query_row(params![test, night], |row| row.get(0))
-        .optional()?;
-    if known.is_some() {
-        return Ok(());
-    }
-    connection
-        .prepare_cached(
-            "INSERT INTO test_night
-             SELECT ?1, ?2, coalesce(max(number), 0) + 1 FROM test_night WHERE test = ?1",
-        )?
-        .execute(params![test, night])?;
-    let later: bool = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM test_night WHERE test = ?1 AND night > ?2)")?
-        .query_row(params![test, night], |row| row.get(0))?;
-    if later {
-        // A campaign of long ago was imported after younger ones.
-        connection.execute(
-            "UPDATE test_night SET number = (SELECT count(*) FROM test_night AS other
-                 WHERE other.test = ?1 AND other.night <= test_night.night) WHERE test = ?1",
-            [test],
-        )?;
-    }
-    restate(connection, test, later)
-}
-
-/// Works out anew how the failures of a test stand. Those that are resolved stay so when only a night came behind.
-fn restate(connection: &Connection, test: i64, all: bool) -> rusqlite::Result<()> {
-    let mut nights = HashMap::new();
-    let mut select = connection.prepare_cached("SELECT night, number FROM test_night WHERE test = ?1")?;
-    let mut rows = select.query([test])?;
-    let mut last = 0i64;
-    while let Some(row) = rows.next()? {
-        let number: i64 = row.get(1)?;
-        last = last.max(number);
-        nights.insert(row.get::<_, String>(0)?, number);
-    }
-    let mut changes = Vec::new();
-    let mut select = connection.prepare_cached(
-        "SELECT id, nights, first_night, last_night, state FROM failure WHERE test = ?1 AND (?2 OR state <> 'resolved')",
-    )?;
-    let mut rows = select.query(params![test, all])?;
-    while let Some(row) = rows.next()? {
-        let number = |night: String| nights.get(&night).copied().unwrap_or(last);
-        let (from, to) = (number(row.get(2)?), number(row.get(3)?));
-        let sightings = Sightings {
-            seen: row.get::<_, i64>(1)? as u32,
-            span: (to - from + 1) as u32,
-            clean: (last - to) as u32,
-        };
-        let word = sightings.state().word();
-        if row.get_ref(4)?.as_str()? != word {
-            changes.push((row.get::<_, i64>(0)?, word));
-        }
-    }
-    let mut update = connection.prepare_cached("UPDATE failure SET state = ?2 WHERE id = ?1")?;
-    changes.into_iter().try_for_each(|(id, word)| update.execute(params![id, word]).map(drop))
-}
-
 /// Writes one failure of a campaign; true when it was never seen before.
 fn put_sighting(
     connection: &Connection,
@@ -465,6 +415,9 @@ fn put_sighting(
                 )?
                 .query_row(params![failure, night], |row| row.get(0))?;
     let more = (sighting.count as i64 - before.unwrap_or(0)).max(0);
+    if before.is_none() {
+        first_seen_in(connection, campaign, failure, known.is_none(), first)?;
+    }
     connection
         .prepare_cached(
             "INSERT INTO sighting (failure, campaign, count, first_seen, last_seen) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -481,13 +434,40 @@ fn put_sighting(
     if more > 0 {
         count(connection, "occurrences", sighting.kind, more as f64)?;
     }
-    if known.is_some() && before.is_none() {
+    if known.is_some() && (before.is_none() || more > 0) {
         restate_one(connection, failure, test)?;
     }
     if more > 0 || before.is_none() {
         context.suppressions.note(connection, failure, sighting, more)?;
     }
     Ok(known.is_none())
+}
+
+/// A campaign has a failure. It is the one that showed it first if nobody has seen that before, or if only campaigns of later
+/// have: then a campaign of long ago was imported after younger ones, and what these wrote down is this one's.
+fn first_seen_in(
+    connection: &Connection,
+    campaign: CampaignId,
+    failure: i64,
+    never_seen: bool,
+    at: i64,
+) -> rusqlite::Result<()> {
+    let other: Option<(i64, i64)> = connection
+        .prepare_cached(
+            "SELECT sighting.campaign, sighting.first_seen FROM sighting JOIN campaign ON campaign.id = sighting.campaign
+             WHERE failure = ?1 ORDER BY sighting.first_seen, started, sighting.campaign LIMIT 1",
+        )?
+        .query_row([failure], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let mut add = connection
+        .prepare_cached("UPDATE campaign SET new_signatures = max(new_signatures + ?2, 0) WHERE id = ?1")?;
+    match other {
+        Some((_, first)) if first <= at => return Ok(()),
+        Some((other, _)) => add.execute([other, -1]).map(drop)?,
+        None if never_seen => {}
+        None => return Ok(()),
+    }
+    add.execute([campaign.0, 1]).map(drop)
 }
 
 /// The test to blame; the host itself has a row without a name. Whole programs are known by their name alone.
@@ -505,23 +485,6 @@ fn test_of(connection: &Connection, campaign: CampaignId, sighting: &Sighting) -
             ran.map_or_else(|| test_id(connection, test, ""), Ok)
         }
     }
-}
-
-/// A failure that was seen again stands anew.
-fn restate_one(connection: &Connection, failure: i64, test: i64) -> rusqlite::Result<()> {
-    let (seen, span, clean): (i64, i64, i64) = connection
-        .prepare_cached(
-            "SELECT nights,
-                 (SELECT count(*) FROM test_night WHERE test = ?2 AND night BETWEEN first_night AND last_night),
-                 (SELECT count(*) FROM test_night WHERE test = ?2 AND night > last_night)
-             FROM failure WHERE id = ?1",
-        )?
-        .query_row([failure, test], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let state = Sightings { seen: seen as u32, span: span as u32, clean: clean as u32 }.state();
-    connection
-        .prepare_cached("UPDATE failure SET state = ?2, test = ?3 WHERE id = ?1")?
-        .execute(params![failure, state.word(), test])
-        .map(drop)
 }
 
 pub(crate) fn count(connection: &Connection, name: &str, label: &str, value: f64) -> rusqlite::Result<()> {

@@ -197,6 +197,37 @@ fn attribute<'a>(tag: &'a str, name: &str) -> &'a str {
     &tag[begin..begin + tag[begin..].find('"').expect("a value ends")]
 }
 
+/// What the verdict, the tile and the marks of the rows count is one number, also where some of it is suppressed.
+#[test]
+fn as_many_are_counted_as_new_as_are_marked_so() {
+    for (new, suppressed) in [(0, 0), (0, 2), (9, 0), (7, 2)] {
+        let of = |number: usize, suppressed: Option<&str>| {
+            let suppressed = suppressed.map(str::to_owned);
+            Failure {
+                suppressed,
+                ..failure(&format!("crash-{number}"), FailureState::New, 1 + number as u64)
+            }
+        };
+        let mut night = night();
+        night.failures = vec![failure("crash-ongoing", FailureState::Ongoing, 4)];
+        night.failures.extend((0..new).map(|number| of(number, None)));
+        night.failures.extend((0..suppressed).map(|number| of(100 + number, Some("ticket 7"))));
+        let page = html::report(&night);
+        let rows = page.matches("<span class=\"title\"><span class=\"pill new\">new</span>").count();
+        assert_eq!(rows, new);
+        let tile = page.split("<span>Different failures</span>").nth(1).expect("a tile");
+        assert!(
+            tile.starts_with(&format!("<b>{}</b><span>{new} new, ", 1 + new + suppressed)),
+            "{new}, {suppressed}: {}",
+            &tile[..80]
+        );
+        let verdict = waylay_report::page::verdict_words(&night);
+        assert_eq!(verdict.contains(&format!(" {new} new")), new > 0, "{verdict}");
+        let told = verdict.contains(&format!("; {suppressed} suppressed"));
+        assert_eq!(told, suppressed > 0, "{verdict}");
+    }
+}
+
 #[test]
 fn junit_is_well_formed_counts_right_and_names_are_stable() {
     let report = junit::report(&night());

@@ -3,7 +3,10 @@
 //! The paper on PCT takes the steps of the run before as the estimate of the next; the theorem asks for an upper bound. So
 //! for runs that are to keep the promise for every bug the estimate is above all runs so far: a run whose k is smaller than
 //! the true length says nothing about bugs near its end. It grows in coarse steps, with some room, because each growth
-//! makes the runs before it worthless. Runs in phases promise less and may follow the program more closely: for them it is
+//! makes the runs before it worthless; where runs are of different lengths there is more room, because a longer one will come.
+//! A run that failed makes nothing longer: what it did after it failed, such as unwinding, is no place where another bug was
+//! to be found, and what it did before others did as well that passed. Only where nothing else is known it is taken for the
+//! length of all. Runs in phases promise less and may follow the program more closely: for them it is
 //! the longest phase of the last runs, which forgets one that was long by accident. Runs that were cut short or ran into a
 //! limit teach nothing.
 
@@ -32,11 +35,19 @@ pub struct Learned {
     reach: u64,
     threads: u32,
     runs: usize,
+    /// Runs that passed, and their steps: what is usual.
+    passed: u64,
+    passed_steps: u64,
 }
 
-/// The next number of a coarse scale that leaves an eighth of room: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 and so on.
-fn with_room(steps: u64) -> u64 {
-    let least = steps.saturating_add(steps.div_ceil(8)).max(4);
+/// The next number of a coarse scale that leaves room: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 and so on. An eighth where runs are as
+/// long as each other. Where the longest is more than a sixteenth above the usual, a quarter, and half of what it is above if
+/// that is more: where lengths fall off geometrically, as those of loops that wait do, one that long comes once in some eight
+/// times as many runs as there were.
+fn with_room(steps: u64, usual: u64) -> u64 {
+    let above = steps.saturating_sub(usual);
+    let room = if above > steps / 16 { (steps / 4).max(above / 2) } else { steps.div_ceil(8) };
+    let least = steps.saturating_add(room).max(4);
     let unit = (1_u64 << least.ilog2()) / 4;
     least.div_ceil(unit).saturating_mul(unit)
 }
@@ -51,16 +62,23 @@ impl Learned {
             self.phases[self.in_phases % WINDOW] = phase;
             self.in_phases += 1;
         }
-        self.lengthen(length.whole);
+        if report.outcome == Outcome::Passed {
+            self.passed += 1;
+            self.passed_steps = self.passed_steps.saturating_add(length.whole);
+            self.lengthen(length.whole);
+        } else if self.reach == 0 {
+            self.lengthen(length.whole);
+        }
         self.threads = self.threads.max(length.threads);
         self.runs += 1;
     }
 
-    /// A run had so many steps that may count in another schedule.
+    /// A run that did not fail had so many steps that may count in another schedule.
     pub fn lengthen(&mut self, steps: u64) {
         self.longest = self.longest.max(steps);
         if self.longest > self.reach {
-            self.reach = with_room(self.longest);
+            let usual = self.passed_steps.checked_div(self.passed).unwrap_or(self.longest);
+            self.reach = with_room(self.longest, usual);
         }
     }
 
@@ -114,15 +132,45 @@ mod tests {
         assert!(learned.reach() > reach + reach / 8);
     }
 
+    /// A panic unwinds for long, late: nothing that was planned before becomes worthless.
+    #[test]
+    fn a_run_that_failed_makes_nothing_longer() {
+        let mut learned = Learned::default();
+        let report = |outcome| RunReport { outcome, steps: 0, lengths: &[1, 2], news: false };
+        let length = |whole| Length { whole, phase: None, threads: 2 };
+        learned.take(&report(Outcome::Failed), length(300));
+        assert_eq!(learned.longest(), 300, "better than nothing");
+        let mut learned = Learned::default();
+        learned.take(&report(Outcome::Passed), length(100));
+        let reach = learned.reach();
+        learned.take(&report(Outcome::Failed), length(1000));
+        assert_eq!((learned.reach(), learned.longest(), learned.runs()), (reach, 100, 2));
+        learned.take(&report(Outcome::Passed), length(1000));
+        assert!(learned.reach() >= 1125);
+    }
+
+    #[test]
+    fn runs_of_different_lengths_leave_more_room() {
+        let mut learned = Learned::default();
+        let report = RunReport { outcome: Outcome::Passed, steps: 0, lengths: &[1, 2], news: false };
+        for whole in [100, 100, 100, 100, 100, 100, 100, 800] {
+            learned.take(&report, Length { whole, phase: None, threads: 2 });
+        }
+        // 187 are usual: 800 and half of what that is above.
+        assert_eq!(learned.reach(), 1280);
+        learned.lengthen(1280);
+        assert_eq!(learned.reach(), 1280, "as long as it was planned for");
+    }
+
     #[test]
     fn the_scale_is_coarse_and_leaves_room() {
-        let mut scale: Vec<u64> = (1..200).map(with_room).collect();
+        let mut scale: Vec<u64> = (1..200).map(|steps| with_room(steps, steps)).collect();
         scale.dedup();
         assert_eq!(scale[..11], [4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24]);
         for steps in (1..100_000).step_by(7) {
-            let room = with_room(steps) as f64 / steps as f64;
+            let room = with_room(steps, steps) as f64 / steps as f64;
             assert!(steps < 4 || (1.125..1.45).contains(&room), "{steps}: {room}");
         }
-        assert_eq!(with_room(u64::MAX), u64::MAX);
+        assert_eq!(with_room(u64::MAX, u64::MAX), u64::MAX);
     }
 }

@@ -221,7 +221,9 @@ impl Series {
             self.uncount(region);
         } else {
             self.count_end(region, &summary);
-            count_reach(region, sched.strategy().reach(), &summary);
+            if !failed {
+                count_reach(region, sched.strategy().reach(), &summary);
+            }
             self.tell_strategy(sched, failed);
         }
         if news != Added::Known {
@@ -331,7 +333,7 @@ fn less(word: &AtomicU64) {
     word.store(word.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
 }
 
-/// A run that is longer than those before were planned for makes these worthless.
+/// A run that passed and is longer than those before were planned for makes these worthless.
 fn count_reach(region: &RegionMap, reach: u64, summary: &RunSummary) {
     let tally = &region.report().tally;
     if summary.partly_controlled == 0 && reach > tally.reach.load(Ordering::Relaxed) {

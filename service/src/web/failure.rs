@@ -56,13 +56,25 @@ fn words(state: FailureState, reasons: Option<Sightings>) -> String {
     let clean = plural(u64::from(reasons.clean), "clean night");
     match state {
         FailureState::New => "the last night was the first that had it".to_owned(),
-        FailureState::Resolved => {
-            format!("{seen}; {clean} since would be chance with {:.1} %", reasons.chance() * 100.0)
-        }
+        FailureState::Resolved => match reasons.runs {
+            Some(runs) => format!("{seen}; {clean} since with {} without it", plural(runs.clean, "run")),
+            None => format!("{seen}; {clean} since would be chance with {:.1} %", reasons.chance() * 100.0),
+        },
         _ if reasons.clean > 0 => {
-            format!("{seen}; {clean} so far, {} more would make it resolved", reasons.nights_to_resolve())
+            format!("{seen}; {clean} so far, {} would make it resolved", missing(reasons))
         }
         _ => seen,
+    }
+}
+
+/// What has to come before it is resolved.
+fn missing(reasons: Sightings) -> String {
+    let runs = reasons.runs_to_resolve();
+    let runs = (runs > 0).then(|| format!("{} more {}", count(runs), if runs == 1 { "run" } else { "runs" }));
+    let nights = Some(reasons.nights_to_resolve()).filter(|nights| *nights > 0);
+    match (nights.map(|nights| format!("{nights} more")), runs) {
+        (Some(nights), Some(runs)) => format!("{nights} and {runs}"),
+        (nights, runs) => nights.or(runs).unwrap_or_default(),
     }
 }
 
@@ -91,4 +103,32 @@ fn nights(known: &KnownFailure, site: &Site) -> String {
         let _ = write!(out, "<p class=\"dim\">and {} before</p>", known.sightings.len() - LISTED);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use waylay_history::state::Runs;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_in_nights_and_in_runs() {
+        let away = |clean, runs| Sightings {
+            seen: 1,
+            span: 1,
+            clean,
+            runs: Some(Runs { failed: 1, span: 45, clean: runs }),
+        };
+        let told = |reasons: Sightings| words(reasons.state(), Some(reasons));
+        assert_eq!(
+            told(away(1, 13)),
+            "seen in 1 of 2 nights in which its test ran; 1 clean night so far, 2 more and 1,442 more runs would make it \
+             resolved"
+        );
+        assert!(told(away(9, 1454)).ends_with("9 clean nights so far, 1 more run would make it resolved"));
+        assert!(told(away(2, 2000)).ends_with("2 clean nights so far, 1 more would make it resolved"));
+        assert!(told(away(3, 1455)).ends_with("3 clean nights since with 1,455 runs without it"));
+        let of_no_test = Sightings { runs: None, ..away(3, 0) };
+        assert!(told(of_no_test).contains("3 clean nights since would be chance with"));
+    }
 }

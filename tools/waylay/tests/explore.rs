@@ -8,6 +8,9 @@
 mod causes;
 #[path = "explore/endings.rs"]
 mod endings;
+#[cfg(target_os = "linux")]
+#[path = "explore/libraries.rs"]
+mod libraries;
 #[path = "explore/outside.rs"]
 mod outside;
 #[path = "explore/promised.rs"]

@@ -85,7 +85,9 @@ pub fn overview_tiles(night: &Night) -> String {
     let seconds = campaign.seconds();
     let iterations = campaign.iterations();
     let occurrences: u64 = night.here().map(|failure| failure.count).sum();
-    let new = night.failures.iter().filter(|failure| failure.state == FailureState::New).count();
+    // As the verdict and the failures' own marks say it: what is suppressed is marked as that.
+    let is_new = |failure: &&Failure| failure.state == FailureState::New && failure.suppressed.is_none();
+    let new = night.failures.iter().filter(is_new).count();
     let mut out = String::from("<div class=\"tiles\">");
     let rate = if seconds > 0.0 { iterations as f64 / seconds } else { 0.0 };
     out += &tile("Iterations", &compact(iterations as f64), &format!("{} per second", compact(rate)));

@@ -67,6 +67,26 @@ int main(void) {
 }
 "#;
 
+/// Whoever sees that an update was lost does much more before the program fails, as a panic does that unwinds.
+const UNWINDS: &str = r#"
+#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int n, made;
+static void *add(void *x) {
+    pthread_mutex_lock(&m); int v = n; pthread_mutex_unlock(&m);
+    pthread_mutex_lock(&m); n = v + 1; int lost = ++made != n; pthread_mutex_unlock(&m);
+    for (int i = 0; lost && i < 300; i++) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); }
+    return x;
+}
+int main(void) {
+    pthread_t t, u;
+    pthread_create(&t, 0, add, 0); pthread_create(&u, 0, add, 0);
+    pthread_mutex_lock(&m); pthread_mutex_unlock(&m);
+    pthread_join(t, 0); pthread_join(u, 0);
+    return n == 2 ? 0 : 3;
+}
+"#;
+
 const BEFORE_MAIN: &str = r#"
 #include <pthread.h>
 static pthread_t t;
@@ -124,6 +144,28 @@ fn long_runs_are_learned_as_they_are() {
             json(&explore(&place, &["--strategy", "pct", "--runs", "20", "--seed", seed], &program));
         let steps = summary["steps"].as_u64().unwrap();
         assert!((20_000..30_000).contains(&steps), "k = {steps}");
+    }
+}
+
+/// Failing runs are many times as long as others. Every run that aims at a depth counts all the same but for those of the first
+/// batches, when k was learned; before, each that came late took away all before it.
+#[test]
+fn a_run_that_fails_and_is_long_takes_nothing_away() {
+    let place = Workplace::new();
+    let program = build(&place, UNWINDS, &[]);
+    for seed in ["1", "2", "3"] {
+        let options = [
+            "--strategy",
+            "pct:depth=2,phases=none,final-wait=off,starvation=off",
+            "--runs",
+            "600",
+            "--seed",
+            seed,
+        ];
+        let summary = json(&explore(&place, &options, &program));
+        assert!(summary["failures"].as_u64() > Some(0), "{summary:#}");
+        assert!(summary["steps"].as_u64() < Some(100), "{summary:#}");
+        assert!(summary["guarantee"]["runs"].as_u64() > Some(500), "{summary:#}");
     }
 }
 
