@@ -351,13 +351,15 @@ impl<'a> Exploration<'a> {
         }
         summary.overlooked |= observed.overlooked;
         summary.races_over += u64::from(observed.races_over);
-        summary.limit_reached += u64::from(observed.ending == Ending::StepLimit && failed.is_none());
+        let judged = failed.is_some() || observed.ending != Ending::StepLimit && observed.hung.is_none();
+        summary.limit_reached += u64::from(!judged);
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
         self.total_steps += observed.steps;
         self.rivals = self.rivals.max(observed.threads).max(planned.parameters.threads);
-        // What took part without being scheduled is in no bound, nor what was planned when other accesses were steps.
-        if !observed.partly_controlled && self.learner.is_current(planned) {
+        // What took part without being scheduled is in no bound, nor what was planned when other accesses were steps, nor what
+        // lies behind a limit.
+        if judged && !observed.partly_controlled && self.learner.is_current(planned) {
             self.aimed.take(&planned.parameters);
         }
         let whole = observed.hung.is_none() && ended_by_itself(observed.ending);
@@ -512,6 +514,7 @@ impl<'a> Exploration<'a> {
             exhausted: summary.exhausted,
             partly_controlled: summary.partly_controlled,
             left_behind: 0,
+            limit_reached: summary.limit_reached,
             unconfirmed: self.findings.found.iter().filter(|found| !found.confirmed).count() as u64,
             level: summary.level.clone(),
             sites: self.sites.numbers().0 as u64,
