@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::report::LIMITED;
-use waylay_control_protocol::{Added, BESIDE, Ending};
+use waylay_control_protocol::{Added, BEFORE_MAIN, BESIDE, Ending};
 use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{PlaceNames, ledger};
@@ -375,7 +375,7 @@ impl<'a> Exploration<'a> {
         {
             let (program, notes) = (self.plan.program.title(), &self.summary.notes);
             let beside = notes.iter().find_map(|note| note.strip_prefix(BESIDE));
-            if beside.is_none() && self.summary.partly_controlled > 0 {
+            if beside == Some(BEFORE_MAIN) {
                 return Err(ExploreError::ThreadsBeforeMain(program));
             }
             let beside = beside.map_or_else(String::new, |what| format!(" that is under control ({what})"));
