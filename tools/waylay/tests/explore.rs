@@ -15,6 +15,8 @@ mod promised;
 #[path = "explore/rebuilt.rs"]
 mod rebuilt;
 #[cfg(target_os = "linux")]
+#[path = "explore/runtimes.rs"]
+mod runtimes;
 #[path = "explore/suites.rs"]
 mod suites;
 mod support;

@@ -205,6 +205,21 @@ interpose! {
         left.div_ceil(1_000_000_000) as c_uint
     }
 
+    fn ualarm(first: c_uint, interval: c_uint) -> c_uint, |me| {
+        if !is_virtual() {
+            is_real("ualarm");
+            return real::ualarm(first, interval);
+        }
+        if first >= 1_000_000 || interval >= 1_000_000 {
+            return fail(EINVAL) as c_uint;
+        }
+        let timer = alarm_timer();
+        let (left, _) = (*timer).left();
+        let deadline = (first > 0).then(|| (*runtime()).sched.clock.after(u64::from(first) * 1_000));
+        timers::set(me, timer, deadline, u64::from(interval) * 1_000);
+        left.div_ceil(1_000) as c_uint
+    }
+
     fn setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int, |me| {
         if !is_virtual() || which != libc::ITIMER_REAL {
             let result = real::setitimer(which, new, old);

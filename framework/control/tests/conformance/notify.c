@@ -124,6 +124,18 @@ CASE(interval_timers_that_do_not_exist, "setitimer getitimer") {
     FAILS(getitimer(99, &none), EINVAL);
 }
 
+CASE(alarms_of_microseconds, "ualarm sigsuspend") {
+    handle(SIGALRM, 0);
+    block(SIG_BLOCK, SIGALRM);
+    sigset_t none = set_of(0);
+    IS(ualarm(2000, 2000), 0);
+    while (handled < 3) FAILS(sigsuspend(&none), EINTR);
+    HOLDS(ualarm(0, 0) <= 2000);
+    IS(ualarm(0, 0), 0);
+    FAILS((int)ualarm(1000000, 0), EINVAL);
+    block(SIG_UNBLOCK, SIGALRM);
+}
+
 static mqd_t queue;
 static void receives(union sigval value) {
     char byte[16];
