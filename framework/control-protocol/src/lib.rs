@@ -54,6 +54,8 @@ pub const DEADLOCK_STATUS: i32 = 86;
 pub const STEP_LIMIT_STATUS: i32 = 87;
 /// What a line of the library's text begins with that says what took part in a run beside the schedule.
 pub const BESIDE: &str = "beside the schedule: ";
+/// What follows it of a program whose constructors, or libraries, start threads.
+pub const BEFORE_MAIN: &str = "threads that were started before main";
 /// A line of that text: waits with a deadline, or sleeps, were ended by the strategy although other threads could run.
 pub const HURRIED: &str = "a sleep or a timeout ended although other threads could run";
 /// Exit status of a host that runs one schedule of one test and whose test reported a failure.

@@ -519,6 +519,17 @@ impl RegionMap {
         NoteWriter { region: self.at }
     }
 
+    /// How many steps the run that may still go on has recorded so far.
+    pub fn steps_so_far(&self) -> u64 {
+        let stretches = (self.report().stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
+        // SAFETY: inside the mapping. The run may write at the same time: each number is read as one word, whose value of this
+        // or the last moment is as good.
+        unsafe {
+            let first = (&raw const (*self.at).stretches).cast::<Stretch>();
+            (0..stretches).map(|place| (&raw const (*first.add(place)).steps).read_volatile()).sum()
+        }
+    }
+
     /// What the last run said of itself.
     pub fn told(&self) -> Told<'_> {
         let report = self.report();

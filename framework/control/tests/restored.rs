@@ -68,6 +68,7 @@ fn all_families_of_calls() {
         "once",
         "sleeps",
         "joins",
+        "detached",
         "c11",
     ] {
         is_restored(&program.with(&[name]));

@@ -564,6 +564,7 @@ fn keys_of_strict_scenarios() {
         ("depth = 'three'", "`depth` must be a whole number, not a text"),
         ("runs = 0", "0 schedules run nothing"),
         ("max-steps = 0", "0 steps run nothing"),
+        ("limit-is-failure = 'yes'", "`limit-is-failure` must be true or false, not a text"),
         ("timeouts = 'idel'", "unknown rule `idel` (did you mean `idle`?)"),
         ("level = 'atomic'", "unknown level `atomic` (did you mean `atomics`?)"),
         ("patch = 'none'", "`patch` must be true or false, not a text"),

@@ -335,22 +335,24 @@ fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
         0..4_usize,
         proptest::option::of(1_u64..1_000_000),
         1_u64..1_000_000,
-        any::<[bool; 2]>(),
+        any::<[bool; 3]>(),
         0..4_usize,
     );
-    let strict = proptest::option::of(strict.prop_map(|(strategy, runs, steps, [idle, patch], level)| {
-        Strict {
-            strategy: ["pct:depth=2", "random", "pb:bound=3", "portfolio:pct:depth=3+pos"][strategy]
-                .parse()
-                .unwrap(),
-            runs: runs.and_then(NonZeroU64::new),
-            max_steps: NonZeroU64::new(steps).unwrap(),
-            timeouts: if idle { TimeoutRule::Idle } else { TimeoutRule::Choice },
-            level: StepLevel::ALL[level],
-            patch,
-            minimize: waylay_driver::config::Minimizing(patch.then_some(Duration::from_secs(7))),
-        }
-    }));
+    let strict =
+        proptest::option::of(strict.prop_map(|(strategy, runs, steps, [idle, patch, limit], level)| {
+            Strict {
+                strategy: ["pct:depth=2", "random", "pb:bound=3", "portfolio:pct:depth=3+pos"][strategy]
+                    .parse()
+                    .unwrap(),
+                runs: runs.and_then(NonZeroU64::new),
+                max_steps: NonZeroU64::new(steps).unwrap(),
+                limit_is_failure: limit,
+                timeouts: if idle { TimeoutRule::Idle } else { TimeoutRule::Choice },
+                level: StepLevel::ALL[level],
+                patch,
+                minimize: waylay_driver::config::Minimizing(patch.then_some(Duration::from_secs(7))),
+            }
+        }));
     proptest::collection::vec((name(), length, tests, strict), 1..4).prop_map(|list| {
         let mut scenarios: Vec<Scenario> = Vec::new();
         for (i, (name, length, tests, strict)) in list.into_iter().enumerate() {

@@ -141,8 +141,11 @@ fn rerun_until(
     settings.hold = u32::from(HOLD_THEMSELVES);
     Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
     let held = hold(program, library, &region, conditions.patience())?;
-    let late = matches!(held.stop, Stop::Late)
-        .then(|| Hang { limit: conditions.patience(), cpu: std::time::Duration::ZERO });
+    let late = matches!(held.stop, Stop::Late).then(|| Hang {
+        limit: conditions.patience(),
+        cpu: std::time::Duration::ZERO,
+        at_work: false,
+    });
     let observed = Observed::new(&region.told(), held.status(), held.output.clone(), late);
     let verdict = judge(&observed, expected);
     let mut gaps = Vec::new();
@@ -249,7 +252,7 @@ pub fn confirm(
         _ if matches!(seen.held.stop, Stop::Late) && failure.cause == NO_END => None,
         Verdict::Failed(other) => Some(other.what.clone()),
         Verdict::Passed => Some("it ended without a failure".to_owned()),
-        Verdict::Unfinished => Some("it reached the limit of steps".to_owned()),
+        Verdict::Unfinished => Some("it reached a limit".to_owned()),
     };
     let mut seen = seen;
     let mut race = None;

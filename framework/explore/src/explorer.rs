@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::report::LIMITED;
-use waylay_control_protocol::{Added, BESIDE, Ending};
+use waylay_control_protocol::{Added, BEFORE_MAIN, BESIDE, Ending};
 use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{PlaceNames, ledger};
@@ -358,14 +358,16 @@ impl<'a> Exploration<'a> {
         }
         summary.overlooked |= observed.overlooked;
         summary.races_over += u64::from(observed.races_over);
-        summary.limit_reached += u64::from(observed.ending == Ending::StepLimit && failed.is_none());
+        let judged = failed.is_some() || observed.ending != Ending::StepLimit && observed.hung.is_none();
+        summary.limit_reached += u64::from(!judged);
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
         self.total_steps += observed.steps;
         self.rivals = self.rivals.max(observed.threads).max(planned.parameters.threads);
-        // What took part without being scheduled is in no bound, nor what was made when other accesses were steps.
+        // What took part without being scheduled is in no bound, nor what was made when other accesses were steps, nor what lies
+        // behind a limit.
         let current = self.learner.is_current(planned) && planned.run.index >= self.counts_from;
-        if !observed.partly_controlled && current {
+        if judged && !observed.partly_controlled && current {
             self.aimed.take(&planned.parameters);
         }
         let whole = observed.hung.is_none() && ended_by_itself(observed.ending);
@@ -381,7 +383,7 @@ impl<'a> Exploration<'a> {
         {
             let (program, notes) = (self.plan.program.title(), &self.summary.notes);
             let beside = notes.iter().find_map(|note| note.strip_prefix(BESIDE));
-            if beside.is_none() && self.summary.partly_controlled > 0 {
+            if beside == Some(BEFORE_MAIN) {
                 return Err(ExploreError::ThreadsBeforeMain(program));
             }
             let beside = beside.map_or_else(String::new, |what| format!(" that is under control ({what})"));
@@ -542,6 +544,7 @@ impl<'a> Exploration<'a> {
             exhausted: summary.exhausted,
             partly_controlled: summary.partly_controlled,
             left_behind: 0,
+            limit_reached: summary.limit_reached,
             unconfirmed: self.findings.found.iter().filter(|found| !found.confirmed).count() as u64,
             level: summary.level.clone(),
             sites: self.sites.numbers().0 as u64,

@@ -65,7 +65,7 @@ pub struct Failure {
 pub enum Verdict {
     /// Nothing wrong.
     Passed,
-    /// It was stopped at the limit of steps, before it could be judged.
+    /// It was stopped at the limit of steps or of time, before it could be judged.
     Unfinished,
     /// Something wrong.
     Failed(Failure),
@@ -75,7 +75,7 @@ pub enum Verdict {
 pub fn judge(run: &Observed, expected: &Expected) -> Verdict {
     match failure(run, expected) {
         Some(failure) => Verdict::Failed(failure),
-        None if run.ending == Ending::StepLimit => Verdict::Unfinished,
+        None if run.ending == Ending::StepLimit || run.hung.is_some() => Verdict::Unfinished,
         None => Verdict::Passed,
     }
 }
@@ -106,6 +106,10 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
             return Some(failed(Kind::Race, what, None, &cause));
         }
         Ending::Unfinished | Ending::Exited | Ending::Refused => {}
+    }
+    if let Some(hang) = run.hung.filter(|hang| hang.at_work) {
+        let what = format!("no end within {:?}, after {} steps: limit reached", hang.limit, run.steps);
+        return expected.limit_is_failure.then(|| failed(Kind::Livelock, what, None, NO_END));
     }
     if let Some(hang) = run.hung {
         // A process that waits uses next to nothing; one that computes may have to share a busy machine with many.
@@ -355,7 +359,7 @@ mod tests {
     fn it_does_not_matter_which_limit_ends_a_run_that_computes_for_ever() {
         let steps = run(87 << 8, Ending::Livelock, "");
         let mut time = run(9, Ending::Unfinished, "");
-        time.hung = Some(Hang { limit: Duration::from_secs(4), cpu: Duration::from_secs(4) });
+        time.hung = Some(Hang { limit: Duration::from_secs(4), cpu: Duration::from_secs(4), at_work: false });
         let key = |run: &Observed| match judge(run, &Expected::default()) {
             Verdict::Failed(failure) => failure.key,
             Verdict::Passed | Verdict::Unfinished => panic!("it failed"),
@@ -370,6 +374,11 @@ mod tests {
         let strict = Expected { limit_is_failure: true, ..Expected::default() };
         let expected = (Kind::Livelock, "no end after 12 steps: limit reached".to_owned());
         assert_eq!(what(&limited, &strict), Some(expected));
+        let mut slow = run(9, Ending::Unfinished, "");
+        slow.hung = Some(Hang { limit: Duration::from_secs(4), cpu: Duration::from_secs(4), at_work: true });
+        assert_eq!(judge(&slow, &Expected::default()), Verdict::Unfinished);
+        let expected = (Kind::Livelock, "no end within 4s, after 12 steps: limit reached".to_owned());
+        assert_eq!(what(&slow, &strict), Some(expected));
     }
 
     #[test]
@@ -392,7 +401,7 @@ mod tests {
         let mut late = run(9, Ending::Unfinished, "");
         let limit = Duration::from_secs(1);
         for (cpu, kind) in [(0, Kind::Deadlock), (900, Kind::Livelock)] {
-            late.hung = Some(Hang { limit, cpu: Duration::from_millis(cpu) });
+            late.hung = Some(Hang { limit, cpu: Duration::from_millis(cpu), at_work: false });
             assert_eq!(what(&late, &Expected::default()).unwrap().0, kind);
         }
     }

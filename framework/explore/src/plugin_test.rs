@@ -24,9 +24,9 @@ use crate::recording::{self, Before, Conditions, Steps, StrictRecord};
 /// The subcommand that runs one schedule, and its option.
 const HOST: [&str; 2] = ["host", "--schedule"];
 
-/// A schedule of a test ends soon, or it has failed: the scenario says after how many steps.
-fn expected() -> Expected {
-    Expected { limit_is_failure: true, ..Expected::default() }
+/// What the scenario says of a schedule that reaches the limit of steps holds here, too.
+fn expected(failed: &FailedSchedule) -> Expected {
+    Expected { limit_is_failure: failed.strict.limit_is_failure, ..Expected::default() }
 }
 
 /// The host that runs one schedule of a test, as a program.
@@ -127,23 +127,24 @@ impl Confirmer {
             },
             ..Conditions::default()
         };
-        let expected = expected();
+        let expected = expected(failed);
         let run = (failed.seed, failed.plan.run);
         let seen =
             rerun(program, &self.library, &conditions, &expected, run, &failed.schedule, &mut self.names)
                 .map_err(|error| error.to_string())?;
-        let again = match &seen.verdict {
-            Verdict::Failed(again) => Some(again),
-            Verdict::Passed | Verdict::Unfinished => None,
-        };
-        let (instead, key) = match again {
+        let (instead, key) = match &seen.verdict {
             _ if !seen.observed.reached => (
                 Some("a schedule that came before it did not end".to_owned()),
                 format!("{} unconfirmed", failed.kind),
             ),
-            Some(again) if is_alike(failed.kind, again) => (None, again.key.clone()),
-            Some(other) => (Some(other.what.clone()), format!("{} unconfirmed", failed.kind)),
-            None => (Some("it ended without a failure".to_owned()), format!("{} unconfirmed", failed.kind)),
+            Verdict::Failed(again) if is_alike(failed.kind, again) => (None, again.key.clone()),
+            Verdict::Failed(other) => (Some(other.what.clone()), format!("{} unconfirmed", failed.kind)),
+            Verdict::Passed => {
+                (Some("it ended without a failure".to_owned()), format!("{} unconfirmed", failed.kind))
+            }
+            Verdict::Unfinished => {
+                (Some("it reached a limit".to_owned()), format!("{} unconfirmed", failed.kind))
+            }
         };
         Ok(Attempt { conditions, seen, instead, key })
     }
@@ -168,7 +169,7 @@ impl Examiner for Confirmer {
         let Some(Attempt { conditions, seen, instead, key }) = shown else {
             return Err("there was nothing to run".to_owned());
         };
-        let expected = expected();
+        let expected = expected(failed);
         let record = StrictRecord {
             format: recording::FORMAT,
             program,

@@ -276,8 +276,8 @@ impl Summary {
         }
         if self.limit_reached > 0 {
             lines.push(format!(
-                "{} of {} runs reached the limit of steps and were not judged (--max-steps raises it, --limit-is-failure \
-                 makes it a failure)",
+                "{} of {} runs reached the limit of steps or of time and were not judged (--max-steps and --timeout raise \
+                 them, --limit-is-failure makes that a failure)",
                 count(self.limit_reached),
                 count(self.runs)
             ));

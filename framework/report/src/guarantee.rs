@@ -203,6 +203,13 @@ fn of_schedules(guarantee: &mut TestGuarantee, strict: &StrictNumbers) {
             count(strict.runs)
         ));
     }
+    if strict.limit_reached > 0 {
+        guarantee.broken.push(format!(
+            "{} of {} reached the limit of steps and were not judged",
+            plural(strict.limit_reached, "schedule"),
+            count(strict.runs)
+        ));
+    }
     guarantee.formula = schedule_formula(strict, &guarantee.depths);
     let by = format!("{} with {}", plural(strict.runs, "schedule"), strategy_in_words(&strict.strategy));
     let sentence = sentence(&guarantee.depths, &by, strict.exhausted);

@@ -157,6 +157,7 @@ impl Scheduler {
     }
 
     /// Whether, for the first time in this run, a wait was ended by its deadline although others could run.
+    #[inline]
     pub fn takes_first_hurry(&mut self) -> bool {
         let now = core::mem::take(&mut self.timed_out) && !self.hurried && !self.is_alone();
         self.hurried |= now;

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use waylay_control_protocol::{Added, Begun, Earlier, RegionMap, RunSummary, Site, Tally};
+use waylay_control_protocol::{Added, Begun, Earlier, Ending, RegionMap, RunSummary, Site, Tally};
 use waylay_schedule::{
     AnyStrategy, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
 };
@@ -224,7 +224,7 @@ impl Series {
             if !failed {
                 count_reach(region, sched.strategy().reach(), &summary);
             }
-            self.tell_strategy(sched, failed);
+            self.tell_strategy(sched, if failed { Outcome::Failed } else { Outcome::Passed });
         }
         if news != Added::Known {
             // What was aimed at before was aimed without these steps, and promises nothing about them.
@@ -240,12 +240,22 @@ impl Series {
         summary
     }
 
-    /// The run is stopped where it is, because of a failure. Says whether somebody looks at its numbers whatever it was.
-    pub fn stop(&mut self, stage: Stage<'_>) -> bool {
+    /// The run is stopped where it is, because of a failure or at a limit. Says whether somebody looks at its numbers whatever
+    /// it was.
+    pub fn stop(&mut self, ending: Ending, stage: Stage<'_>) -> bool {
         let Stage { sched, region, .. } = stage;
         self.going = false;
-        self.count_end(region, &summary(sched, region, 0));
-        self.tell_strategy(sched, true);
+        let summary = summary(sched, region, 0);
+        self.count_end(region, &summary);
+        if ending == Ending::StepLimit && summary.partly_controlled == 0 {
+            // Nobody knows what it would have shown behind the limit.
+            self.uncount_aim(&region.report().tally);
+        }
+        let outcome = match ending {
+            Ending::StepLimit | Ending::Livelock => Outcome::Cut,
+            _ => Outcome::Failed,
+        };
+        self.tell_strategy(sched, outcome);
         if self.learning.stop(region) {
             self.begin_again(sched, Added::New);
         }
@@ -282,13 +292,12 @@ impl Series {
         }
     }
 
-    fn tell_strategy(&mut self, sched: &mut Scheduler, failed: bool) {
+    fn tell_strategy(&mut self, sched: &mut Scheduler, outcome: Outcome) {
         self.lengths.clear();
         let threads = 0..sched.thread_count() as u32;
         self.lengths.extend(threads.map(|index| sched.thread(ThreadId(index)).steps));
-        let outcome = if failed { Outcome::Failed } else { Outcome::Passed };
-        let steps = sched.steps;
-        sched.end(&RunReport { outcome, steps, lengths: &self.lengths, news: failed });
+        let (steps, news) = (sched.steps, outcome == Outcome::Failed);
+        sched.end(&RunReport { outcome, steps, lengths: &self.lengths, news });
     }
 }
 
@@ -433,7 +442,10 @@ mod tests {
                 assert_eq!(process.end(false, 2).left, 2);
             } else {
                 let (series, stage) = process.stage();
-                assert!(!series.stop(stage), "nobody looks at the numbers of one that was only stopped");
+                assert!(
+                    !series.stop(Ending::Exited, stage),
+                    "nobody looks at the numbers of one that was only stopped"
+                );
             }
             assert_eq!(process.run(1, 3), Err(Begun::Refused));
             let handover: Handover = serde_json::from_str(&process.region.handed()).expect("it is written");
@@ -488,7 +500,7 @@ mod tests {
         assert_eq!(process.region.settings().profile, 1, "the last one came by new code");
         process.region.add_conflicting(Site(9));
         let (series, stage) = process.stage();
-        series.stop(stage);
+        series.stop(Ending::Exited, stage);
         assert_eq!(process.region.chosen().map(<[Site]>::len), Some(2), "what the failing run had stays");
     }
 
@@ -596,6 +608,6 @@ mod tests {
         process.sched.report_into(&process.region, process.series.is_in_the_past());
         assert_eq!(process.region.report().diverged.load(Ordering::Relaxed), 0, "{}", process.region.text());
         let (series, stage) = process.stage();
-        assert!(series.stop(stage), "whoever has a schedule followed looks at the numbers");
+        assert!(series.stop(Ending::Exited, stage), "whoever has a schedule followed looks at the numbers");
     }
 }

@@ -174,6 +174,7 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
             strategy: spec.clone(),
             runs: std::num::NonZeroU64::new(strategy.runs),
             max_steps: std::num::NonZeroU64::new(plan.max_steps).unwrap_or(std::num::NonZeroU64::MAX),
+            limit_is_failure: true,
             timeouts: TimeoutRule::Choice,
             level: StepLevel::default(),
             // Strategies are compared by the steps that a test is known to have.

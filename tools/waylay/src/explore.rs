@@ -83,8 +83,9 @@ pub(crate) fn explore_program(
         // Nothing was judged, so nothing is clean.
         runs if summary.limit_reached == runs => {
             eprintln!(
-                "waylay: no run came to its end: all reached the limit of {} steps",
-                count(options.max_steps)
+                "waylay: no run came to its end: all reached the limit of {} steps or of {:?}",
+                count(options.max_steps),
+                options.timeout
             );
             Ok(BAD_USAGE)
         }

@@ -18,6 +18,8 @@ mod promised;
 #[path = "explore/rebuilt.rs"]
 mod rebuilt;
 #[cfg(target_os = "linux")]
+#[path = "explore/runtimes.rs"]
+mod runtimes;
 #[path = "explore/suites.rs"]
 mod suites;
 mod support;
@@ -371,6 +373,36 @@ int main(void) {
         (&"no end after 20000 steps: limit reached".into(), &5.into()),
         "{summary}"
     );
+}
+
+/// How far a run comes within a time depends on the machine. One that makes steps is not judged; one that makes none for that
+/// time hangs.
+#[test]
+fn a_run_that_still_makes_steps_when_its_time_is_over_is_not_judged() {
+    let program = |body: &str| {
+        format!(
+            "#include <pthread.h>\nstatic pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\nstatic volatile unsigned long long n;\n\
+             static void *counts(void *x) {{ for (int done = 0; !done;) {{ {body} }} return x; }}\n\
+             int main(void) {{ pthread_t t; pthread_create(&t, 0, counts, 0); return pthread_join(t, 0); }}\n"
+        )
+    };
+    let place = Workplace::new();
+    let works =
+        build(&place, &program("pthread_mutex_lock(&m); done = ++n == 0; pthread_mutex_unlock(&m);"), &[]);
+    let options = ["--runs", "2", "--level", "sync", "--timeout", "1s", "--max-steps", "1000000000000"];
+    let ran = explore(&place, &options, &works);
+    let summary = json(&ran);
+    assert_eq!((&summary["failures"], &summary["limit_reached"]), (&0.into(), &2.into()), "{summary}");
+    assert_eq!(ran.status.code(), Some(2), "nothing was judged: {ran:#?}");
+    let ran = explore(&place, &[&options[..], &["--limit-is-failure"]].concat(), &works);
+    let found = &json(&ran)["found"][0];
+    let text = found["what"].as_str().unwrap();
+    assert!(text.starts_with("no end within 1s, after ") && text.ends_with("limit reached"), "{ran:#?}");
+    assert_eq!((ran.status.code(), &found["kind"]), (Some(1), &"livelock".into()), "{ran:#?}");
+    let hangs = build(&place, &program("done = ++n == 0;"), &[]);
+    let ran = explore(&place, &options, &hangs);
+    assert_eq!(ran.status.code(), Some(1), "{ran:#?}");
+    assert!(ran.stderr.contains("it is still computing"), "{ran:#?}");
 }
 
 /// What gdb says when it runs a failure to its end and looks at all threads; nothing where there is no gdb.

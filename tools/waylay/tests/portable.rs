@@ -64,6 +64,7 @@ impl Hosts {
             strategy: Spec::parse(strategy, runs).expect("a strategy"),
             runs: NonZeroU64::new(runs),
             max_steps: NonZeroU64::new(20_000).expect("not zero"),
+            limit_is_failure: true,
             timeouts: TimeoutRule::Choice,
             level: StepLevel::Atomics,
             patch,

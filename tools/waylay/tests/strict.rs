@@ -3,6 +3,8 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "strict/limits.rs"]
+mod limits;
 mod support;
 
 use std::time::Duration;
@@ -36,7 +38,7 @@ fn what_must_be_found_is_found_confirmed_and_runs_again_exactly() {
     let all = tests("schedules_c", &c)
         + &tests("schedules_cpp", &["stock", "turnstile"])
         + &tests("schedules", &["ticket", "hurried", "exchange", "answer"]);
-    let place = strict("runs = 5000\ndepth = 2\nmax-steps = 5000", &all);
+    let place = strict("runs = 5000\ndepth = 2\nmax-steps = 5000\nlimit-is-failure = true", &all);
     let ran = place.run(1, &[]);
     let expected = [
         ("schedules_c", "deadlock", "deadlock", "deadlock: 3 threads, none can run"),
@@ -45,7 +47,7 @@ fn what_must_be_found_is_found_confirmed_and_runs_again_exactly() {
         ("schedules_c", "null", "crash", "SIGSEGV at address 0x0"),
         ("schedules_c", "overdrawn", "assert", "the balance covers every payment"),
         ("schedules_c", "missed-signal", "deadlock", "none can run"),
-        ("schedules_c", "endless", "livelock", "no end after 5,000 steps"),
+        ("schedules_c", "endless", "livelock", "no end after 5,000 steps: limit reached"),
         ("schedules_cpp", "stock", "exception", "the last piece was sold twice"),
         ("schedules_cpp", "turnstile", "deadlock", "none can run"),
         ("schedules", "ticket", "assert", "was drawn twice"),

@@ -1,8 +1,9 @@
-//! Asynchronous input and output: libc makes threads of its own for it, which run beside the schedule.
+//! Asynchronous input and output, and calls when a message comes: libc makes threads of its own for it, which run beside the
+//! schedule.
 
 use core::ffi::c_void;
 
-use libc::c_int;
+use libc::{c_int, mqd_t, sigevent};
 
 use super::interpose;
 use crate::runtime::outside::threads_start;
@@ -23,5 +24,11 @@ interpose! {
     fn lio_listio64(mode: c_int, list: *const *mut c_void, count: c_int, told: *mut c_void) -> c_int, |_me| {
         threads_start("lio_listio");
         real::lio_listio64(mode, list, count, told)
+    }
+    fn mq_notify(queue: mqd_t, event: *const sigevent) -> c_int, |_me| {
+        if !event.is_null() && (*event).sigev_notify == libc::SIGEV_THREAD {
+            threads_start("mq_notify");
+        }
+        real::mq_notify(queue, event)
     }
 }

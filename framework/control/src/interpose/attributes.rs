@@ -1,5 +1,5 @@
-//! The stack of the main thread. libc finds it by reading the list of all mappings, which takes longer than a short run;
-//! every Rust program asks for it first thing. It is the same in every run, so it is looked up once.
+//! What a thread is like. The stack of the main one is looked up once, because it is the same in every run: libc finds it by
+//! reading the list of all mappings, which takes longer than a short run, and every Rust program asks for it first thing.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{c_int, pthread_attr_t, pthread_t, size_t};
 
 use super::interpose;
+use crate::runtime::lookup;
 
 /// Handle of the main thread, the lower end of its stack, and its size; 0 while that is not known.
 static MAIN: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
@@ -39,7 +40,13 @@ interpose! {
     fn pthread_getattr_np(handle: pthread_t, to: *mut pthread_attr_t) -> c_int, |_me| {
         let [main, low, size] = [0, 1, 2].map(|place| MAIN[place].load(Ordering::Relaxed));
         if handle as usize != main {
-            return real::pthread_getattr_np(handle, to);
+            let result = real::pthread_getattr_np(handle, to);
+            if let Some(thread) = lookup(handle as usize).filter(|thread| result == 0 && (**thread).recyclable) {
+                // A kernel thread that several threads of the program have one after the other is none that libc knows as detached.
+                let states = [libc::PTHREAD_CREATE_JOINABLE, libc::PTHREAD_CREATE_DETACHED];
+                libc::pthread_attr_setdetachstate(to, states[usize::from((*thread).detached)]);
+            }
+            return result;
         }
         libc::pthread_attr_init(to);
         // The kernel guards that stack, not libc.

@@ -11,7 +11,7 @@ use super::waiting_call::{self, Accepting};
 use super::{fail, interpose, signal};
 use crate::instrument::patch::trap;
 use crate::me::as_program;
-use crate::runtime::signals::{Handled, handled_by_any, kernel_pending, take_held};
+use crate::runtime::signals::{Handled, handled_by_any, kernel_pending, take_held, take_one_held};
 use crate::runtime::{
     Logical, TICK_SIGNALS, Waited, demote_me, in_handlers, runtime, unknown_event, wait,
 };
@@ -148,7 +148,7 @@ unsafe fn take(
         let _blocked = Blocked(sys::block_signals(trap::to_block(set)));
         loop {
             let accepting = Accepting::enter(me, set);
-            take_held(me, !set);
+            take_one_held(me, set);
             let now = timespec { tv_sec: 0, tv_nsec: 0 };
             let args = [&raw const set as usize, info as usize, &raw const now as usize, size_of::<u64>(), 0, 0];
             let taken = sys::call(libc::SYS_rt_sigtimedwait, args);

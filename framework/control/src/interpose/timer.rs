@@ -5,14 +5,14 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::sync::atomic::Ordering;
 
 use libc::{EINVAL, c_int, c_uint, clockid_t, itimerspec, itimerval, sigevent, timespec, timeval};
 
 use super::clock::{is_length, is_virtual, moment_of, nanoseconds, timespec_of};
 use super::{fail, interpose, signal};
 use crate::me::Unmanaged;
-use crate::runtime::timers::{self, Purpose, Timer};
+use crate::runtime::outside::takes_part;
+use crate::runtime::timers::{self, Purpose, Stack, Timer};
 use crate::runtime::{Logical, runtime};
 use crate::sys;
 
@@ -97,11 +97,11 @@ fn counts_time(clock: clockid_t) -> bool {
 }
 
 /// A timer of the kernel's takes part in the run.
-unsafe fn is_real() {
+unsafe fn is_real(how: &str) {
     // SAFETY: called with the token.
     unsafe {
         signal::may_come();
-        (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+        takes_part(format_args!("{how} sets a timer of the kernel"));
     }
 }
 
@@ -168,13 +168,22 @@ unsafe fn purpose_of(event: *const sigevent, handle: usize) -> Option<Purpose> {
             libc::SIGEV_THREAD => {
                 let function = (&raw const (*event).sigev_notify_thread_id).cast::<usize>().read_unaligned();
                 (function != 0).then(|| {
-                    let function = core::mem::transmute::<usize, unsafe extern "C-unwind" fn(usize)>(function);
-                    Purpose::Call(function, value)
+                    let call = core::mem::transmute::<usize, unsafe extern "C-unwind" fn(usize)>(function);
+                    Purpose::Call(call, value, Stack::asked_for(attributes_of(event)))
                 })
             }
             libc::SIGEV_NONE => Some(Purpose::Nothing),
             _ => None,
         }
+    }
+}
+
+/// What the threads of a `SIGEV_THREAD` are to be like: it stands behind the function.
+unsafe fn attributes_of(event: *const sigevent) -> *const libc::pthread_attr_t {
+    // SAFETY: the caller of libc's function vouches for the record, which has 64 bytes.
+    unsafe {
+        let behind = (&raw const (*event).sigev_notify_thread_id).cast::<usize>().add(1);
+        behind.read_unaligned() as *const libc::pthread_attr_t
     }
 }
 
@@ -186,7 +195,7 @@ unsafe fn made(timer: *mut c_void) -> Option<Entry> {
 interpose! {
     fn alarm(seconds: c_uint) -> c_uint, |me| {
         if !is_virtual() {
-            is_real();
+            is_real("alarm");
             return real::alarm(seconds);
         }
         let timer = alarm_timer();
@@ -196,10 +205,28 @@ interpose! {
         left.div_ceil(1_000_000_000) as c_uint
     }
 
+    fn ualarm(first: c_uint, interval: c_uint) -> c_uint, |me| {
+        if !is_virtual() {
+            is_real("ualarm");
+            return real::ualarm(first, interval);
+        }
+        if first >= 1_000_000 || interval >= 1_000_000 {
+            return fail(EINVAL) as c_uint;
+        }
+        let timer = alarm_timer();
+        let (left, _) = (*timer).left();
+        let deadline = (first > 0).then(|| (*runtime()).sched.clock.after(u64::from(first) * 1_000));
+        timers::set(me, timer, deadline, u64::from(interval) * 1_000);
+        left.div_ceil(1_000) as c_uint
+    }
+
     fn setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int, |me| {
         if !is_virtual() || which != libc::ITIMER_REAL {
-            is_real();
-            return real::setitimer(which, new, old);
+            let result = real::setitimer(which, new, old);
+            if result == 0 {
+                is_real("setitimer");
+            }
+            return result;
         }
         let valid = |time: timeval| time.tv_sec >= 0 && (0..1_000_000).contains(&time.tv_usec);
         if new.as_ref().is_some_and(|new| !valid(new.it_value) || !valid(new.it_interval)) {
@@ -233,7 +260,7 @@ interpose! {
         let Some(purpose) = purpose else {
             let result = real::timer_create(clock, event, timer);
             if result == 0 {
-                is_real();
+                is_real("timer_create");
             }
             return result;
         };
@@ -268,7 +295,7 @@ interpose! {
 
     fn timerfd_create(clock: clockid_t, flags: c_int) -> c_int, |_me| {
         if !is_virtual() || !counts_time(clock) {
-            is_real();
+            is_real("timerfd_create");
             return real::timerfd_create(clock, flags);
         }
         // What is read is the same, the number of ends since the last time; and so are the flags.

@@ -10,6 +10,7 @@
 
 use core::sync::atomic::Ordering;
 
+use waylay_control_protocol::HURRIED;
 use waylay_schedule::{Event, ThreadId};
 
 use super::closing::without_the_rest;
@@ -55,6 +56,9 @@ pub(super) unsafe fn follow(me: *mut Logical, mut choice: Choice) {
     unsafe {
         if matches!(choice, Choice::Idle | Choice::Deadlock) {
             choice = ask_outside(without_the_rest(choice));
+        }
+        if (*runtime()).sched.takes_first_hurry() {
+            inspect::note(format_args!("{HURRIED}"));
         }
         match choice {
             Choice::Run(next) if next == (*me).id => return,

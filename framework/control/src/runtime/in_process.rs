@@ -98,7 +98,7 @@ pub(crate) unsafe fn stop() {
     unsafe { conclude(Ending::Exited) };
 }
 
-/// Everything that the driver and the next process want to know about a run that failed.
+/// Everything that the driver and the next process want to know about a run that was stopped.
 ///
 /// # Safety
 /// The caller holds the token.
@@ -111,7 +111,7 @@ pub(super) unsafe fn conclude(ending: Ending) {
             series.leave_off(stage);
             return;
         }
-        let looked_at = series.stop(stage);
+        let looked_at = series.stop(ending, stage);
         // Last, because the driver looks as soon as it sees the ending.
         if looked_at || ending != Ending::Exited {
             ending::finalise(ending);

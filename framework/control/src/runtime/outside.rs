@@ -18,6 +18,19 @@ use crate::sys;
 /// Whether the program has started a process in this run: what processes share may then be changed from outside.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
+/// Something that is not under control takes part in the run. The first that does is named.
+///
+/// # Safety
+/// The caller holds the token.
+pub(crate) unsafe fn takes_part(what: core::fmt::Arguments<'_>) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if (*runtime()).region.report().partly_controlled.swap(1, Ordering::Relaxed) == 0 {
+            inspect::note(format_args!("{BESIDE}{what}"));
+        }
+    }
+}
+
 /// The program starts a process, by a function of this name: it runs beside the schedule.
 ///
 /// # Safety
@@ -55,11 +68,7 @@ unsafe fn wait_anew() {
 /// The caller holds the token.
 pub(crate) unsafe fn threads_start(how: &str) {
     // SAFETY: by the caller's promise.
-    unsafe {
-        if (*runtime()).region.report().partly_controlled.swap(1, Ordering::Relaxed) == 0 {
-            inspect::note(format_args!("{BESIDE}{how} makes libc start threads of its own"));
-        }
-    }
+    unsafe { takes_part(format_args!("{how} makes libc start threads of its own")) };
 }
 
 /// Whether objects that processes share may be changed from outside.
@@ -176,7 +185,7 @@ pub(super) unsafe fn take_letters() {
         for &(key, act) in &letters[..*count] {
             // SAFETY: by the caller's promise.
             unsafe {
-                (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+                takes_part(format_args!("a thread that is not under control wakes others"));
                 edge::outsider();
                 match act {
                     Act::Freed => (*runtime()).sched.freed(key, Shares::ALL),
@@ -215,7 +224,7 @@ pub(super) unsafe fn ask_outsiders() -> Choice {
             let slice = libc::timespec { tv_sec: 0, tv_nsec: SLICE_NS };
             sys::futex_wait_for(&POSTED, seen, &slice);
         }
-        (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+        takes_part(format_args!("threads that are not under control"));
         inspect::line(format_args!("{} threads of the process are not under control", count_outsiders()));
         Choice::Deadlock
     }

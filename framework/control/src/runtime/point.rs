@@ -5,7 +5,6 @@
 
 use core::sync::atomic::Ordering;
 
-use waylay_control_protocol::HURRIED;
 use waylay_schedule::{Event, EventKind, ObjectId};
 
 use super::descriptors::look_outside;
@@ -14,7 +13,7 @@ use super::idling::{self, time_passes};
 use super::logical::Logical;
 use super::outside::{has_children, take_letters};
 use super::signals::Handled;
-use super::{SHARED, ending, inspect, runtime};
+use super::{SHARED, ending, runtime};
 use crate::sched::{Acquire, Choice, Key, Moment, Outcome, Shares};
 use crate::sys;
 
@@ -175,7 +174,6 @@ pub(crate) unsafe fn wait(
         let choice = (*runtime()).sched.wait(event, key, shares, deadline, then);
         if let Some(deadline) = deadline {
             time_passes(now, deadline);
-            note_hurry();
         }
         follow(me, choice);
         waited(me)
@@ -211,19 +209,8 @@ pub(crate) unsafe fn sleep(me: *mut Logical, deadline: Moment) -> Waited {
         before_choice();
         let choice = (*runtime()).sched.sleep(deadline);
         time_passes(now, deadline);
-        note_hurry();
         follow(me, choice);
         waited(me)
-    }
-}
-
-/// Says so once if a wait or a sleep ended because the strategy liked, although others could run.
-unsafe fn note_hurry() {
-    // SAFETY: called with the token.
-    unsafe {
-        if (*runtime()).sched.takes_first_hurry() {
-            inspect::note(format_args!("{HURRIED}"));
-        }
     }
 }
 

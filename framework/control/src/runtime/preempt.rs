@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsiz
 use waylay_schedule::{Event, EventKind};
 
 use super::logical::Logical;
-use super::{blocked, point, runtime};
+use super::{blocked, outside, point, runtime};
 use crate::me::{Unmanaged, me};
 use crate::sys;
 
@@ -153,7 +153,7 @@ pub(super) unsafe fn give_way(me: *mut Logical) {
     unsafe {
         let errno = *libc::__errno_location();
         let inside = Unmanaged::enter();
-        (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+        outside::takes_part(format_args!("a loop without a step was interrupted"));
         let switches = (*runtime()).sched.switches;
         for _ in 0..YIELDS {
             point::step(me, Event::local(EventKind::Yield));

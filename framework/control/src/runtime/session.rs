@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use waylay_control_protocol::{Earlier, Ending, RegionMap, Settings, Switching, Timeouts};
+use waylay_control_protocol::{BEFORE_MAIN, Earlier, Ending, RegionMap, Settings, Switching, Timeouts};
 use waylay_schedule::{AnyStrategy, ChaCha, Run, Seed, Source, Spec};
 
 use super::logical::Logical;
@@ -115,7 +115,7 @@ unsafe fn start(settings: Settings) {
     unsafe {
         let main = (*runtime()).main;
         if UNCONTROLLED.load(Ordering::Relaxed) {
-            (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+            outside::takes_part(format_args!("{BEFORE_MAIN}"));
         }
         (*runtime()).random.begin(Run { seed: Seed(!settings.seed), index: settings.run });
         lifecycle::register(main);

@@ -43,6 +43,8 @@ pub(crate) struct Sent {
     signal: i32,
     /// Null while no thread takes it.
     to: *mut Logical,
+    /// It is for the process: if the thread that was to take it does not, another one does.
+    for_process: bool,
     origin: Origin,
 }
 
@@ -131,13 +133,13 @@ pub(crate) unsafe fn pending(me: *mut Logical) -> u64 {
 ///
 /// # Safety
 /// The caller holds the token; the thread has not finished.
-unsafe fn post(to: *mut Logical, signal: i32, origin: Origin) {
+unsafe fn post(to: *mut Logical, signal: i32, for_process: bool, origin: Origin) {
     // SAFETY: by the caller's promise.
     unsafe {
         let runtime = runtime();
         let known = if to.is_null() { &raw mut (*runtime).held } else { &raw mut (*to).pending_signals };
         if *known & bit(signal) == 0 || signal >= FIRST_REAL_TIME {
-            (*runtime).sent.push(Sent { signal, to, origin });
+            (*runtime).sent.push(Sent { signal, to, for_process, origin });
         }
         *known |= bit(signal);
         if to.is_null() {
@@ -168,7 +170,7 @@ pub(crate) unsafe fn send_to_thread(me: *mut Logical, to: *mut Logical, signal: 
         if !blocked && Action::of(signal).is_some_and(|action| action.is_nothing(signal)) {
             return;
         }
-        post(to, signal, origin);
+        post(to, signal, false, origin);
         if to == me {
             raise_pending(me);
         }
@@ -199,6 +201,17 @@ pub(crate) unsafe fn send_to_process(me: *mut Logical, signal: i32, origin: Orig
     true
 }
 
+/// Whether a thread takes a signal that is for the process: it does not block it, or waits for it. One that waits takes one
+/// signal; what comes before it has done so is for others who wait, or for its next wait.
+unsafe fn takes_for_process(thread: *mut Logical, signal: i32) -> bool {
+    // SAFETY: called with the token; the thread exists.
+    unsafe {
+        let accepts = (*thread).accepts;
+        let waits = accepts & bit(signal) != 0 && (*thread).pending_signals & accepts == 0;
+        (waits || (*thread).mask & bit(signal) == 0) && !timers::is_sleeper(thread)
+    }
+}
+
 /// Sends a signal to the thread with that number; or to the first that does not block it, or waits for it; or, if there is none,
 /// keeps it until one of them wants it.
 ///
@@ -210,10 +223,7 @@ pub(super) unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, origin
         let runtime = runtime();
         let takes = |thread: *mut Logical| match to {
             Some(number) => (*thread).kernel_id == number,
-            None => {
-                let waits = (*thread).accepts & bit(signal) != 0;
-                (waits || (*thread).mask & bit(signal) == 0) && !timers::is_sleeper(thread)
-            }
+            None => takes_for_process(thread, signal),
         };
         let mut alive = (*runtime).logicals.iter().copied().filter(|&thread| !(*runtime).has_finished(thread));
         let target = alive.find(|&thread| takes(thread));
@@ -228,10 +238,10 @@ pub(super) unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, origin
                 if (*runtime).sched.thread((*target).id).state == State::Away {
                     raise(target, signal, origin);
                 } else if waits || !Action::of(signal).is_some_and(|action| action.is_nothing(signal)) {
-                    post(target, signal, origin);
+                    post(target, signal, to.is_none(), origin);
                 }
             }
-            None => post(core::ptr::null_mut(), signal, origin),
+            None => post(core::ptr::null_mut(), signal, true, origin),
         }
     }
 }
@@ -268,6 +278,34 @@ pub(crate) unsafe fn take_held(me: *mut Logical, blocked: u64) {
                 .for_each(|sent| sent.to = me);
         }
         if (*me).pending_signals & !blocked != 0 {
+            raise_pending(me);
+        }
+    }
+}
+
+/// Gives one of these signals to the calling thread, which is about to wait for them, if nobody wanted it before and none that
+/// is for the thread itself is there. The others stay for whoever waits next.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn take_one_held(me: *mut Logical, set: u64) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        actions_changed(me);
+        let runtime = runtime();
+        let held = (*runtime).held & set;
+        if held != 0 && (kernel_pending() | (*me).pending_signals) & set == 0 {
+            let signal = held.trailing_zeros() as i32 + 1;
+            let is_it = |sent: &Sent| sent.to.is_null() && sent.signal == signal;
+            if let Some(sent) = (*runtime).sent.iter_mut().find(|sent| is_it(sent)) {
+                sent.to = me;
+                (*me).pending_signals |= bit(signal);
+            }
+            if !(*runtime).sent.iter().any(is_it) {
+                (*runtime).held &= !bit(signal);
+            }
+        }
+        if (*me).pending_signals & set != 0 {
             raise_pending(me);
         }
     }
@@ -314,13 +352,24 @@ unsafe fn take_sent(me: *mut Logical, signal: i32) -> Option<Sent> {
     }
 }
 
-/// A thread is gone, and so are the signals that were for it alone.
+/// A thread is gone, and so are the signals that were for it alone. Another takes those that are for the process.
 ///
 /// # Safety
 /// The caller holds the token.
 pub(super) unsafe fn forget(thread: *mut Logical) {
     // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).sent.retain(|sent| sent.to != thread) };
+    unsafe {
+        let runtime = runtime();
+        let (left, others) = core::mem::take(&mut (*runtime).sent).into_iter().partition(|sent| sent.to == thread);
+        (*runtime).sent = others;
+        let left: Vec<Sent> = left;
+        for Sent { signal, origin, .. } in left.into_iter().filter(|sent| sent.for_process) {
+            let alive = |other: &*mut Logical| *other != thread && !(*runtime).has_finished(*other);
+            let takes = |other: &*mut Logical| alive(other) && takes_for_process(*other, signal);
+            let target = (*runtime).logicals.iter().copied().find(takes);
+            post(target.unwrap_or(core::ptr::null_mut()), signal, true, origin);
+        }
+    }
 }
 
 /// Sends a signal to a thread's kernel thread, as if it came from its origin.

@@ -3,7 +3,7 @@
 //! A timer that is set has a thread of ours in the run, its *sleeper*: it sleeps until the moment has come, so that the
 //! strategy decides when that is, as for every other timeout; then it does what the timer is for, and sleeps again if the
 //! timer has an interval. Setting a timer anew, or stopping it, wakes the sleeper, which finds that it is not wanted any
-//! more and ends.
+//! more and ends. A timer that only shows what is left (`SIGEV_NONE`) needs none.
 //!
 //! A timer whose signal would end the process is a watchdog: an hour that a strategy lets pass in no time is not the hour
 //! that the program feared. Its signal waits until the program handles it, and a program that waits for nothing else is
@@ -13,7 +13,7 @@ use core::ffi::c_void;
 
 use waylay_schedule::{Event, EventKind};
 
-use super::logical::Logical;
+use super::logical::{Logical, Routine};
 use super::signals::{self, Origin};
 use super::{create, descriptors_changed, interrupt, runtime, sleep, step};
 use crate::me::{Unmanaged, as_program, me};
@@ -25,12 +25,62 @@ use crate::sys;
 pub(crate) enum Purpose {
     /// A signal for the process, or for the thread with that number, with a value or without.
     Signal { signal: i32, to: Option<i32>, value: Option<usize> },
-    /// A call on a thread of its own: `function(value)`.
-    Call(unsafe extern "C-unwind" fn(usize), usize),
+    /// A call on a thread of its own with such a stack: `function(value)`.
+    Call(unsafe extern "C-unwind" fn(usize), usize, Stack),
     /// A count of ends that can be read from a descriptor: our own copy of it, so that it stays what it is.
     Descriptor(i32),
     /// Nothing: the program looks what is left.
     Nothing,
+}
+
+/// The stack of a thread that a timer starts; 0 is what threads have that ask for nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stack {
+    size: usize,
+    guard: Option<usize>,
+}
+
+impl Stack {
+    /// The one that attributes ask for, if there are any. They are not used later: the program may destroy them.
+    ///
+    /// # Safety
+    /// They are initialised, or null.
+    pub(crate) unsafe fn asked_for(attributes: *const libc::pthread_attr_t) -> Stack {
+        if attributes.is_null() {
+            return Stack::default();
+        }
+        let (mut size, mut guard) = (0, 0);
+        // SAFETY: by the caller's promise.
+        unsafe {
+            libc::pthread_attr_getstacksize(attributes, &raw mut size);
+            libc::pthread_attr_getguardsize(attributes, &raw mut guard);
+        }
+        Stack { size, guard: Some(guard) }
+    }
+}
+
+/// Creates a detached thread of ours. Returns libc's error number, 0 for success.
+///
+/// # Safety
+/// `me` executes the call and holds the token; `routine` may be called with `argument`.
+unsafe fn detached(me: *mut Logical, stack: Stack, routine: Routine, argument: *mut c_void) -> i32 {
+    let mut attributes = core::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let attributes = attributes.as_mut_ptr();
+    let mut handle = 0;
+    // SAFETY: by the caller's promise; attributes are initialised first and destroyed last.
+    unsafe {
+        libc::pthread_attr_init(attributes);
+        libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
+        if stack.size > 0 {
+            libc::pthread_attr_setstacksize(attributes, stack.size);
+        }
+        if let Some(guard) = stack.guard {
+            libc::pthread_attr_setguardsize(attributes, guard);
+        }
+        let error = create(me, &raw mut handle, attributes, routine, argument);
+        libc::pthread_attr_destroy(attributes);
+        error
+    }
 }
 
 /// One timer. Lives at a fixed address for as long as the process, because a sleeper may still hold it.
@@ -71,7 +121,14 @@ impl Timer {
     pub(crate) unsafe fn left(&self) -> (u64, u64) {
         // SAFETY: by the caller's promise.
         let now = unsafe { (*runtime()).sched.clock.now() };
-        let left = self.deadline.map_or(0, |deadline| deadline.0.saturating_sub(now.0).max(1));
+        let left = self.deadline.map_or(0, |deadline| match self.purpose {
+            // Nobody is told of its end.
+            Purpose::Nothing if deadline <= now => match (now.0 - deadline.0).checked_rem(self.interval) {
+                Some(since) => self.interval - since,
+                None => 0,
+            },
+            _ => deadline.0.saturating_sub(now.0).max(1),
+        });
         (left, if self.deadline.is_some() { self.interval } else { 0 })
     }
 }
@@ -97,16 +154,12 @@ pub(crate) unsafe fn set(
         if !before.is_null() {
             interrupt(before);
         }
-        if deadline.is_none() {
+        if deadline.is_none() || matches!((*timer).purpose, Purpose::Nothing) {
             return 0;
         }
         let order = Box::into_raw(Box::new(Order { timer, set: (*timer).set }));
-        let mut attributes = core::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
-        libc::pthread_attr_init(attributes.as_mut_ptr());
-        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
-        let mut handle = 0;
-        let error = create(me, &raw mut handle, attributes.as_ptr(), sleeper, order.cast());
-        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        let stack = if let Purpose::Call(_, _, stack) = (*timer).purpose { stack } else { Stack::default() };
+        let error = detached(me, stack, sleeper, order.cast());
         if error != 0 {
             (*timer).deadline = None;
             drop(Box::from_raw(order));
@@ -145,6 +198,10 @@ extern "C-unwind" fn sleeper(order: *mut c_void) -> *mut c_void {
             }
             let missed = (now.0 - deadline.0).checked_div((*timer).interval);
             (*timer).deadline = missed.map(|missed| after(deadline, missed + 1, (*timer).interval));
+            if (*timer).deadline.is_none() {
+                // The function that it calls may end the thread, or set the timer anew.
+                (*timer).sleeper = core::ptr::null_mut();
+            }
             if (*timer).untold.is_none() {
                 act(me, timer, deadline);
             }
@@ -157,6 +214,16 @@ extern "C-unwind" fn sleeper(order: *mut c_void) -> *mut c_void {
         }
     }
     drop(inside);
+    core::ptr::null_mut()
+}
+
+/// One call of a timer that goes on.
+extern "C-unwind" fn calls(call: *mut c_void) -> *mut c_void {
+    // SAFETY: the creator passed a function of the program's and the value for it.
+    unsafe {
+        let (function, value) = *Box::from_raw(call.cast::<(unsafe extern "C-unwind" fn(usize), usize)>());
+        function(value);
+    }
     core::ptr::null_mut()
 }
 
@@ -210,7 +277,15 @@ unsafe fn act(me: *mut Logical, timer: *mut Timer, end: Moment) {
                 }
                 signals::send(me, signal, to, origin);
             }
-            Purpose::Call(function, value) => as_program(me, || function(value)),
+            // Nothing comes behind the last call, which has the sleeper's thread for its own.
+            Purpose::Call(function, value, _) if (*timer).deadline.is_none() => as_program(me, || function(value)),
+            // Calls may wait for each other, and each may end its thread.
+            Purpose::Call(function, value, stack) => {
+                let call = Box::into_raw(Box::new((function, value)));
+                if detached(me, stack, calls, call.cast()) != 0 {
+                    drop(Box::from_raw(call));
+                }
+            }
             Purpose::Descriptor(descriptor) => {
                 let one = 1u64;
                 let args = [descriptor as usize, &raw const one as usize, size_of_val(&one), 0, 0, 0];

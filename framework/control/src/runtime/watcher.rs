@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use super::descriptors::descriptors_changed;
 use super::handover::{start, take_arrivals};
-use super::outside::take_letters;
+use super::outside::{take_letters, takes_part};
 use super::{SHARED, preempt, runtime};
 use crate::interpose::real_thread;
 use crate::me::Unmanaged;
@@ -79,7 +79,7 @@ unsafe fn look(for_long: bool) -> bool {
             take_letters();
             descriptors_changed();
             if for_long && (*runtime()).sched.expire_first() {
-                (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+                takes_part(format_args!("a wait in the kernel that took long"));
             }
             if let Choice::Run(next) = (*runtime()).sched.choose() {
                 start((&(*runtime()).logicals)[next.index()]);

@@ -495,3 +495,51 @@ ONLY(fatal_signal_for_a_thread_ends_the_process, "pthread_kill") {
     pthread_kill(start(takes_for_ever, 0), SIGTERM);
     for (;;) pause();
 }
+
+static atomic_int sum, begun;
+static void *takes_five(void *argument) {
+    sigset_t set = set_of(SIGRTMIN + 2);
+    for (int i = 0; i < 5; i++) {
+        siginfo_t information;
+        begun++;
+        int taken;
+        // The kernel wakes one, and another may have taken it.
+        do taken = sigwaitinfo(&set, &information);
+        while (taken == -1 && errno == EINTR);
+        IS(taken, SIGRTMIN + 2);
+        sum += information.si_value.sival_int;
+    }
+    return argument;
+}
+// Signals for the process are nobody's until somebody takes them: whoever has enough leaves the rest to others.
+CASE(queued_signals_are_shared_by_those_who_wait, "sigqueue sigwaitinfo") {
+    block(SIG_BLOCK, SIGRTMIN + 2);
+    sum = begun = 0;
+    pthread_t one = start(takes_five, 0), other = start(takes_five, 0);
+    while (!begun) sched_yield();
+    for (int i = 0; i < 10; i++) {
+        union sigval value = {.sival_int = i};
+        IS(sigqueue(getpid(), SIGRTMIN + 2, value), 0);
+    }
+    joined(one);
+    joined(other);
+    IS(sum, 45);
+    block(SIG_UNBLOCK, SIGRTMIN + 2);
+}
+
+static void *ends_with_a_signal(void *argument) {
+    block(SIG_UNBLOCK, SIGUSR2);
+    return argument;
+}
+// One that nobody took when its thread ended is still there.
+CASE(a_signal_of_the_process_outlives_threads, "kill sigwait pthread_sigmask") {
+    handle(SIGUSR2, 0);
+    block(SIG_BLOCK, SIGUSR2);
+    pthread_t thread = start(ends_with_a_signal, 0);
+    IS(kill(getpid(), SIGUSR2), 0);
+    joined(thread);
+    struct timespec no_time = {0, 0};
+    sigset_t set = set_of(SIGUSR2);
+    HOLDS(handled == 1 || sigtimedwait(&set, 0, &no_time) == SIGUSR2);
+    block(SIG_UNBLOCK, SIGUSR2);
+}

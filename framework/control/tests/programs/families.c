@@ -297,6 +297,33 @@ static void *returns_its_argument(void *argument) {
     return argument;
 }
 
+static sem_t looked;
+
+static void *looks_whether_it_is_detached(void *wanted) {
+    pthread_attr_t own;
+    int state;
+    CHECK(pthread_getattr_np(pthread_self(), &own) == 0);
+    CHECK(pthread_attr_getdetachstate(&own, &state) == 0 && state == *(int *)wanted);
+    pthread_attr_destroy(&own);
+    sem_post(&looked);
+    return 0;
+}
+
+static void detached(void) {
+    static int states[] = {PTHREAD_CREATE_JOINABLE, PTHREAD_CREATE_DETACHED};
+    sem_init(&looked, 0, 0);
+    for (int round = 0; round < 4; round++) {
+        pthread_attr_t attributes;
+        pthread_t thread;
+        pthread_attr_init(&attributes);
+        pthread_attr_setdetachstate(&attributes, states[round % 2]);
+        CHECK(pthread_create(&thread, &attributes, looks_whether_it_is_detached, &states[round % 2]) == 0);
+        pthread_attr_destroy(&attributes);
+        while (sem_wait(&looked) != 0);
+        if (round % 2 == 0) CHECK(pthread_join(thread, 0) == 0);
+    }
+}
+
 static void joins(void) {
     pthread_t thread;
     void *result;
@@ -363,7 +390,7 @@ int main(int argc, char **argv) {
     } tests[] = {
         {"mutexes", all_mutexes}, {"robust", robust_mutex}, {"conditions", conditions}, {"rwlocks", rwlocks},
         {"semaphores", semaphores}, {"barriers", barriers}, {"spin", spin_locks}, {"once", once_only},
-        {"sleeps", sleeps}, {"joins", joins}, {"c11", c11},
+        {"sleeps", sleeps}, {"joins", joins}, {"detached", detached}, {"c11", c11},
     };
     for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++)
         if (argc > 1 && !strcmp(argv[1], tests[i].name)) {

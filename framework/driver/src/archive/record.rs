@@ -107,6 +107,7 @@ fn strict(numbers: &StrictNumbers) -> model::StrictNumbers {
         schedules_per_second: numbers.schedules_per_second,
         exhausted: numbers.exhausted,
         partly_controlled: numbers.partly_controlled,
+        limit_reached: numbers.limit_reached,
         leaves_out: numbers
             .guarantee
             .as_ref()

@@ -295,7 +295,14 @@ impl Investigator {
                 let said = waits.iter().find(|line| line.starts_with("race")).unwrap_or(&"race");
                 (Kind::Race, (*said).to_owned(), places.join(" "))
             }
-            _ => (Kind::Livelock, format!("no end after {} steps", count(steps)), String::new()),
+            Verdict::Livelock => {
+                let why = waits.iter().find_map(|line| line.strip_prefix("livelock: "));
+                let why = why.map_or_else(String::new, |why| format!(": {why}"));
+                (Kind::Livelock, format!("no end after {} steps{why}", count(steps)), String::new())
+            }
+            Verdict::StepLimit | Verdict::Refused => {
+                (Kind::Livelock, format!("no end after {} steps: limit reached", count(steps)), String::new())
+            }
         };
         let signature = EvidenceSignature::from_text(format!("{kind} in {name} {known_by}"));
         let occurrence = scene.occurrence_of_slot(Some(0), Some(0), scene.seed_of_slot(0, seed));

@@ -185,6 +185,22 @@ impl Progress {
         self.tests.iter().any(|test| test.strict.is_some())
     }
 
+    /// The strict test whose turn it is has no further one.
+    pub(crate) fn retire(&mut self, why: &str) {
+        if let Some(test) = self.turn.and_then(|turn| self.tests.get_mut(turn)) {
+            test.retired.get_or_insert_with(|| why.to_owned());
+        }
+    }
+
+    /// The strict tests of which nothing is known, each with the reason.
+    pub(crate) fn unjudged(&self) -> Vec<String> {
+        let reason = |test: &TestProgress| {
+            let nothing = test.strict.as_ref()?.came_to_nothing()?;
+            Some(format!("scenario {}: test {}: {nothing}", self.name, test.test.name))
+        };
+        self.tests.iter().filter_map(reason).collect()
+    }
+
     /// The strict test whose turn it is.
     pub(crate) fn current_strict(&mut self) -> Option<&mut StrictTest> {
         self.tests.get_mut(self.turn?)?.strict.as_mut()

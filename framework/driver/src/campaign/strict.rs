@@ -22,7 +22,7 @@ use waylay_schedule::{RunParameters, Schedule};
 use super::scenario::ScenarioTest;
 use crate::config::Strict;
 use crate::failure::Kind;
-use crate::report::{Covered, PlaceNames, ledger, left_out};
+use crate::report::{Covered, PlaceNames, count, ledger, left_out, plural};
 use crate::store::StrictNumbers;
 use crate::sys::ControlRegion;
 
@@ -31,8 +31,10 @@ use crate::sys::ControlRegion;
 pub(crate) enum Verdict {
     /// No thread could ever run again.
     Deadlock,
-    /// The step limit was reached.
+    /// The step limit was reached, although things went on changing.
     StepLimit,
+    /// Nothing changed for so long that nothing ever will.
+    Livelock,
     /// Two accesses met that nothing orders.
     Race,
     /// The settings could not be carried out.
@@ -106,6 +108,8 @@ pub(crate) struct StrictTest {
     pub(crate) exhausted: bool,
     /// Schedules after which threads were left, and the host had to be replaced.
     pub(crate) left_behind: u64,
+    /// Schedules that were stopped at the limit of steps, and so not judged.
+    limit_reached: u64,
     pub(crate) unconfirmed: u64,
     pub(crate) spent: Duration,
 }
@@ -133,6 +137,7 @@ impl StrictTest {
             names: PlaceNames::default(),
             exhausted: false,
             left_behind: 0,
+            limit_reached: 0,
             unconfirmed: 0,
             spent: Duration::ZERO,
         }
@@ -141,6 +146,32 @@ impl StrictTest {
     /// Sums over all hosts that are gone.
     pub(crate) fn totals(&self) -> &RunTotals {
         &self.past
+    }
+
+    /// A schedule was stopped at the limit of steps. True when that is a failure; else it is counted.
+    pub(crate) fn fails_at_limit(&mut self) -> bool {
+        self.limit_reached += u64::from(!self.strict.limit_is_failure);
+        self.strict.limit_is_failure
+    }
+
+    /// Why the test has shown nothing, if each of its schedules was stopped at the limit of steps.
+    pub(crate) fn came_to_nothing(&self) -> Option<String> {
+        let all = self.past.runs > 0 && self.limit_reached == self.past.runs;
+        all.then(|| {
+            format!(
+                "each of its {} reached the limit of {} steps, and none was judged (max-steps raises it, limit-is-failure \
+                 makes it a failure)",
+                plural(self.past.runs, "schedule"),
+                count(self.strict.max_steps.get())
+            )
+        })
+    }
+
+    /// Whether enough schedules were stopped at the limit, and no other, to expect nothing else: each costs all of its steps
+    /// and a host.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        const ENOUGH: u64 = 10;
+        self.limit_reached >= ENOUGH && self.limit_reached == self.past.runs
     }
 
     /// A region for the next host.
@@ -255,6 +286,7 @@ impl StrictTest {
             exhausted: self.exhausted,
             partly_controlled: sum.partly_controlled,
             left_behind: self.left_behind,
+            limit_reached: self.limit_reached,
             unconfirmed: self.unconfirmed,
             level: self.strict.level.name().to_owned(),
             sites: sum.places,

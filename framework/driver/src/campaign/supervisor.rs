@@ -90,6 +90,9 @@ impl Supervisor<'_> {
         if let Some(problem) = progress.lacks_randomization() {
             self.problem(problem);
         }
+        for problem in progress.unjudged() {
+            self.problem(problem);
+        }
         let iterations: u64 = progress.totals(None).iter().map(|totals| totals.iterations).sum();
         self.earlier_iterations += iterations;
         self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None, None);
@@ -186,6 +189,9 @@ impl Supervisor<'_> {
             if let Some((region, test)) = session.region.as_ref().zip(progress.current_strict()) {
                 test.account(region, session.corrupted);
                 test.spent += started.elapsed();
+                if test.is_hopeless() {
+                    progress.retire("no schedule came to its end");
+                }
             }
             self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None, None);
             session.host.kill();

@@ -45,6 +45,10 @@ impl Supervisor<'_> {
             }
             return Ok(true);
         }
+        let at_limit = verdict == Verdict::StepLimit;
+        if at_limit && progress.current_strict().is_some_and(|test| !test.fails_at_limit()) {
+            return Ok(true);
+        }
         let steps = region.schedule().steps();
         let scene = Scene::of(session, progress, self.clock, &self.log);
         let draft = self.investigator.stopped(&scene, verdict, &text, steps, self.campaign.record.seed);

@@ -131,6 +131,7 @@ impl ScenarioTable {
                 depth: reader.optional("depth"),
                 runs: reader.optional("runs"),
                 max_steps: reader.optional("max-steps"),
+                limit_is_failure: reader.optional("limit-is-failure"),
                 timeouts: reader.optional("timeouts"),
                 level: reader.optional("level"),
                 patch: reader.optional("patch"),

@@ -60,6 +60,7 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
             writeln!(f, "runs = {runs}")?;
         }
         writeln!(f, "max-steps = {}", strict.max_steps)?;
+        writeln!(f, "limit-is-failure = {}", strict.limit_is_failure)?;
         writeln!(f, "timeouts = \"{}\"", strict.timeouts.name())?;
         writeln!(f, "level = \"{}\"", strict.level.name())?;
         writeln!(f, "patch = {}", strict.patch)?;

@@ -18,8 +18,10 @@ pub struct Strict {
     pub strategy: Spec,
     /// Schedules of each test that does not say itself; none means until the time is over.
     pub runs: Option<NonZeroU64>,
-    /// After so many steps a schedule is a livelock.
+    /// After so many steps a schedule is stopped and not judged.
     pub max_steps: NonZeroU64,
+    /// A schedule that is stopped there has failed.
+    pub limit_is_failure: bool,
     /// When a wait with a deadline, or a sleep, may end by itself.
     pub timeouts: TimeoutRule,
     /// What is a step in plugins.
@@ -117,6 +119,7 @@ pub(super) struct StrictKeys {
     pub(super) depth: Option<At<u32>>,
     pub(super) runs: Option<At<u64>>,
     pub(super) max_steps: Option<At<u64>>,
+    pub(super) limit_is_failure: Option<At<bool>>,
     pub(super) timeouts: Option<At<TimeoutRule>>,
     pub(super) level: Option<At<StepLevel>>,
     pub(super) patch: Option<At<bool>>,
@@ -143,6 +146,7 @@ impl StrictKeys {
                 .and_then(|steps| NonZeroU64::new(steps.value))
                 .or(NonZeroU64::new(MAX_STEPS))
                 .unwrap_or(NonZeroU64::MIN),
+            limit_is_failure: self.limit_is_failure.is_some_and(|failure| failure.value),
             timeouts: self.timeouts.map_or(TimeoutRule::Choice, |rule| rule.value),
             level: self.level.map_or(StepLevel::default(), |level| level.value),
             patch: self.patch.is_none_or(|patch| patch.value),
@@ -179,6 +183,7 @@ impl StrictKeys {
             ("depth", self.depth.map(|at| at.span)),
             ("runs", self.runs.map(|at| at.span)),
             ("max-steps", self.max_steps.map(|at| at.span)),
+            ("limit-is-failure", self.limit_is_failure.map(|at| at.span)),
             ("timeouts", self.timeouts.map(|at| at.span)),
             ("level", self.level.map(|at| at.span)),
             ("patch", self.patch.map(|at| at.span)),

@@ -160,6 +160,9 @@ pub struct StrictNumbers {
     pub partly_controlled: u64,
     /// Schedules that left threads behind, so that the host had to be replaced.
     pub left_behind: u64,
+    /// Schedules that reached the limit of steps and were not judged.
+    #[serde(default)]
+    pub limit_reached: u64,
     /// Failures that a fresh process which followed the schedule did not show.
     pub unconfirmed: u64,
     /// What was a step beside calls: sync, atomics, auto or memory.

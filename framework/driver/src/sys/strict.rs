@@ -92,7 +92,8 @@ impl ControlRegion {
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         match self.region.ending() {
             Ending::Deadlock => Some(Verdict::Deadlock),
-            Ending::StepLimit | Ending::Livelock => Some(Verdict::StepLimit),
+            Ending::StepLimit => Some(Verdict::StepLimit),
+            Ending::Livelock => Some(Verdict::Livelock),
             Ending::Race => Some(Verdict::Race),
             Ending::Refused => Some(Verdict::Refused),
             Ending::Unfinished | Ending::Exited => None,
@@ -198,6 +199,7 @@ mod tests {
             strategy: waylay_schedule::Spec::Random,
             runs: None,
             max_steps: NonZeroU64::MIN,
+            limit_is_failure: false,
             timeouts: TimeoutRule::Choice,
             level,
             patch: true,

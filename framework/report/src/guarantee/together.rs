@@ -81,6 +81,7 @@ fn add_schedules(one: &mut StrictNumbers, other: StrictNumbers) {
     one.steps = one.steps.max(other.steps);
     one.exhausted |= other.exhausted;
     one.partly_controlled += other.partly_controlled;
+    one.limit_reached += other.limit_reached;
     for promise in other.promises {
         let same = |known: &&mut DepthPromise| {
             known.depth == promise.depth

@@ -229,6 +229,9 @@ pub struct StrictNumbers {
     pub exhausted: bool,
     /// Schedules in which something outside of control took part.
     pub partly_controlled: u64,
+    /// Schedules that reached the limit of steps and were not judged.
+    #[serde(default)]
+    pub limit_reached: u64,
     /// What a promise leaves out, as the end of its sentence; empty if that is nothing.
     #[serde(default)]
     pub leaves_out: String,

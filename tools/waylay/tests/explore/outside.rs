@@ -280,22 +280,33 @@ fn who_synchronises_by_sleeping_is_told_of_the_option_for_it() {
     let source = r"
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 static volatile int ready;
+static volatile sig_atomic_t told;
+static void tells(int number) { told = number; }
 static void *makes(void *x) { sched_yield(); ready = 1; return x; }
 int main(void) {
-    pthread_t t; pthread_create(&t, 0, makes, 0);
-    sleep(1);
+    pthread_t thread; pthread_create(&thread, 0, makes, 0); (void)tells;
+    { sleep(1); }
     assert(ready);
-    return pthread_join(t, 0);
+    return pthread_join(thread, 0);
 }";
+    let waits = "sem_t never; sem_init(&never, 0, 0); struct timespec t; clock_gettime(CLOCK_REALTIME, &t); t.tv_sec++;
+        assert(sem_timedwait(&never, &t) == -1);";
+    let alarms = "signal(SIGALRM, tells); alarm(1); while (!told) sched_yield();";
     let place = Workplace::new();
-    let program = build(&place, source, &[]);
-    let ran = explore(&place, &["--runs", "100"], &program);
-    let hint = json(&ran)["found"][0]["hint"].as_str().unwrap_or_default().to_owned();
-    assert!(hint.contains("--idle-timeouts") && ran.stderr.contains(&hint), "{ran:#?}");
-    let ran = explore(&place, &["--runs", "100", "--idle-timeouts"], &program);
-    assert_eq!(ran.status.code(), Some(0), "{ran:#?}");
+    for way in ["sleep(1);", waits, alarms] {
+        let program = build(&place, &source.replace("sleep(1);", way), &[]);
+        let ran = explore(&place, &["--runs", "100"], &program);
+        let hint = json(&ran)["found"][0]["hint"].as_str().unwrap_or_default().to_owned();
+        assert!(hint.contains("--idle-timeouts") && ran.stderr.contains(&hint), "{way}: {ran:#?}");
+        let ran = explore(&place, &["--runs", "100", "--idle-timeouts"], &program);
+        assert_eq!(ran.status.code(), Some(0), "{way}: {ran:#?}");
+    }
 }
 
 /// The C++ library locks only where libc does not say that there is one thread; a process with threads in advance says it

@@ -95,6 +95,7 @@ pub(crate) const STRICT: &[&str] = &[
     "guarantees",
     "left_behind",
     "level",
+    "limit_reached",
     "limited_sites",
     "looked_at",
     "notes",

@@ -21,7 +21,7 @@ use waylay_driver::interrupt;
 
 use super::stand_in;
 use crate::guide::{Guide, RunError, doing};
-use crate::observed::{Hang, Observed};
+use crate::observed::{Hang, Observed, is_at_work};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::scratch::Workplace;
@@ -253,7 +253,13 @@ impl Server {
         };
         let process = link.start(START)?;
         let mut hung = None;
-        let ended = match wait_end(link, self.patience) {
+        let half = self.patience / 2;
+        let mut ended = wait_end(link, half);
+        let before = self.region.steps_so_far();
+        if let Ok(None) = ended {
+            ended = wait_end(link, self.patience - half);
+        }
+        let ended = match ended {
             // The run goes on and would answer out of turn.
             Err(RunError::Interrupted) => {
                 self.end();
@@ -264,7 +270,9 @@ impl Server {
         let status = match ended {
             Some(status) => status,
             None => {
-                hung = Some(Hang { limit: self.patience, cpu: cpu_time(process) });
+                let lately = self.region.steps_so_far().saturating_sub(before);
+                let at_work = is_at_work(lately, self.patience - half, settings.preempt_ms);
+                hung = Some(Hang { limit: self.patience, cpu: cpu_time(process), at_work });
                 // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
                 unsafe { libc::kill(process, libc::SIGKILL) };
                 let late = io::Error::from(io::ErrorKind::TimedOut);

@@ -13,7 +13,7 @@ use windows_sys::Win32::System::Threading::{GetProcessTimes, WaitForSingleObject
 
 use super::injection;
 use crate::guide::{Guide, RunError, doing};
-use crate::observed::{Hang, Observed};
+use crate::observed::{Hang, Observed, is_at_work};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::scratch::Workplace;
@@ -76,8 +76,14 @@ impl Server {
         doing("connect the program's output", self.streams.connect(&mut command))?;
         let mut child = doing("start the program", injection::spawn(command, &self.library))?;
         let mut hung = None;
-        if !wait_for(&child, self.patience) {
-            hung = Some(Hang { limit: self.patience, cpu: cpu_time(&child) });
+        let half = self.patience / 2;
+        let mut ended = wait_for(&child, half);
+        let before = self.region.steps_so_far();
+        ended = ended || wait_for(&child, self.patience - half);
+        if !ended {
+            let lately = self.region.steps_so_far().saturating_sub(before);
+            let at_work = is_at_work(lately, self.patience - half, settings.preempt_ms);
+            hung = Some(Hang { limit: self.patience, cpu: cpu_time(&child), at_work });
             kill(&mut child);
         }
         let status = doing("wait for the program", child.wait())?.code().unwrap_or(-1);
