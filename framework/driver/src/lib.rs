@@ -10,6 +10,7 @@
 //! - [`interrupt`]: the wish that it all ends
 //! - `randomizer`: the process that suspends threads of that host
 //! - [`failure`]: a failure as data
+//! - [`scratch`]: folders for temporary files of processes that may be killed
 //! - [`secrets`]: what is not written down
 //! - [`store`]: findings become files that survive anything
 //! - [`report`]: what people read while it runs
@@ -26,6 +27,7 @@ pub mod interrupt;
 pub mod last_words;
 mod randomizer;
 pub mod report;
+pub mod scratch;
 pub mod secrets;
 pub mod store;
 mod sys;

@@ -14,7 +14,7 @@ use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{PlaceNames, ledger};
 use waylay_driver::store::{
     Campaign, CampaignRecord, CampaignState, FailureStore, Retention, ScenarioRecord, StrictNumbers,
-    TestRecord, WriteError,
+    TestRecord, WriteError, owed,
 };
 use waylay_evidence::Unseen;
 use waylay_schedule::promise::{Aimed, Promise, headline, promises};
@@ -109,6 +109,10 @@ pub trait Progress {
     fn tick(&mut self, state: &State) -> bool;
     /// A failure that is the first with its signature.
     fn found(&mut self, found: &Found);
+    /// Something worth a line.
+    fn note(&mut self, text: &str) {
+        let _ = text;
+    }
     /// The whole campaign as its folder has it now, and the failures that are new or were counted again since the last
     /// call. Called when it begins, about once a second, and when it is over.
     fn campaign(&mut self, record: &CampaignRecord, folder: &Path, failures: &[&FailureEntry]) {
@@ -144,17 +148,17 @@ pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, Expl
     if state.is_ok() {
         exploration.look_into_libraries();
     }
-    exploration.save(&mut campaign, &mut store, progress)?;
+    exploration.save(&mut campaign, &mut store, progress);
     let folder = campaign.folder().to_owned();
     let state = match state {
         Ok(state) => state,
         Err(error) => {
-            progress.campaign(&campaign.close(CampaignState::Stopped)?, &folder, &[]);
+            progress.campaign(&campaign.close(CampaignState::Stopped), &folder, &[]);
             return Err(error);
         }
     };
     let summary = exploration.close();
-    progress.campaign(&campaign.close(state)?, &folder, &[]);
+    progress.campaign(&campaign.close(state), &folder, &[]);
     Ok(summary)
 }
 
@@ -259,7 +263,7 @@ impl<'a> Exploration<'a> {
         loop {
             let state = self.batch(workers, &shared, store, progress)?;
             if saved.elapsed() > Duration::from_secs(1) && state.is_none() {
-                self.save(campaign, store, progress)?;
+                self.save(campaign, store, progress);
                 saved = Instant::now();
             }
             match state {
@@ -454,13 +458,9 @@ impl<'a> Exploration<'a> {
         progress.found(found);
     }
 
-    fn save(
-        &mut self,
-        campaign: &mut Campaign,
-        store: &mut FailureStore,
-        progress: &mut dyn Progress,
-    ) -> Result<(), WriteError> {
-        store.flush()?;
+    fn save(&mut self, campaign: &mut Campaign, store: &mut FailureStore, progress: &mut dyn Progress) {
+        owed::settle();
+        store.flush();
         let seconds = self.begun.elapsed().as_secs_f64();
         campaign.record.signatures = self.findings.found.len() as u64;
         campaign.record.failures = self.summary.failures;
@@ -471,9 +471,9 @@ impl<'a> Exploration<'a> {
             randomizer: None,
             tests: vec![self.record(seconds)],
         }];
-        campaign.save()?;
+        campaign.save();
         progress.campaign(&campaign.record, campaign.folder(), &store.entries());
-        Ok(())
+        owed::take_news().iter().for_each(|text| progress.note(text));
     }
 
     /// What the runs so far amount to, as a campaign keeps it. They took so many seconds.

@@ -152,7 +152,7 @@ impl<'a> Findings<'a> {
         if let Some(found) = self.found.iter_mut().find(|found| found.signature == evidence.signature.hash) {
             found.count += 1;
             let finding = self.finding(failing, &evidence, Why::default());
-            let recorded = store.record(finding, |_| Err(String::new()))?;
+            let recorded = store.record(finding, |_| Err(String::new()));
             self.explain_again(failing, conditions, &mut evidence, recorded.folder, store)?;
             return Ok(Taken::Again);
         }
@@ -167,7 +167,7 @@ impl<'a> Findings<'a> {
         }
         let failure = &failure;
         let finding = self.finding(failing, &evidence, why.clone());
-        let recorded = store.record(finding, |path| evidence.seen.dump(path))?;
+        let recorded = store.record(finding, |path| evidence.seen.dump(path));
         let folder = recorded.folder.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
         if let Some(folder) = &folder {
             self.write(folder, failing, record, &evidence, (minimized.as_ref(), &why))?;

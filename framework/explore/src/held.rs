@@ -79,7 +79,7 @@ pub fn hold(
 ) -> Result<Held, RunError> {
     let mut streams = doing("prepare the program's input and output", Streams::new(program))?;
     let workplace = doing("copy the program's folder", Workplace::new(program))?;
-    let child = sys::start(program, workplace.folder(), library, region, &streams);
+    let child = sys::start(program, &workplace, library, region, &streams);
     let child = doing("start the program to hold it", child)?;
     let mut held = Held {
         child,

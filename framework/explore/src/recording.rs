@@ -15,6 +15,7 @@ use waylay_control_protocol::{
 };
 use waylay_driver::archive;
 use waylay_driver::failure::Kind;
+use waylay_driver::store::owed;
 use waylay_report::timeline::{Timeline, svg};
 use waylay_schedule::{DecodeError, RunParameters, Schedule};
 
@@ -312,9 +313,13 @@ pub fn is_strict(path: &Path) -> bool {
     folder_of(path).join(RECORD).is_file()
 }
 
-/// Writes a file of a failure.
+/// Writes a file of a failure; while its campaign is at work that may be later, when there is room.
 pub fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), RecordError> {
     let path = folder.join(name);
+    if owed::is_at_work(&path) {
+        owed::write(&path, content, false);
+        return Ok(());
+    }
     let part = folder.join(format!("{name}.part"));
     let at = |source| RecordError::File { path: path.clone(), source };
     fs::write(&part, content).map_err(at)?;

@@ -1,4 +1,5 @@
-//! A folder of its own for every run, on request: a fresh copy of the one in which the program was to run.
+//! Where runs take place: a folder for temporary files, and on request one to work in, a fresh copy of the one in which the
+//! program was to run.
 //!
 //! The folder stays the same for all runs of a server, which cannot change its working directory between them; its content
 //! is replaced before each. Links are copied as links; sockets, pipes and devices are left out.
@@ -7,11 +8,22 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use std::process::Command;
+
+use waylay_driver::scratch::Scratch;
+
 use crate::program::Program;
 
 /// Where runs take place.
 #[derive(Debug)]
-pub(crate) enum Workplace {
+pub(crate) struct Workplace {
+    place: Place,
+    /// For temporary files; none on a disk without room for a folder.
+    temporary: Option<Scratch>,
+}
+
+#[derive(Debug)]
+enum Place {
     /// In the folder that the user named, with everything that earlier runs left.
     Shared(PathBuf),
     /// In a copy.
@@ -22,25 +34,36 @@ impl Workplace {
     /// The workplace for a program, ready for a first run.
     pub(crate) fn new(program: &Program) -> io::Result<Workplace> {
         if !program.isolated {
-            return Ok(Workplace::Shared(program.folder.clone()));
+            let place = Place::Shared(program.folder.clone());
+            return Ok(Workplace { place, temporary: Scratch::create().ok() });
         }
         let copy = tempfile::Builder::new().prefix("waylay-run-").tempdir()?;
-        let workplace = Workplace::Copy { original: program.folder.clone(), copy };
+        let place = Place::Copy { original: program.folder.clone(), copy };
+        let workplace = Workplace { place, temporary: Scratch::create().ok() };
         workplace.tidy()?;
         Ok(workplace)
     }
 
     /// The folder to start the program in.
     pub(crate) fn folder(&self) -> &Path {
-        match self {
-            Workplace::Shared(folder) => folder,
-            Workplace::Copy { copy, .. } => copy.path(),
+        match &self.place {
+            Place::Shared(folder) => folder,
+            Place::Copy { copy, .. } => copy.path(),
+        }
+    }
+
+    /// Has a program work here.
+    pub(crate) fn take_in(&self, command: &mut Command) {
+        command.current_dir(self.folder());
+        if let Some(temporary) = &self.temporary {
+            temporary.announce(command);
         }
     }
 
     /// Makes it as it was before the first run.
     pub(crate) fn tidy(&self) -> io::Result<()> {
-        let Workplace::Copy { original, copy } = self else { return Ok(()) };
+        let Place::Copy { original, copy } = &self.place else { return Ok(()) };
+        self.temporary.as_ref().map(Scratch::empty);
         for entry in fs::read_dir(copy.path())? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {

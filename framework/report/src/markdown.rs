@@ -27,7 +27,10 @@ pub fn report(night: &Night) -> String {
     for problem in campaign.problems.iter().take(MOST_ROWS) {
         let _ = writeln!(out, "- did not run: {}", Markdown(problem));
     }
-    if !campaign.problems.is_empty() {
+    for note in campaign.notes.iter().take(MOST_ROWS) {
+        let _ = writeln!(out, "- noticed: {}", Markdown(note));
+    }
+    if !campaign.problems.is_empty() || !campaign.notes.is_empty() {
         out.push('\n');
     }
     failures(&mut out, night);

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::cause::Constraint;
+use crate::escape::Plain;
 use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack};
 
 /// What each kind of failure is, in a sentence.
@@ -34,7 +35,7 @@ pub fn report(night: &Night, root: Option<&str>) -> Value {
             json!({
                 "id": id,
                 "name": title(id),
-                "shortDescription": { "text": text },
+                "shortDescription": words(text),
                 "defaultConfiguration": { "level": level(id) },
             })
         })
@@ -42,7 +43,7 @@ pub fn report(night: &Night, root: Option<&str>) -> Value {
     let notes: Vec<Value> = campaign
         .problems
         .iter()
-        .map(|problem| json!({ "level": "error", "message": { "text": problem } }))
+        .map(|problem| json!({ "level": "error", "message": words(problem) }))
         .collect();
     let mut run = json!({
         "tool": { "driver": { "name": "Waylay", "semanticVersion": campaign.environment.waylay, "rules": rules } },
@@ -66,6 +67,11 @@ pub fn report(night: &Night, root: Option<&str>) -> Value {
         "version": "2.1.0",
         "runs": [run],
     })
+}
+
+/// A message for people: what a test has in its texts must not change how others are seen.
+fn words(text: &str) -> Value {
+    json!({ "text": Plain(text).to_string() })
 }
 
 fn title(kind: &str) -> String {
@@ -95,11 +101,14 @@ fn result(failure: &Failure, root: Option<&str>) -> Value {
         }
         None => location.extend(failure.place().and_then(|frame| physical(frame, root))),
     }
-    location.insert("logicalLocations".into(), json!([{ "name": failure.subject(), "kind": "function" }]));
+    location.insert(
+        "logicalLocations".into(),
+        json!([{ "name": Plain(failure.subject()).to_string(), "kind": "function" }]),
+    );
     let mut result = json!({
         "ruleId": failure.kind,
         "level": level(&failure.kind),
-        "message": { "text": text },
+        "message": words(&text),
         "locations": [location],
         "partialFingerprints": { "waylaySignature/v1": failure.id },
         "occurrenceCount": failure.count.max(1),
@@ -160,7 +169,7 @@ pub(crate) fn related(failure: &Failure, root: Option<&str>) -> Vec<Value> {
                 place["region"] = json!({ "startLine": event.line });
             }
             let text = format!("{what}, thread {}, in {}", event.thread, event.function);
-            json!({ "id": id, "physicalLocation": place, "message": { "text": text } })
+            json!({ "id": id, "physicalLocation": place, "message": words(&text) })
         })
         .collect()
 }
@@ -169,7 +178,7 @@ fn stack_of(stack: &Stack, root: Option<&str>) -> Value {
     let frames: Vec<Value> =
         stack.frames.iter().take(MOST_FRAMES).map(|frame| frame_of(frame, stack, root)).collect();
     json!({
-        "message": { "text": format!("{} {}", stack.title(), stack.doing) },
+        "message": words(&format!("{} {}", stack.title(), stack.doing)),
         "frames": frames,
     })
 }

@@ -45,6 +45,9 @@ pub fn report(night: &Night) -> String {
     for problem in &night.campaign.problems {
         let _ = writeln!(out, "did not run: {}", plain(problem));
     }
+    for note in &night.campaign.notes {
+        let _ = writeln!(out, "noticed: {}", plain(note));
+    }
     if !night.failures.is_empty() {
         let _ = write!(out, "\n{}", failures(night));
     }

@@ -150,6 +150,7 @@ fn night() -> Night {
                 ..Environment::default()
             },
             problems: vec![HOSTILE.into()],
+            notes: vec![HOSTILE.into()],
             hosts: 3,
             scenarios: vec![scenario],
             series: (0..30).map(sample).collect(),

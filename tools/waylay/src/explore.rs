@@ -21,7 +21,7 @@ use waylay_schedule::Spec;
 
 use crate::args::{ExploreOptions, ExploreSettings, Patch};
 use crate::installation::installation;
-use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, print_json};
+use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, kept, print_json};
 
 /// Schedules when neither a number nor a time is given.
 const RUNS: u64 = 1000;
@@ -89,7 +89,7 @@ pub(crate) fn explore_program(
             );
             Ok(BAD_USAGE)
         }
-        _ => Ok(if summary.failures > 0 { FAILURES } else { CLEAN }),
+        _ => Ok(kept(&summary.folder, if summary.failures > 0 { FAILURES } else { CLEAN })),
     }
 }
 
@@ -217,5 +217,9 @@ impl Progress for Lines {
         if !self.quiet {
             eprintln!("waylay: run {}: {}: {}", count(found.first_run), found.kind, found.what);
         }
+    }
+
+    fn note(&mut self, text: &str) {
+        eprintln!("waylay: {text}");
     }
 }

@@ -1,9 +1,11 @@
 //! Exit codes, and errors on their way to the user.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
+use waylay_driver::store::owed;
 use waylay_report::escape::Plain;
 
 /// The same for people: what a plugin or a program under test has in its texts is shown, and no terminal obeys it.
@@ -49,6 +51,15 @@ pub(crate) const FAILURES: u8 = 1;
 pub(crate) const BAD_USAGE: u8 = 2;
 /// Waylay itself failed.
 pub(crate) const WAYLAY_FAILED: u8 = 3;
+
+/// The exit code of a campaign that would have ended with `code`, in view of what of it could not be written; that is told.
+pub(crate) fn kept(folder: &Path, code: u8) -> u8 {
+    let missing = owed::missing(folder);
+    if let Some(sentence) = missing.sentence() {
+        eprintln!("waylay: {sentence}");
+    }
+    missing.exit_code(code)
+}
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]

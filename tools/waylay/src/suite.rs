@@ -21,7 +21,7 @@ use waylay_history::write::Context;
 
 use crate::args::{CaseOptions, ExploreSettings, SuiteOptions};
 use crate::explore::{LINE_IN_LOG, LINE_ON_TERMINAL, explore_program, plan};
-use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, print_json};
+use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, kept, print_json};
 
 mod flaky;
 
@@ -132,14 +132,14 @@ pub(crate) fn run(
         print_json(&summary)?;
     }
     if summary.failed > 0 {
-        return Ok(FAILURES);
+        return Ok(kept(&summary.folder, FAILURES));
     }
     if summary.threaded == 0 {
         return Err(nothing(&summary.suites));
     }
     // Nothing was judged, so nothing is clean.
     let judged = summary.explored.iter().any(|case| case.summary.runs > case.summary.limit_reached);
-    Ok(if judged { CLEAN } else { BAD_USAGE })
+    Ok(kept(&summary.folder, if judged { CLEAN } else { BAD_USAGE }))
 }
 
 /// The chosen cases, by suite.
@@ -255,6 +255,10 @@ impl Watcher for Lines {
         if !self.quiet {
             eprintln!("waylay: {case}: run {}: {}: {}", count(found.first_run), found.kind, found.what);
         }
+    }
+
+    fn note(&mut self, text: &str) {
+        eprintln!("waylay: {text}");
     }
 
     fn campaign(&mut self, record: &CampaignRecord, _folder: &Path, failures: &[&FailureEntry]) {

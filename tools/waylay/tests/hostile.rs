@@ -4,11 +4,19 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "hostile/damaged.rs"]
+mod damaged;
+#[path = "hostile/disk.rs"]
+mod disk;
 #[path = "hostile/evidence.rs"]
 mod evidence;
+#[path = "hostile/sly.rs"]
+mod sly;
 mod support;
 #[path = "hostile/surroundings.rs"]
 mod surroundings;
+#[path = "hostile/temporary.rs"]
+mod temporary;
 
 use std::fs;
 
@@ -16,6 +24,8 @@ use serde_json::Value;
 use support::{Ran, Workplace, list, number, text};
 
 const SOURCE: &str = include_str!("hostile/hostile.c");
+/// The same with more attacks.
+const ATTACK_SOURCE: &str = concat!(include_str!("hostile/sly.c"), include_str!("hostile/hostile.c"));
 
 /// Iterations of an attacker: the attack is made once, in its first process.
 const ITERATIONS: u64 = 24;

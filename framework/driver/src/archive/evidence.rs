@@ -14,7 +14,7 @@ use waylay_schedule::Schedule;
 
 use super::record::{self, occurrence};
 use crate::failure::{FailureEntry, Occurrence};
-use crate::store::{FURTHER_OCCURRENCES, WriteError, atomic};
+use crate::store::{FURTHER_OCCURRENCES, WriteError, atomic, owed};
 
 /// What was counted when a failure was run again, each in a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,12 +139,11 @@ pub fn timeline(failure: &Failure, folder: &Path) -> Option<Timeline> {
 }
 
 /// Keeps how a leak grew beside the first time that it was seen.
-pub(crate) fn keep_growth(growth: &Growth, folder: &Path) -> Result<(), WriteError> {
+pub(crate) fn keep_growth(growth: &Growth, folder: &Path) {
     let path = folder.join(GROWTH_FILE);
-    if path.exists() {
-        return Ok(());
+    if !path.exists() {
+        owed::write(&path, &serde_json::to_vec(growth).expect("plain data"), false);
     }
-    atomic::write(&path, &serde_json::to_vec(growth).expect("plain data"), false)
 }
 
 /// Adds to how often a failure came back when it was run again; gives the sum.
@@ -160,12 +159,9 @@ pub fn add_reproduction(folder: &Path, tally: Tally, more: Reproduction) -> Resu
 }
 
 /// Draws the picture into the folder of a failure, if the folder has what it takes.
-pub(crate) fn draw(entry: &FailureEntry, folder: &Path) -> Result<(), WriteError> {
-    match timeline(&record::failure(entry, folder), folder) {
-        Some(timeline) => {
-            atomic::write(&folder.join(TIMELINE_FILE), svg::picture(&timeline).as_bytes(), false)
-        }
-        None => Ok(()),
+pub(crate) fn draw(entry: &FailureEntry, folder: &Path) {
+    if let Some(timeline) = timeline(&record::failure(entry, folder), folder) {
+        owed::write(&folder.join(TIMELINE_FILE), svg::picture(&timeline).as_bytes(), false);
     }
 }
 

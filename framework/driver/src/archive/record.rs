@@ -28,6 +28,7 @@ pub fn campaign(record: &CampaignRecord) -> model::Campaign {
         seed: record.seed.to_string(),
         environment: environment(&record.environment),
         problems: record.problems.clone(),
+        notes: record.notes.clone(),
         hosts: record.hosts,
         scenarios: record.scenarios.iter().map(scenario).collect(),
         series: Vec::new(),

@@ -42,9 +42,9 @@ fn campaign(out: &Path, tests: &[(&str, u64)], failures: &[(&str, &str)], close:
     let mut campaign = Folder::create(out, Seed::new(7), environment.clone(), "seed = 7\n").unwrap();
     let mut store = FailureStore::create(campaign.folder(), KEEP, Seed::new(7), environment).unwrap();
     for (id, test) in failures {
-        store.record(finding(id, test), |_| Err("none".into())).unwrap();
+        store.record(finding(id, test), |_| Err("none".into()));
     }
-    store.flush().unwrap();
+    store.flush();
     let test = |name: &str, iterations: u64| -> TestRecord {
         serde_json::from_value(serde_json::json!({
             "name": name, "plugin": "libx.so", "workers": 2, "iterations": iterations, "failures": 0,
@@ -61,10 +61,10 @@ fn campaign(out: &Path, tests: &[(&str, u64)], failures: &[(&str, &str)], close:
     );
     campaign.record.failures = store.total();
     campaign.record.signatures = store.signatures() as u64;
-    campaign.save().unwrap();
+    campaign.save();
     let folder = campaign.folder().to_owned();
     if close {
-        campaign.close(Stored::Finished).unwrap();
+        campaign.close(Stored::Finished);
     }
     folder
 }

@@ -11,7 +11,6 @@ use waylay_host::event::Event;
 use waylay_page::layout::MAX_TESTS;
 use waylay_page::{HostPhase, TestPhase, WorkerState};
 
-use super::CampaignError;
 use super::assignment::Assignment;
 use super::investigation::{Draft, Investigator, named};
 use super::progress::Progress;
@@ -32,7 +31,7 @@ impl Supervisor<'_> {
         progress: &mut Progress,
         contradiction: &Contradiction,
         alive: bool,
-    ) -> Result<(), CampaignError> {
+    ) {
         let _quiet = self.quiet(session, progress);
         let scene = Scene::of(session, progress, self.clock, &self.log);
         let (mut draft, suspects) = self.investigator.corrupted(&scene, contradiction);
@@ -40,7 +39,7 @@ impl Supervisor<'_> {
         if draft.test.is_none() {
             self.suspected.extend(suspects.into_iter().map(|test| session.assignment.tests[test]));
         }
-        self.record(session, progress, draft)
+        self.record(session, progress, draft);
     }
 }
 

@@ -78,11 +78,13 @@ impl LeakWatch {
 
     /// One look while tests run. Call about once a second.
     pub(crate) fn look(&mut self, host: &HostProcess, assignment: &Assignment) -> Vec<LeakSeen> {
-        let layout = host.layout();
+        // What the host shows at this moment may be anything.
+        let layout = host.believed();
         let mut iterations: BTreeMap<Tag, u64> = BTreeMap::new();
         for (slot, (test, _)) in assignment.slots.iter().enumerate() {
             let finished = layout.workers[slot].finished.load(std::sync::atomic::Ordering::Relaxed);
-            *iterations.entry(tag_of(*test)).or_default() += finished;
+            let sum = iterations.entry(tag_of(*test)).or_default();
+            *sum = sum.saturating_add(finished);
         }
         for test in assignment.contained() {
             let finished = layout.tests[test].runs.load(std::sync::atomic::Ordering::Relaxed);
@@ -103,7 +105,7 @@ impl LeakWatch {
                 }
             }
         }
-        let all: u64 = iterations.values().sum();
+        let all = iterations.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
         if let Ok(counts) = UsageCounts::read(host.pid()) {
             self.readings.push(self.began.elapsed(), counts);
             let found = self.usage.observe(self.began.elapsed(), all, &counts);

@@ -45,7 +45,7 @@ use crate::environment::Environment;
 use crate::host::{HostLog, StartError};
 use crate::report::{self, FailureLine, Live, Summary};
 use crate::secrets;
-use crate::store::{Averages, Campaign, CampaignState, FailureStore, Retention, WriteError};
+use crate::store::{Averages, Campaign, CampaignState, FailureStore, Retention, WriteError, owed};
 use crate::sys;
 use investigation::Investigator;
 use supervisor::Supervisor;
@@ -186,15 +186,10 @@ fn run_all(
         supervisor.kept_hosts
     };
     live.counted(&failures.changed());
-    failures.flush()?;
+    failures.flush();
     campaign.record.failures = failures.total();
     campaign.record.signatures = failures.signatures() as u64;
     let iterations: u64 = campaign.record.scenarios.iter().flat_map(|s| &s.tests).map(|t| t.iterations).sum();
-    let exit_code = match (failures.total(), iterations, campaign.record.problems.is_empty()) {
-        (1.., _, _) => 1,
-        (0, 0, _) | (0, _, false) => 2,
-        (0, _, true) => 0,
-    };
     let mut entries = failures.entries();
     entries.sort_by(|a, b| (a.first_seen, &a.signature.id).cmp(&(b.first_seen, &b.signature.id)));
     let lines = entries
@@ -203,7 +198,17 @@ fn run_all(
         .map(|(entry, number)| FailureLine::of(entry, number, failures.folder_of(&entry.signature.id)));
     let lines = lines.collect();
     let state = if sys::interrupted() { CampaignState::Stopped } else { CampaignState::Finished };
-    let record = campaign.close(state)?;
+    let record = campaign.close(state);
+    owed::take_news().iter().for_each(|text| live.note(text));
+    let missing = owed::missing(&folder);
+    if let Some(sentence) = missing.sentence() {
+        live.note(&format!("{sentence}; what was told is true all the same"));
+    }
+    let exit_code = missing.exit_code(match (failures.total(), iterations, record.problems.is_empty()) {
+        (1.., _, _) => 1,
+        (0, 0, _) | (0, _, false) => 2,
+        (0, _, true) => 0,
+    });
     live.campaign(&record, &folder);
     Ok(Summary {
         folder,

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use waylay_evidence::{CrashContext, DumpLimits, ProcessId};
 
-use super::CampaignError;
 use super::investigation::Draft;
 use super::leaks::LeakSeen;
 use super::progress::Progress;
@@ -29,28 +28,23 @@ pub(crate) struct Unattributed {
 
 impl Supervisor<'_> {
     /// Records a finding and, when it is the test's last permitted one, retires the test.
-    pub(super) fn record(
-        &mut self,
-        session: &Session,
-        progress: &mut Progress,
-        draft: Draft,
-    ) -> Result<(), CampaignError> {
+    pub(super) fn record(&mut self, session: &Session, progress: &mut Progress, draft: Draft) {
         // A schedule of a host that is not to be believed cannot be run again.
         if session.region.is_some() && draft.finding.kind != Kind::Corrupted {
-            return self.record_strict(session, progress, draft);
+            self.record_strict(session, progress, draft);
+            return;
         }
         let Draft { finding, crash, test, alive, shelved, still } = draft;
         let mut lost_log = Ok(());
         self.keep(finding, shelved, |path| {
             lost_log = Self::keep_randomizer_log(session, path);
             if alive { dump(session.host.pid(), crash.as_ref(), path) } else { Err(GONE.to_owned()) }
-        })?;
+        });
         session.goes_on_after(still);
         if let Err(reason) = lost_log {
             self.problem(reason);
         }
         self.count_failure(session, progress, test);
-        Ok(())
     }
 
     /// Counts a failure of a test and retires the test when it is its last permitted one.
@@ -84,8 +78,8 @@ impl Supervisor<'_> {
         finding: Finding,
         shelved: Option<Shelved>,
         dump: impl FnOnce(&Path) -> Result<usize, String>,
-    ) -> Result<(), CampaignError> {
-        self.keep_with(finding, shelved, dump, || {})
+    ) {
+        self.keep_with(finding, shelved, dump, || {});
     }
 
     /// The same, with something to do before anybody is told.
@@ -95,11 +89,11 @@ impl Supervisor<'_> {
         shelved: Option<Shelved>,
         dump: impl FnOnce(&Path) -> Result<usize, String>,
         before: impl FnOnce(),
-    ) -> Result<(), CampaignError> {
+    ) {
         let signature = finding.signature.id.clone();
         let recorded = match shelved {
-            Some(shelved) => self.failures.record_shelved(finding, shelved)?,
-            None => self.failures.record(finding, dump)?,
+            Some(shelved) => self.failures.record_shelved(finding, shelved),
+            None => self.failures.record(finding, dump),
         };
         before();
         if recorded.new
@@ -109,63 +103,51 @@ impl Supervisor<'_> {
             let folder = self.failures.folder_of(&signature);
             // Whoever ran a schedule again has drawn it already, and knows more.
             if !folder.join(archive::TIMELINE_FILE).exists() {
-                archive::draw(entry, &folder)?;
+                archive::draw(entry, &folder);
             }
             self.live.failure(entry, &folder);
         }
-        Ok(())
+        self.tell_what_is_owed();
     }
 
     /// Puts the evidence of a finding that is not decided yet on disk.
-    pub(super) fn shelve(&mut self, session: &Session, draft: &mut Draft) -> Result<(), CampaignError> {
+    pub(super) fn shelve(&mut self, session: &Session, draft: &mut Draft) {
         let mut lost_log = Ok(());
         let still = draft.still.take();
         draft.shelved = self.failures.shelve(&draft.finding, |path| {
             lost_log = Self::keep_randomizer_log(session, path);
             dump(session.host.pid(), draft.crash.as_ref(), path)
-        })?;
+        });
         session.goes_on_after(still);
         if let Err(reason) = lost_log {
             self.problem(reason);
         }
-        Ok(())
     }
 
     /// A host that is lost takes its suspects with it: what their evidence says is all that will be known.
-    pub(super) fn record_undecided(
-        &mut self,
-        session: &mut Session,
-        progress: &mut Progress,
-    ) -> Result<(), CampaignError> {
+    pub(super) fn record_undecided(&mut self, session: &mut Session, progress: &mut Progress) {
         for suspect in std::mem::take(&mut session.suspects) {
-            self.record(session, progress, suspect.into_undecided())?;
+            self.record(session, progress, suspect.into_undecided());
         }
-        Ok(())
     }
 
     /// Records a leak, or puts it aside until it is known whose it is.
-    pub(super) fn take_leak(
-        &mut self,
-        session: &mut Session,
-        progress: &mut Progress,
-        mut seen: LeakSeen,
-    ) -> Result<(), CampaignError> {
+    pub(super) fn take_leak(&mut self, session: &mut Session, progress: &mut Progress, mut seen: LeakSeen) {
         let growth = seen.growth.take();
         let _quiet = self.quiet(session, progress);
         let scene = Scene::of(session, progress, self.clock, &self.log);
         let mut draft = self.investigator.leak(&scene, seen);
         if draft.test.is_some() {
             let folder = self.failures.folder_of(&draft.finding.signature.id);
-            self.record(session, progress, draft)?;
+            self.record(session, progress, draft);
             // Of a signature that is only counted there is no folder.
             if let Some(growth) = growth.filter(|_| folder.is_dir()) {
-                archive::keep_growth(&growth, &folder)?;
+                archive::keep_growth(&growth, &folder);
             }
-            return Ok(());
+            return;
         }
-        self.shelve(session, &mut draft)?;
+        self.shelve(session, &mut draft);
         self.unattributed.push(Unattributed { draft, among: session.assignment.tests.clone() });
-        Ok(())
     }
 }
 

@@ -152,7 +152,8 @@ impl<'a> Scene<'a> {
             return self.layout.tests[test].runs.load(Ordering::Relaxed);
         }
         let mine = self.assignment.slots.iter().enumerate().filter(|(_, (owner, _))| *owner == test);
-        mine.map(|(slot, _)| self.layout.workers[slot].finished.load(Ordering::Relaxed)).sum()
+        let finished = |slot: usize| self.layout.workers[slot].finished.load(Ordering::Relaxed);
+        mine.fold(0, |sum: u64, (slot, _)| sum.saturating_add(finished(slot)))
     }
 
     pub(super) fn seed_of_slot(&self, slot: usize, seed: Seed) -> Seed {

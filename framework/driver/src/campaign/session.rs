@@ -132,7 +132,7 @@ impl Supervisor<'_> {
         place: usize,
         began: Instant,
         deadline: &mut Deadline,
-    ) -> Result<HostEnd, CampaignError> {
+    ) -> HostEnd {
         loop {
             if HostPhase::load(&session.host.layout().header.phase) >= HostPhase::Running {
                 deadline.tests_run(Instant::now());
@@ -141,32 +141,32 @@ impl Supervisor<'_> {
             // Asked before the records are read: a record filled before the host died is then always seen.
             let status = session.host.ended();
             let seen = self.look(session, progress);
-            if self.take_failures(session, progress)? {
-                self.record_undecided(session, progress)?;
+            if self.take_failures(session, progress) {
+                self.record_undecided(session, progress);
                 if let Err(contradiction) = seen {
-                    self.take_corruption(session, progress, &contradiction, status.is_none())?;
+                    self.take_corruption(session, progress, &contradiction, status.is_none());
                 }
                 self.kill(session, progress);
-                return Ok(HostEnd::Lost);
+                return HostEnd::Lost;
             }
             if let Err(contradiction) = seen {
-                self.take_corruption(session, progress, &contradiction, status.is_none())?;
-                self.record_undecided(session, progress)?;
+                self.take_corruption(session, progress, &contradiction, status.is_none());
+                self.record_undecided(session, progress);
                 self.kill(session, progress);
-                return Ok(HostEnd::Lost);
+                return HostEnd::Lost;
             }
-            if self.take_verdict(session, progress)? {
+            if self.take_verdict(session, progress) {
                 self.kill(session, progress);
-                return Ok(HostEnd::Lost);
+                return HostEnd::Lost;
             }
             if let Some(status) = status {
                 if HostPhase::load(&session.host.layout().header.phase) == HostPhase::Left {
                     // Nothing that is late keeps a host from ending in order: it all came back.
                     for suspect in std::mem::take(&mut session.suspects) {
                         let draft = suspect.into_draft(true, &self.investigator);
-                        self.record(session, progress, draft)?;
+                        self.record(session, progress, draft);
                     }
-                    return Ok(HostEnd::InOrder);
+                    return HostEnd::InOrder;
                 }
                 if let Some(randomizer) = &mut session.randomizer {
                     // Its log is whole then.
@@ -174,25 +174,25 @@ impl Supervisor<'_> {
                 }
                 let draft =
                     self.investigator.vanished(&Scene::of(session, progress, self.clock, &self.log), status);
-                self.record(session, progress, draft)?;
-                self.record_undecided(session, progress)?;
+                self.record(session, progress, draft);
+                self.record_undecided(session, progress);
                 if sys::was_killed(status) {
-                    return Ok(HostEnd::Killed);
+                    return HostEnd::Killed;
                 }
                 self.refuse_what_was_loading(session, progress, "died");
-                return Ok(HostEnd::Lost);
+                return HostEnd::Lost;
             }
             self.tend_randomizer(session, progress);
-            self.accompany(session, progress)?;
-            if self.take_hangs(session, progress)? {
-                return Ok(HostEnd::Lost);
+            self.accompany(session, progress);
+            if self.take_hangs(session, progress) {
+                return HostEnd::Lost;
             }
             if self.ends_too_slowly(session) {
                 self.kill(session, progress);
-                return Ok(HostEnd::Lost);
+                return HostEnd::Lost;
             }
             if self.housekeeping_is_due() {
-                self.housekeep(session, progress, place, began)?;
+                self.housekeep(session, progress, place, began);
             }
             if let Some(signal) = sys::take_signal_from_host() {
                 self.problem(format!("a test sent {signal} to Waylay itself, which goes on"));
@@ -291,13 +291,9 @@ impl Supervisor<'_> {
     }
 
     /// Looks at the failures that the host handed over. True when the host cannot go on.
-    fn take_failures(
-        &mut self,
-        session: &mut Session,
-        progress: &mut Progress,
-    ) -> Result<bool, CampaignError> {
+    fn take_failures(&mut self, session: &mut Session, progress: &mut Progress) -> bool {
         if session.host.layout().pending().next().is_none() {
-            return Ok(false);
+            return false;
         }
         let _quiet = self.quiet(session, progress);
         for pending in session.host.layout().pending() {
@@ -309,21 +305,21 @@ impl Supervisor<'_> {
             } else {
                 self.investigator.reported(&scene, received, |signature| self.failures.keep(signature))
             };
-            self.record(session, progress, draft)?;
+            self.record(session, progress, draft);
             if ends {
                 self.refuse_what_was_loading(session, progress, "died");
-                return Ok(true);
+                return true;
             }
             if self.enough() {
                 session.host.cancel();
             }
             pending.release();
         }
-        Ok(false)
+        false
     }
 
     /// Looks for what is late. True when the host was given up.
-    fn take_hangs(&mut self, session: &mut Session, progress: &mut Progress) -> Result<bool, CampaignError> {
+    fn take_hangs(&mut self, session: &mut Session, progress: &mut Progress) -> bool {
         let layout = session.host.layout();
         let mut overdue =
             find_overdue(layout, &session.assignment.limits, session.assignment.slots.len(), &self.clock);
@@ -338,27 +334,27 @@ impl Supervisor<'_> {
         let mut stuck = false;
         for (suspect, came_back) in decided {
             let draft = suspect.into_draft(came_back, &self.investigator);
-            self.record(session, progress, draft)?;
+            self.record(session, progress, draft);
             stuck |= !came_back;
         }
         if stuck {
-            self.record_undecided(session, progress)?;
+            self.record_undecided(session, progress);
             self.refuse_what_was_loading(session, progress, "hung");
             self.give_up(session, progress);
-            return Ok(true);
+            return true;
         }
         // Workers of one test that are late together are one hang.
         let fresh: Vec<Overdue> = overdue
             .into_iter()
             .filter(|late| !session.suspects.iter().any(|suspect| suspect.covers(late)))
             .collect();
-        let Some(first) = fresh.first() else { return Ok(false) };
+        let Some(first) = fresh.first() else { return false };
         let test = hang::test_of(first);
         let limit = session.assignment.limits[test].hang;
         let _quiet = self.quiet(session, progress);
         if session.released.get().is_some_and(|at| at.elapsed() < limit) {
             // Held by a randomizer that did not let go: it gets its time anew.
-            return Ok(false);
+            return false;
         }
         let late: Vec<Overdue> = fresh.iter().copied().filter(|late| hang::test_of(late) == test).collect();
         let scene = Scene::of(session, progress, self.clock, &self.log);
@@ -366,16 +362,16 @@ impl Supervisor<'_> {
             progress.tests[session.assignment.tests[test]].test.hang_timeout.min(self.options.most_grace);
         let (mut draft, decision) = self.investigator.hang(&scene, &late, self.campaign.record.seed, grace);
         if decision.certain {
-            self.record(session, progress, draft)?;
-            self.record_undecided(session, progress)?;
+            self.record(session, progress, draft);
+            self.record_undecided(session, progress);
             self.refuse_what_was_loading(session, progress, "hung");
             self.give_up(session, progress);
-            return Ok(true);
+            return true;
         }
         self.live.note(&format!("{}: {} (watching whether it comes back)", draft.name(), draft.finding.what));
-        self.shelve(session, &mut draft)?;
+        self.shelve(session, &mut draft);
         session.suspects.push(Suspect::new(draft, late, Instant::now() + grace));
-        Ok(false)
+        false
     }
 
     /// Whether the host stays although every test is over: then something that belongs to no test keeps it.
@@ -423,23 +419,17 @@ impl Supervisor<'_> {
         due
     }
 
-    fn housekeep(
-        &mut self,
-        session: &mut Session,
-        progress: &mut Progress,
-        place: usize,
-        began: Instant,
-    ) -> Result<(), CampaignError> {
+    fn housekeep(&mut self, session: &mut Session, progress: &mut Progress, place: usize, began: Instant) {
         let running = Some((&session.assignment, session.host.believed()));
         let region = session.region.as_ref().map(|region| (region, session.started.elapsed()));
         self.campaign.record.scenarios[place] =
             progress.record(began.elapsed(), &self.clock, running, region);
         self.live.tests(&self.campaign.record.scenarios[place].tests);
         self.averages.learn(&self.campaign.record.scenarios[place]);
-        self.averages.save()?;
-        self.put_down()?;
+        self.averages.save();
+        self.put_down();
         if let Some(problem) = self.log.take_problem() {
-            self.problem(format!("{problem}; the host's output is no longer kept"));
+            self.live.note(&format!("{problem}; what hosts print meanwhile is not kept"));
         }
         if session.cancelled_at.is_none() && session.suspects.is_empty() {
             let findings = match &mut session.leaks {
@@ -447,18 +437,17 @@ impl Supervisor<'_> {
                 None => Vec::new(),
             };
             for finding in findings {
-                self.take_leak(session, progress, finding)?;
+                self.take_leak(session, progress, finding);
             }
         }
-        Ok(())
     }
 
     /// Notes what there is before the first test and what is left after the last, and lets the host go on.
-    fn accompany(&mut self, session: &mut Session, progress: &mut Progress) -> Result<(), CampaignError> {
+    fn accompany(&mut self, session: &mut Session, progress: &mut Progress) {
         match HostPhase::load(&session.host.layout().header.phase) {
             HostPhase::Starting if !session.host.may_go() => {
                 if !Self::may_begin(session) {
-                    return Ok(());
+                    return;
                 }
                 self.investigator.note_code(session.host.pid());
                 let mut blind = false;
@@ -478,13 +467,12 @@ impl Supervisor<'_> {
                 let left =
                     session.leaks.as_ref().map_or_else(Vec::new, |leaks| leaks.leftovers(&session.host));
                 for seen in left {
-                    self.take_leak(session, progress, seen)?;
+                    self.take_leak(session, progress, seen);
                 }
                 session.host.leave();
             }
             _ => {}
         }
-        Ok(())
     }
 
     fn tick(&mut self, session: &Session, progress: &Progress) {

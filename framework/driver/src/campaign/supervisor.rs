@@ -20,7 +20,7 @@ use crate::host::{HostCommand, HostLog};
 use crate::randomizer::RandomizerCommand;
 use crate::report::Live;
 use crate::secrets;
-use crate::store::{Averages, Campaign, FailureStore, take_made_again};
+use crate::store::{Averages, Campaign, FailureStore, owed, take_made_again};
 use crate::sys;
 
 /// After so many hosts in a row that died before they finished an iteration, the scenario is given up.
@@ -32,6 +32,9 @@ const ALONE: Duration = Duration::from_secs(1);
 const ALONE_TOGETHER: Duration = Duration::from_secs(30);
 /// A strict test that would go on for ever lets the next one run after this time.
 const TURN: Duration = Duration::from_secs(10);
+
+/// Notes that a record keeps.
+const MOST_NOTES: usize = 50;
 
 /// What the scenarios of a campaign share.
 pub(crate) struct Supervisor<'a> {
@@ -97,18 +100,21 @@ impl Supervisor<'_> {
         self.earlier_iterations += iterations;
         self.campaign.record.scenarios[place] = progress.record(began.elapsed(), &self.clock, None, None);
         self.averages.learn(&self.campaign.record.scenarios[place]);
-        self.averages.save()?;
-        self.put_down()
+        self.averages.save();
+        self.put_down();
+        Ok(())
     }
 
     /// Writes what changed, and tells who listens.
-    pub(super) fn put_down(&mut self) -> Result<(), CampaignError> {
+    pub(super) fn put_down(&mut self) {
         self.campaign.record.failures = self.failures.total();
         self.campaign.record.signatures = self.failures.signatures() as u64;
         let changed = self.failures.changed();
         self.live.counted(&changed);
-        self.failures.flush()?;
-        self.campaign.save()?;
+        owed::settle();
+        self.failures.flush();
+        self.campaign.save();
+        self.tell_what_is_owed();
         for folder in take_made_again() {
             self.problem(format!(
                 "{} was removed while the campaign ran; it was made again",
@@ -116,7 +122,14 @@ impl Supervisor<'_> {
             ));
         }
         self.live.campaign(&self.campaign.record, self.campaign.folder());
-        Ok(())
+    }
+
+    /// Says that something cannot be written, or is written at last. It is no problem of the campaign until that is over.
+    pub(super) fn tell_what_is_owed(&mut self) {
+        for text in owed::take_news() {
+            self.log.append(format!("waylay: {text}\n").as_bytes());
+            self.live.note(&text);
+        }
     }
 
     /// Strict tests, one after the other: each gets an equal part of the time that is left, until it is done.
@@ -179,7 +192,7 @@ impl Supervisor<'_> {
             let before = progress.reached();
             let started = Instant::now();
             let mut session = self.start(progress)?;
-            let end = self.attend(&mut session, progress, place, began, deadline)?;
+            let end = self.attend(&mut session, progress, place, began, deadline);
             self.end_randomizer(&mut session, progress);
             if !session.corrupted {
                 // What it did until it was killed; an impossible last look changes nothing.
@@ -199,10 +212,15 @@ impl Supervisor<'_> {
                 let text = format!("a test left a process behind, which was ended: {orphan}");
                 self.log.append(format!("waylay: {text}\n").as_bytes());
                 self.live.note(&text);
+                let notes = &mut self.campaign.record.notes;
+                // One that does so in every iteration must not fill the record.
+                if notes.len() < MOST_NOTES {
+                    notes.push(text);
+                }
             }
             drop(session);
             if self.housekeeping_is_due() {
-                self.put_down()?;
+                self.put_down();
             }
             let after = progress.reached();
             fruitless = if after > before { 0 } else { fruitless + 1 };
@@ -245,9 +263,9 @@ impl Supervisor<'_> {
         let attributed = self.failures.total_of(Kind::Leak) > before;
         for Unattributed { draft, .. } in open {
             match (attributed, draft.shelved) {
-                (true, Some(shelved)) => self.failures.discard(shelved)?,
+                (true, Some(shelved)) => self.failures.discard(shelved),
                 (true, None) => {}
-                (false, shelved) => self.keep(draft.finding, shelved, |_| Err(GONE.to_owned()))?,
+                (false, shelved) => self.keep(draft.finding, shelved, |_| Err(GONE.to_owned())),
             }
         }
         Ok(())

@@ -19,8 +19,8 @@ pub(crate) struct Totals {
 
 impl Totals {
     pub(crate) fn add(&mut self, other: Totals) {
-        self.iterations += other.iterations;
-        self.busy_ticks += other.busy_ticks;
+        self.iterations = self.iterations.saturating_add(other.iterations);
+        self.busy_ticks = self.busy_ticks.saturating_add(other.busy_ticks);
         self.squares += other.squares;
         self.asked = if other.iterations > 0 || self.iterations == 0 { other.asked } else { self.asked };
         self.shortest = self.shortest.into_iter().chain(other.shortest).min();

@@ -9,7 +9,6 @@ use waylay_evidence::ThreadStack;
 use waylay_evidence::signature::{Signature as EvidenceSignature, normal_message};
 use waylay_host::plan::{SchedulePlan, TestPlan};
 
-use super::CampaignError;
 use super::investigation::{Draft, named};
 use super::progress::Progress;
 use super::scene::Scene;
@@ -28,14 +27,10 @@ pub(crate) struct Examined(BTreeMap<String, (u64, Option<Signature>)>);
 
 impl Supervisor<'_> {
     /// Looks whether the library stopped the schedule. True when the host cannot go on.
-    pub(super) fn take_verdict(
-        &mut self,
-        session: &mut Session,
-        progress: &mut Progress,
-    ) -> Result<bool, CampaignError> {
-        let Some(region) = &session.region else { return Ok(false) };
+    pub(super) fn take_verdict(&mut self, session: &mut Session, progress: &mut Progress) -> bool {
+        let Some(region) = &session.region else { return false };
         let (verdict, text) = match region.verdict() {
-            None => return Ok(false),
+            None => return false,
             Some(verdict) => (verdict, region.text()),
         };
         if verdict == Verdict::Refused {
@@ -43,7 +38,7 @@ impl Supervisor<'_> {
             if let Some(test) = progress.turn.and_then(|turn| progress.tests.get_mut(turn)) {
                 test.retired = Some(format!("cannot run: {}", text.trim()));
             }
-            return Ok(true);
+            return true;
         }
         let at_limit = verdict == Verdict::StepLimit;
         if at_limit && progress.current_strict().is_some_and(|test| !test.fails_at_limit()) {
@@ -52,17 +47,12 @@ impl Supervisor<'_> {
         let steps = region.schedule().steps();
         let scene = Scene::of(session, progress, self.clock, &self.log);
         let draft = self.investigator.stopped(&scene, verdict, &text, steps, self.campaign.record.seed);
-        self.record(session, progress, draft)?;
-        Ok(true)
+        self.record(session, progress, draft);
+        true
     }
 
     /// Runs the schedule again, puts the failure on disk with what is needed to repeat it, and tells about it.
-    pub(super) fn record_strict(
-        &mut self,
-        session: &Session,
-        progress: &mut Progress,
-        mut draft: Draft,
-    ) -> Result<(), CampaignError> {
+    pub(super) fn record_strict(&mut self, session: &Session, progress: &mut Progress, mut draft: Draft) {
         let test = draft.test;
         // The dump is of the process that runs the schedule again.
         draft.still = None;
@@ -109,16 +99,15 @@ impl Supervisor<'_> {
                     lost = examination.keep(&folder);
                 }
             },
-        )?;
+        );
         if let (Some(leading), Some(examination)) = (leading, &examination) {
             lost = examination.keep(&folder);
-            self.failures.lead(leading)?;
+            self.failures.lead(leading);
         }
         if let Err(reason) = lost {
             self.problem(reason);
         }
         self.count_failure(session, progress, test);
-        Ok(())
     }
 
     /// The failing schedule, unless enough that look alike were examined, or there is none to be repeated.

@@ -9,10 +9,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::secrets;
+use crate::store::firm;
 use crate::sys::{AsPipe, PipeLevel, wait_until_readable};
 
 /// How much of the end is kept at hand for a failure's evidence.
 const TAIL_BYTES: usize = 32 * 1024;
+
+/// Pause between two attempts to write a log that could not be written.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// The log cannot be written; the campaign goes on and says so once.
 pub(crate) type LogError = crate::store::WriteError;
@@ -32,6 +36,8 @@ struct Inner {
     /// What the running host prints into.
     pipes: Vec<PipeLevel>,
     problem: Option<LogError>,
+    /// Since when nothing can be written, and how much was lost since.
+    lost: Option<(Instant, u64)>,
 }
 
 impl HostLog {
@@ -47,6 +53,7 @@ impl HostLog {
             held: Vec::new(),
             pipes: Vec::new(),
             problem: None,
+            lost: None,
         }))))
     }
 
@@ -143,10 +150,32 @@ impl Inner {
 
     fn put(&mut self, bytes: &[u8]) {
         self.remember(bytes);
-        if let Err(source) = self.write(bytes) {
+        if let Err(source) = self.go_on().and_then(|()| self.write(bytes)) {
             self.file = None;
-            self.problem = Some(LogError { path: self.path.clone(), source });
+            let waits = source.kind() == std::io::ErrorKind::WouldBlock;
+            let (since, before) = self.lost.unwrap_or_else(|| {
+                self.problem = Some(LogError { path: self.path.clone(), source });
+                (Instant::now(), 0)
+            });
+            let since = if waits { since } else { Instant::now() };
+            self.lost = Some((since, before + bytes.len() as u64));
         }
+    }
+
+    /// Opens the file again that could not be written, now and then, and says in it what is missing.
+    fn go_on(&mut self) -> std::io::Result<()> {
+        let Some((since, bytes)) = self.lost else { return Ok(()) };
+        if since.elapsed() < AGAIN {
+            return Err(std::io::ErrorKind::WouldBlock.into());
+        }
+        firm::remove_link(&self.path);
+        let mut file = File::options().create(true).append(true).open(&self.path)?;
+        let words = format!("waylay: {bytes} bytes are missing here: they could not be written\n");
+        file.write_all(words.as_bytes())?;
+        self.written = file.metadata().map_or(0, |file| file.len());
+        self.file = Some(file);
+        self.lost = None;
+        Ok(())
     }
 
     fn remember(&mut self, bytes: &[u8]) {
@@ -162,6 +191,7 @@ impl Inner {
             let mut older = self.path.clone().into_os_string();
             older.push(".1");
             fs::rename(&self.path, older)?;
+            firm::remove_link(&self.path);
             self.file = Some(File::create(&self.path)?);
             self.written = 0;
         }
@@ -214,7 +244,7 @@ mod tests {
     /// Windows does not let go of the folder of an open file.
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_log_that_cannot_be_written_says_so_once_and_keeps_the_tail() {
+    fn a_log_that_cannot_be_written_says_so_once_keeps_the_tail_and_goes_on_later() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gone").join("host.log");
         fs::create_dir(path.parent().unwrap()).unwrap();
@@ -225,5 +255,10 @@ mod tests {
         assert!(log.take_problem().unwrap().to_string().contains("host.log"));
         assert!(log.take_problem().is_none());
         assert_eq!(log.tail(), "first\nsecond\n");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        std::thread::sleep(AGAIN);
+        log.append(b"third\n");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("7 bytes are missing here") && text.ends_with("third\n"), "{text}");
     }
 }

@@ -3,7 +3,6 @@
 mod events;
 mod log;
 mod process;
-mod scratch;
 mod watch;
 mod witness;
 

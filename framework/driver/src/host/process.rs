@@ -20,12 +20,16 @@ use waylay_page::{Clock, Command as HostOrder, Layout, Page, wait_until_changed,
 
 use super::events::Events;
 use super::log::HostLog;
-use super::scratch::Scratch;
 use super::witness::{Contradiction, Witness};
-use crate::sys::{self, ControlRegion};
+use crate::scratch::Scratch;
+use crate::sys::{self, Cage, ControlRegion};
 
 /// Longest wait for what a host printed before its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Pause between two looks whether a process that is waited for lives.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How often a process that somebody kills is started to describe a plugin.
+const ATTEMPTS_TO_DESCRIBE: u32 = 3;
 /// Bytes that are read of what a constructor prints.
 const MOST_WORDS: u64 = 1 << 20;
 
@@ -64,6 +68,19 @@ pub(crate) struct StartError {
     source: io::Error,
 }
 
+/// Why there is no description of a plugin.
+struct Refused {
+    why: String,
+    /// Somebody else killed the process before it could answer.
+    killed: bool,
+}
+
+impl Refused {
+    fn because(why: String) -> Refused {
+        Refused { why, killed: false }
+    }
+}
+
 /// A running host. Dropping it kills it and everything that it started.
 pub(crate) struct HostProcess {
     child: Child,
@@ -72,7 +89,9 @@ pub(crate) struct HostProcess {
     page: Arc<Page>,
     witness: Witness,
     heap: Option<SharedRegion>,
-    /// Where its temporary files are; none in strict mode, where nothing but the schedule may differ from run to run.
+    /// What holds everything that it starts, where that is allowed.
+    cage: Option<Cage>,
+    /// Where its temporary files are.
     scratch: Option<Scratch>,
     events: Events,
     /// Processes that its tests left behind and that were ended.
@@ -124,19 +143,36 @@ impl HostCommand {
 
     /// Loads a plugin in a process of its own and says what is inside, or why not, in words that name the file.
     pub(crate) fn describe(&self, plugin: &Path, limit: Duration) -> Result<PluginDescription, String> {
+        // Somebody who kills the process, as the kernel does when memory runs out, says nothing about the plugin.
+        for _ in 1..ATTEMPTS_TO_DESCRIBE {
+            match self.describe_once(plugin, limit) {
+                Err(Refused { killed: true, .. }) => {}
+                answer => return answer.map_err(|refused| refused.why),
+            }
+        }
+        self.describe_once(plugin, limit).map_err(|refused| refused.why)
+    }
+
+    fn describe_once(&self, plugin: &Path, limit: Duration) -> Result<PluginDescription, Refused> {
         let path = plugin.to_owned();
+        // What a constructor starts must not outlive it either.
+        sys::adopt_orphans();
+        let cage = Cage::new();
         let (mut child, events, _) = self
             .launch(
                 Vec::new(),
                 // A plugin that was compiled for it calls functions of the control library from its constructors on.
                 |command| {
+                    if let Some(cage) = &cage {
+                        cage.take_in(command);
+                    }
                     if let Some(control) = &self.control {
                         preload(command, control);
                     }
                 },
                 |events| Plan::Describe { plugin: path, events },
             )
-            .map_err(|error| self.start_error()(error).to_string())?;
+            .map_err(|error| Refused::because(self.start_error()(error).to_string()))?;
         // The output of a plugin's constructors is of no interest here, but must not block them.
         let mut stderr = child.stderr.take().expect("stderr is piped");
         let mut stdout = child.stdout.take().expect("stdout is piped");
@@ -153,14 +189,12 @@ impl HostCommand {
         });
         if let Err(error) = readers {
             end(&mut child);
-            return Err(format!(
-                "cannot start a thread that reads what {} prints: {error}",
-                plugin.display()
-            ));
+            let why = format!("cannot start a thread that reads what {} prints: {error}", plugin.display());
+            return Err(Refused::because(why));
         }
 
         let began = Instant::now();
-        let answer = events.next(limit);
+        let answer = first_answer(&child, &events, limit);
         if let Err(RecvTimeoutError::Disconnected) = answer {
             // How it ends is part of the answer; a constructor may also have closed the pipe and gone on.
             while !sys::has_ended(&child) && began.elapsed() < limit {
@@ -168,29 +202,34 @@ impl HostCommand {
             }
         }
         // Everything that a constructor started goes, too, and its destructors do not run: both could hang.
+        let had_ended = sys::has_ended(&child);
         let status = end(&mut child);
+        drop(cage);
+        sys::end_orphans(&child);
         match answer {
             Ok(Event::Described { plugin }) => Ok(plugin),
-            Ok(Event::PluginRefused { reason, .. }) => Err(reason),
-            Ok(other) => Err(format!("{}: unexpected answer {other:?}", plugin.display())),
-            Err(RecvTimeoutError::Timeout) => Err(format!(
+            Ok(Event::PluginRefused { reason, .. }) => Err(Refused::because(reason)),
+            Ok(other) => Err(Refused::because(format!("{}: unexpected answer {other:?}", plugin.display()))),
+            Err(RecvTimeoutError::Timeout) => Err(Refused::because(format!(
                 "{}: did not finish loading within {limit:?}: a constructor of the library hangs",
                 plugin.display()
-            )),
+            ))),
             Err(RecvTimeoutError::Disconnected) => {
+                let killed = had_ended && status.is_some_and(sys::was_killed);
                 let end = status.map_or_else(|| "did not end".to_owned(), sys::describe_exit);
                 // A process that it started may hold the pipe for ever.
                 let words = words.recv_timeout(LAST_WORDS).unwrap_or_default();
                 let last = words.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
                 let quoted = if last.is_empty() { String::new() } else { format!(" (it printed: {last})") };
-                Err(format!(
+                let why = format!(
                     "{}: the process that loaded it {end}: a constructor of the library crashed or ended the \
                      process, or the file is damaged{quoted}; load it under a debugger: {} {} doctor {}",
                     plugin.display(),
                     sys::DEBUGGER,
                     self.executable.display(),
                     plugin.display()
-                ))
+                );
+                Err(Refused { why, killed })
             }
         }
     }
@@ -212,8 +251,12 @@ impl HostCommand {
                 None => None,
             };
             // A disk without room for a folder has none for temporary files either; that is the test's to tell.
-            let scratch = if task.strict { None } else { Scratch::create().ok() };
+            let scratch = Scratch::create().ok();
+            let cage = Cage::new();
             let attach = |command: &mut Command| {
+                if let Some(cage) = &cage {
+                    cage.take_in(command);
+                }
                 if let Some(scratch) = &scratch {
                     scratch.announce(command);
                 }
@@ -251,6 +294,7 @@ impl HostCommand {
                 page,
                 witness,
                 heap,
+                cage,
                 scratch,
                 events,
                 orphans,
@@ -258,6 +302,22 @@ impl HostCommand {
             })
         };
         start().map_err(self.start_error())
+    }
+}
+
+/// What a process says first. One that has ended says no more, whoever else holds its pipe.
+fn first_answer(child: &Child, events: &Events, limit: Duration) -> Result<Event, RecvTimeoutError> {
+    let began = Instant::now();
+    loop {
+        let left = limit.saturating_sub(began.elapsed());
+        match events.next(left.min(GLANCE)) {
+            Err(RecvTimeoutError::Timeout) if sys::has_ended(child) => {
+                let last = events.next(LAST_WORDS);
+                return last.map_err(|_| RecvTimeoutError::Disconnected);
+            }
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+            answer => return answer,
+        }
     }
 }
 
@@ -341,7 +401,13 @@ impl HostProcess {
 
     fn bury(&mut self) {
         self.status = self.child.wait().ok();
-        self.orphans.extend(sys::end_orphans(&self.child));
+        // Named while they live; who is their parent does not matter.
+        let host = self.child.id();
+        self.orphans.extend(self.cage.iter().flat_map(|cage| cage.kill(host)));
+        let others = sys::end_orphans(&self.child);
+        let known = |name: &String| self.orphans.contains(name);
+        let others: Vec<String> = others.into_iter().filter(|name| !known(name)).collect();
+        self.orphans.extend(others);
         self.hear_out();
     }
 
@@ -423,6 +489,7 @@ impl HostProcess {
         self.witness.orders.borrow_mut().kept = true;
         self.layout().header.kept.store(1, Ordering::Release);
         self.scratch.as_mut().map(Scratch::keep);
+        self.cage.as_mut().map(Cage::open);
         sys::let_outlive_us();
         self.kept = true;
         self.pid()

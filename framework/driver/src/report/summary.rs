@@ -112,6 +112,9 @@ pub fn summary_text(summary: &Summary) -> String {
     for problem in &summary.campaign.problems {
         let _ = writeln!(text, "did not run: {}", Plain(problem));
     }
+    for note in &summary.campaign.notes {
+        let _ = writeln!(text, "noticed: {}", Name(note));
+    }
     if !summary.failures.is_empty() {
         let _ = writeln!(text, "\n{}:", plural(summary.failures.len() as u64, "different failure"));
         for failure in &summary.failures {

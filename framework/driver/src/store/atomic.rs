@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::firm;
 use crate::{secrets, sys};
 
 /// Something in the campaign directory could not be written; the path is part of the message.
@@ -47,6 +48,10 @@ impl<T> At<T> for std::io::Result<T> {
 /// Replaces `path` by `content` in one step. With `durable`, the content is on the disk soon.
 pub(crate) fn write(path: &Path, content: &[u8], durable: bool) -> Result<(), WriteError> {
     let temporary = path.with_extension("part");
+    if path.parent().is_some_and(firm::clear_the_way) {
+        MADE_AGAIN.lock().unwrap_or_else(PoisonError::into_inner).extend(path.parent().map(Path::to_owned));
+        path.parent().map_or(Ok(()), fs::create_dir_all).at(path)?;
+    }
     let mut file = create(&temporary).at(&temporary)?;
     let mut content = content.to_vec();
     secrets::clean(&mut content);
@@ -69,14 +74,26 @@ static MADE_AGAIN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Makes a file, and its folder when somebody has removed that in the middle of a campaign.
 fn create(path: &Path) -> std::io::Result<File> {
-    match (File::create(path), path.parent()) {
+    match (create_anew(path), path.parent()) {
         (Err(error), Some(folder)) if error.kind() == std::io::ErrorKind::NotFound => {
             fs::create_dir_all(folder)?;
-            let file = File::create(path)?;
+            let file = create_anew(path)?;
             MADE_AGAIN.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
             Ok(file)
         }
         (made, _) => made,
+    }
+}
+
+/// A file of which nothing was there before: what is, is removed, and a link is not followed.
+fn create_anew(path: &Path) -> std::io::Result<File> {
+    let create = || File::options().write(true).create_new(true).open(path);
+    match create() {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            create()
+        }
+        made => made,
     }
 }
 

@@ -9,7 +9,9 @@ use waylay_dist::Seed;
 use waylay_schedule::promise::Promise;
 
 use super::atomic::{self, At, WriteError};
+use super::firm;
 use super::marker::{self, Marker};
+use super::owed;
 use super::randomizer::{BoundRecord, RandomizerRecord};
 use super::series::Series;
 use crate::environment::Environment;
@@ -52,6 +54,9 @@ pub struct CampaignRecord {
     pub environment: Environment,
     /// What could not run at all, in words.
     pub problems: Vec<String>,
+    /// What else tests did that somebody should know, such as processes that they left behind.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
     /// Hosts started.
     pub hosts: u64,
     /// Different failures.
@@ -234,13 +239,17 @@ impl Campaign {
             seed,
             environment,
             problems: Vec::new(),
+            notes: Vec::new(),
             hosts: 0,
             signatures: 0,
             failures: 0,
             scenarios: Vec::new(),
         };
         let mut campaign = Campaign { folder, marker, series: Series::default(), record };
-        campaign.write(true)?;
+        // Where not even that fits, nothing is begun.
+        atomic::write(&campaign.path(), &campaign.text(), true)?;
+        firm::begin(&campaign.folder);
+        campaign.write(false);
         Ok(campaign)
     }
 
@@ -250,24 +259,33 @@ impl Campaign {
     }
 
     /// Writes the record. Call about once a second.
-    pub fn save(&mut self) -> Result<(), WriteError> {
-        self.write(false)
+    pub fn save(&mut self) {
+        self.write(false);
     }
 
-    fn write(&mut self, durable: bool) -> Result<(), WriteError> {
+    fn path(&self) -> PathBuf {
+        self.folder.join("campaign.json")
+    }
+
+    fn text(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(&self.record).expect("a record is plain data")
+    }
+
+    fn write(&mut self, durable: bool) {
         self.record.updated = Timestamp::now();
-        let text = serde_json::to_vec_pretty(&self.record).expect("a record is plain data");
-        atomic::write(&self.folder.join("campaign.json"), &text, durable)?;
+        owed::write(&self.path(), &self.text(), durable);
         let over = self.record.state != CampaignState::Running;
-        self.series.take(&self.record, &self.folder, over)
+        self.series.take(&self.record, &self.folder, over);
     }
 
     /// Writes the last record and marks the campaign as over.
-    pub fn close(mut self, state: CampaignState) -> Result<CampaignRecord, WriteError> {
+    pub fn close(mut self, state: CampaignState) -> CampaignRecord {
         self.record.state = state;
-        self.write(true)?;
-        self.marker.remove()?;
-        Ok(self.record)
+        self.write(true);
+        owed::settle();
+        firm::end(&self.folder);
+        self.marker.remove();
+        self.record
     }
 
     /// Finds the campaigns below `out` whose driver died, and marks them. Each is reported once.
@@ -323,7 +341,7 @@ mod tests {
     #[test]
     fn a_campaign_that_was_closed_is_not_interrupted() {
         let out = tempfile::tempdir().unwrap();
-        let record = campaign(out.path()).close(CampaignState::Finished).unwrap();
+        let record = campaign(out.path()).close(CampaignState::Finished);
         assert_eq!(record.state, CampaignState::Finished);
         assert!(Campaign::find_interrupted(out.path()).is_empty());
     }

@@ -10,7 +10,9 @@ use waylay_evidence::build::builds;
 use waylay_report::cause::Why;
 use waylay_report::shell;
 
-use super::atomic::{self, At, WriteError};
+use super::atomic::{At, WriteError};
+use super::firm;
+use super::owed;
 use super::retention::{Keep, Kept, Retention};
 use crate::environment::Environment;
 use crate::failure::{FORMAT, FailureEntry, Finding, Kind, Occurrence};
@@ -99,27 +101,27 @@ impl FailureStore {
         &mut self,
         finding: &Finding,
         dump: impl FnOnce(&Path) -> Result<usize, String>,
-    ) -> Result<Option<Shelved>, WriteError> {
+    ) -> Option<Shelved> {
         let keep = self.keep(&finding.signature.id);
         if matches!(keep, Keep::CountOnly | Keep::Count) {
-            return Ok(None);
+            return None;
         }
         self.shelved += 1;
         let folder = self.folder.join(format!("undecided-{}-{}", finding.signature.id, self.shelved));
-        fs::create_dir_all(&folder).at(&folder)?;
+        owed::make_folder(&folder);
         let dump = match keep {
             Keep::Everything => without_secrets(dump, &folder.join("dump.dmp")),
             _ => Err("there are too many dumps already".to_owned()),
         };
-        atomic::write(&folder.join("stacks.txt"), finding.stacks_text.as_bytes(), false)?;
-        atomic::write(&folder.join("log.txt"), finding.log_tail.as_bytes(), false)?;
+        owed::write(&folder.join("stacks.txt"), finding.stacks_text.as_bytes(), false);
+        owed::write(&folder.join("log.txt"), finding.log_tail.as_bytes(), false);
         let entry = self.entry_of(finding.clone(), &folder, dump.as_ref().ok().copied());
-        atomic::write(&folder.join("failure.json"), &to_json(&entry), true)?;
-        Ok(Some(Shelved { folder, dump }))
+        owed::write(&folder.join("failure.json"), &to_json(&entry), true);
+        Some(Shelved { folder, dump })
     }
 
     /// Records a finding whose evidence was shelved before: the dump from then is its dump.
-    pub fn record_shelved(&mut self, finding: Finding, shelved: Shelved) -> Result<Recorded, WriteError> {
+    pub fn record_shelved(&mut self, finding: Finding, shelved: Shelved) -> Recorded {
         let Shelved { folder, dump } = shelved;
         let recorded = self.record(finding, |path| {
             let threads = dump?;
@@ -133,14 +135,14 @@ impl FailureStore {
             let from = folder.join("dump.dmp");
             fs::rename(&from, path).map_err(|error| format!("{}: {error}", from.display()))?;
             Ok(threads)
-        })?;
-        remove(&folder)?;
-        Ok(recorded)
+        });
+        owed::remove_folder(&folder);
+        recorded
     }
 
     /// Forgets a finding that turned out to be nothing, or part of another.
-    pub fn discard(&mut self, shelved: Shelved) -> Result<(), WriteError> {
-        remove(&shelved.folder)
+    pub fn discard(&mut self, shelved: Shelved) {
+        owed::remove_folder(&shelved.folder);
     }
 
     /// Records a finding. `dump` writes a dump to the given path and returns its number of threads; it is called only
@@ -149,7 +151,7 @@ impl FailureStore {
         &mut self,
         mut finding: Finding,
         dump: impl FnOnce(&Path) -> Result<usize, String>,
-    ) -> Result<Recorded, WriteError> {
+    ) -> Recorded {
         let id = finding.signature.id.clone();
         let text = &mut finding.signature.text;
         let texts = [text, &mut finding.what, &mut finding.stacks_text, &mut finding.log_tail];
@@ -157,14 +159,14 @@ impl FailureStore {
         let keep = self.keep(&id);
         if keep == Keep::CountOnly {
             self.uncatalogued += 1;
-            return Ok(Recorded { new: false, count: self.uncatalogued, folder: None });
+            return Recorded { new: false, count: self.uncatalogued, folder: None };
         }
         let folder = self.folder.join(&id);
         let number = self.entries.get(&id).map_or(1, |entry| entry.entry.count + 1);
         let mut dump_threads = None;
         if keep != Keep::Count {
             let place = if number == 1 { folder.clone() } else { folder.join(format!("again-{number}")) };
-            fs::create_dir_all(&place).at(&place)?;
+            owed::make_folder(&place);
             if keep == Keep::Everything {
                 match without_secrets(dump, &place.join("dump.dmp")) {
                     Ok(threads) => {
@@ -174,8 +176,8 @@ impl FailureStore {
                     Err(reason) => finding.gaps.push(format!("no dump: {reason}")),
                 }
             }
-            atomic::write(&place.join("stacks.txt"), finding.stacks_text.as_bytes(), false)?;
-            atomic::write(&place.join("log.txt"), finding.log_tail.as_bytes(), false)?;
+            owed::write(&place.join("stacks.txt"), finding.stacks_text.as_bytes(), false);
+            owed::write(&place.join("log.txt"), finding.log_tail.as_bytes(), false);
         }
         match self.entries.get_mut(&id) {
             Some(known) => {
@@ -185,26 +187,26 @@ impl FailureStore {
                 if known.entry.occurrences.len() < LISTED_OCCURRENCES {
                     known.entry.occurrences.push(finding.occurrence);
                 } else if known.entry.count <= LISTED_OCCURRENCES as u64 + MOST_FURTHER {
-                    append(&folder.join(FURTHER_OCCURRENCES), finding.occurrence)?;
+                    append(&folder.join(FURTHER_OCCURRENCES), finding.occurrence);
                 }
             }
             None => {
                 let entry = self.entry_of(finding, &folder, dump_threads);
                 let script = folder.join(sys::REPLAY_SCRIPT);
-                atomic::write(&script, sys::replay_script(&entry.replay).as_bytes(), false)?;
+                owed::write(&script, sys::replay_script(&entry.replay).as_bytes(), false);
                 sys::make_executable(&script);
-                atomic::write(&folder.join("failure.json"), &to_json(&entry), true)?;
+                owed::write(&folder.join("failure.json"), &to_json(&entry), true);
                 self.entries.insert(id, Entry { entry, dirty: false });
             }
         }
-        Ok(Recorded { new: number == 1, count: number, folder: Some(folder) })
+        Recorded { new: number == 1, count: number, folder: Some(folder) }
     }
 
     /// Has an occurrence of a known failure lead: its evidence is what is shown from now on, and it stands first.
-    pub fn lead(&mut self, finding: Finding) -> Result<(), WriteError> {
+    pub fn lead(&mut self, finding: Finding) {
         let id = finding.signature.id.clone();
         let folder = self.folder.join(&id);
-        let Some(known) = self.entries.get_mut(&id) else { return Ok(()) };
+        let Some(known) = self.entries.get_mut(&id) else { return };
         let Finding { mut stacks_text, mut reason, mut gaps, stacks, occurrence, why, .. } = finding;
         reason.iter_mut().chain(&mut gaps).chain([&mut stacks_text]).for_each(secrets::clean_text);
         let entry = &mut known.entry;
@@ -213,7 +215,7 @@ impl FailureStore {
         entry.occurrences.insert(0, occurrence);
         entry.occurrences.truncate(LISTED_OCCURRENCES);
         known.dirty = true;
-        atomic::write(&folder.join("stacks.txt"), stacks_text.as_bytes(), false)
+        owed::write(&folder.join("stacks.txt"), stacks_text.as_bytes(), false);
     }
 
     /// Says why a known failure happens, which was found out later.
@@ -266,13 +268,15 @@ impl FailureStore {
         self.entries.values().filter(|entry| entry.dirty).map(|entry| &entry.entry).collect()
     }
 
-    /// Writes the entries that changed. Call about once a second.
-    pub fn flush(&mut self) -> Result<(), WriteError> {
-        for (id, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.dirty) {
-            atomic::write(&self.folder.join(id).join("failure.json"), &to_json(&entry.entry), false)?;
-            entry.dirty = false;
+    /// Writes the entries that changed, and those that somebody removed. Call about once a second.
+    pub fn flush(&mut self) {
+        for (id, entry) in &mut self.entries {
+            let path = self.folder.join(id).join("failure.json");
+            if entry.dirty || !path.exists() {
+                owed::write(&path, &to_json(&entry.entry), false);
+                entry.dirty = false;
+            }
         }
-        Ok(())
     }
 
     /// All entries, most frequent kinds of trouble first: by kind, then count.
@@ -317,17 +321,17 @@ pub fn load_failure(path: &Path) -> io::Result<FailureEntry> {
         .map_err(|error| io::Error::other(format!("{}: is not a failure record: {error}", file.display())))
 }
 
-/// One more line. What was there stays whatever happens; a line that was cut off is left out by who reads it.
-fn append(path: &Path, mut occurrence: Occurrence) -> Result<(), WriteError> {
+/// One more line. What was there stays whatever happens; a line that was cut off is left out by who reads it. Of one that
+/// cannot be written the count remains.
+fn append(path: &Path, mut occurrence: Occurrence) {
     occurrence.workers.clear();
     occurrence.pot = None;
     let mut line = serde_json::to_vec(&occurrence).expect("plain data");
     line.push(b'\n');
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).at(folder)?;
-    }
+    path.parent().map(owed::make_folder);
+    firm::remove_link(path);
     let file = fs::OpenOptions::new().create(true).append(true).open(path);
-    file.and_then(|mut file| file.write_all(&line)).at(path)
+    let _ = file.and_then(|mut file| file.write_all(&line));
 }
 
 fn to_json(entry: &FailureEntry) -> Vec<u8> {
@@ -338,18 +342,11 @@ fn to_json(entry: &FailureEntry) -> Vec<u8> {
 
 /// Has a dump written and takes what is secret out of it. One that cannot be cleaned is not kept.
 fn without_secrets(dump: impl FnOnce(&Path) -> Result<usize, String>, path: &Path) -> Result<usize, String> {
+    firm::remove_link(path);
     let threads = dump(path)?;
     secrets::clean_file(path).map_err(|error| {
         let _ = fs::remove_file(path);
         format!("secrets could not be taken out of it: {error}")
     })?;
     Ok(threads)
-}
-
-/// Removes a folder that somebody else may have removed.
-fn remove(folder: &Path) -> Result<(), WriteError> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result.at(folder),
-    }
 }

@@ -28,9 +28,9 @@ impl Marker {
         Ok(Marker { path, _lock: lock })
     }
 
-    /// The campaign is over.
-    pub(super) fn remove(self) -> Result<(), WriteError> {
-        fs::remove_file(&self.path).at(&self.path)
+    /// The campaign is over. Where nothing can be removed, the next start says that it was interrupted.
+    pub(super) fn remove(self) {
+        let _ = fs::remove_file(&self.path);
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use waylay_report::model::Sample;
 
-use super::atomic::{self, WriteError};
 use super::campaign::CampaignRecord;
+use super::owed;
 
 pub(crate) const FILE: &str = "series.json";
 /// Samples that are kept at most: more than a picture has columns.
@@ -46,17 +46,11 @@ impl Series {
     }
 
     /// Takes the record's numbers and writes the file when there is something new. `last` is never left out.
-    pub(crate) fn take(
-        &mut self,
-        record: &CampaignRecord,
-        folder: &Path,
-        last: bool,
-    ) -> Result<(), WriteError> {
-        if !self.push(record.sample(), last) {
-            return Ok(());
+    pub(crate) fn take(&mut self, record: &CampaignRecord, folder: &Path, last: bool) {
+        if self.push(record.sample(), last) {
+            let text = serde_json::to_vec(&self.samples).expect("plain data");
+            owed::write(&folder.join(FILE), &text, false);
         }
-        let text = serde_json::to_vec(&self.samples).expect("plain data");
-        atomic::write(&folder.join(FILE), &text, false)
     }
 }
 

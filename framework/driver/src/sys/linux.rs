@@ -229,11 +229,14 @@ fn orphans_of(parent: u32) -> Vec<(i32, String)> {
             let (theirs, their_group) = unsafe { (libc::getsid(*pid), libc::getpgid(*pid)) };
             theirs > 0 && theirs != session && their_group != group
         })
-        .map(|pid| {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            (pid, format!("{} ({pid})", name.trim()))
-        })
+        .map(|pid| (pid, name_of(pid)))
         .collect()
+}
+
+/// What a process is called, and its number. A test may have given it any bytes for a name.
+pub(crate) fn name_of(pid: i32) -> String {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("{} ({pid})", String::from_utf8_lossy(&name).trim())
 }
 
 /// Kills a randomizer; the kernel lets go of what it held. The child still has to be waited for.
@@ -443,10 +446,15 @@ pub(crate) fn watch_for_interrupts() {
                 libc::sigaction(signal, &action, std::ptr::null_mut());
             }
         }
-        // Whatever tests start and leave behind becomes ours, so that it can be found and ended.
-        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
     }
+    adopt_orphans();
     spare_from_oom_killer();
+}
+
+/// From now on whatever tests start and leave behind becomes ours, so that it can be found and ended.
+pub(crate) fn adopt_orphans() {
+    // SAFETY: a plain call.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
 /// Notes that everything is to end.

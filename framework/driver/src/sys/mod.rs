@@ -3,9 +3,13 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
+mod linux_cage;
+#[cfg(target_os = "linux")]
 mod linux_terminal;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
+#[cfg(target_os = "linux")]
+pub(crate) use linux_cage::*;
 #[cfg(target_os = "linux")]
 pub(crate) use linux_terminal::*;
 

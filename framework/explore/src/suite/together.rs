@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use waylay_driver::failure::FailureEntry;
-use waylay_driver::store::{Campaign, CampaignRecord, CampaignState, FailureStore, ScenarioRecord};
+use waylay_driver::store::{Campaign, CampaignRecord, CampaignState, FailureStore, ScenarioRecord, owed};
 use waylay_evidence::Unseen;
 use waylay_melting_pot::fairness::{Account, Ledger, Policy, Rule};
 
@@ -51,6 +51,10 @@ pub trait Watcher {
     fn found(&mut self, case: &str, found: &Found);
     /// As for an exploration of one program.
     fn campaign(&mut self, record: &CampaignRecord, folder: &Path, failures: &[&FailureEntry]);
+    /// Something worth a line.
+    fn note(&mut self, text: &str) {
+        let _ = text;
+    }
 }
 
 /// A case on its way.
@@ -114,11 +118,11 @@ pub fn explore(base: &Plan, cases: &[Case], watcher: &mut dyn Watcher) -> Result
         .collect();
     let mut together = Together { entries, recent: Vec::new(), begun: Instant::now(), interrupted: false };
     let result = together.go(base, (&mut campaign, &mut store), watcher);
-    together.save(&mut campaign, &mut store, watcher)?;
+    together.save(&mut campaign, &mut store, watcher);
     let interrupted = together.interrupted;
     let stopped = interrupted || result.is_err();
     let state = if stopped { CampaignState::Stopped } else { CampaignState::Finished };
-    watcher.campaign(&campaign.close(state)?, &folder, &[]);
+    watcher.campaign(&campaign.close(state), &folder, &[]);
     result?;
     let cases = together.entries.into_iter().map(Entry::result).collect();
     Ok(Explored { cases, interrupted, folder })
@@ -166,7 +170,7 @@ impl Together<'_> {
             ledger.settle(draw.test, runs, seconds);
             ledger.accounts[draw.test].retired = self.entries[draw.test].over.is_some();
             if saved.elapsed() > Duration::from_secs(1) {
-                self.save(campaign, store, watcher)?;
+                self.save(campaign, store, watcher);
                 saved = Instant::now();
             }
         }
@@ -244,13 +248,9 @@ impl Together<'_> {
         Ok(())
     }
 
-    fn save(
-        &self,
-        campaign: &mut Campaign,
-        store: &mut FailureStore,
-        watcher: &mut dyn Watcher,
-    ) -> Result<(), ExploreError> {
-        store.flush()?;
+    fn save(&self, campaign: &mut Campaign, store: &mut FailureStore, watcher: &mut dyn Watcher) {
+        owed::settle();
+        store.flush();
         let record = &mut campaign.record;
         let explorations = || self.entries.iter().filter_map(|entry| entry.exploration.as_ref());
         record.signatures = explorations().map(|one| one.findings.found.len() as u64).sum();
@@ -275,9 +275,9 @@ impl Together<'_> {
                 }),
             }
         }
-        campaign.save()?;
+        campaign.save();
         watcher.campaign(&campaign.record, campaign.folder(), &store.entries());
-        Ok(())
+        owed::take_news().iter().for_each(|text| watcher.note(text));
     }
 }
 

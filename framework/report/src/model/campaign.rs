@@ -46,6 +46,9 @@ pub struct Campaign {
     pub environment: Environment,
     /// What could not run at all, in words.
     pub problems: Vec<String>,
+    /// What else tests did that somebody should know, such as processes that they left behind.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
     /// Hosts that were started.
     pub hosts: u64,
     /// By scenario.

@@ -120,13 +120,17 @@ pub fn overview_tiles(night: &Night) -> String {
     out + "</div>"
 }
 
-/// What could not run; nothing when everything could.
+/// What could not run, and what tests did besides; nothing when there is nothing.
 pub fn problems(campaign: &Campaign) -> String {
-    if campaign.problems.is_empty() {
+    listed("What did not run", &campaign.problems) + &listed("What was noticed", &campaign.notes)
+}
+
+fn listed(heading: &str, texts: &[String]) -> String {
+    if texts.is_empty() {
         return String::new();
     }
-    let items: String = campaign.problems.iter().map(|text| format!("<li>{}</li>", Html(text))).collect();
-    format!("<h2>What did not run</h2><div class=\"card problems\"><ul class=\"plain\">{items}</ul></div>")
+    let items: String = texts.iter().map(|text| format!("<li>{}</li>", Html(text))).collect();
+    format!("<h2>{heading}</h2><div class=\"card problems\"><ul class=\"plain\">{items}</ul></div>")
 }
 
 /// Where it ran.

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use super::dice::Dice;
 
-const HOSTILE: &str = include_str!("../../tests/hostile/hostile.c");
+const HOSTILE: &str =
+    concat!(include_str!("../../tests/hostile/sly.c"), include_str!("../../tests/hostile/hostile.c"));
 const RACY: &str = include_str!("racy.c");
 const CLOCK: &str = include_str!("clock.c");
 
-/// Attacks that a test of `hostile.c` can make on what runs it.
+/// Attacks that a test of `hostile.c` and `sly.c` can make on what runs it.
 pub(crate) const ATTACKS: &[&str] = &[
     "page-zero",
     "page-ones",
@@ -55,9 +56,29 @@ pub(crate) const ATTACKS: &[&str] = &[
     "overflow-stack",
     "take-memory",
     "timers",
+    "page-lies",
+    "region-lies",
+    "page-shifted",
+    "over-all",
+    "stop-group",
+    "join-driver",
+    "not-dumpable",
+    "no-calls-thread",
+    "no-calls",
+    "apart",
+    "nowhere",
+    "many-descriptors",
+    "many-maps",
+    "lock-memory",
+    "large-environment",
+    "own-handlers",
+    "fork-bomb",
+    "bell",
+    "seal-page",
 ];
 /// Processes of these live on when nobody is left to end them.
-pub(crate) const LEAVES_PROCESSES: &[&str] = &["daemon-in-group", "daemon-in-session", "many-children"];
+pub(crate) const LEAVES_PROCESSES: &[&str] =
+    &["daemon-in-group", "daemon-in-session", "many-children", "join-driver", "apart", "fork-bomb"];
 
 /// A way to run tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

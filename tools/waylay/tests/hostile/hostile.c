@@ -304,6 +304,9 @@ static const entry ENTRIES[] = {
     {"overflow-stack", overflow_stack},
     {"take-memory", take_memory},
     {"timers", timers},
+#ifdef MORE_ENTRIES
+    MORE_ENTRIES
+#endif
 };
 enum { ENTRY_COUNT = sizeof ENTRIES / sizeof ENTRIES[0] };
 

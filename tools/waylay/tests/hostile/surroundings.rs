@@ -1,11 +1,10 @@
-//! What surrounds the driver turns hostile: limits, a terminal that goes away or stands still, memory that runs out,
-//! temporary files of hosts that were killed.
+//! What surrounds the driver turns hostile: limits, a terminal that goes away or stands still, memory that runs out.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{Ran, Workplace, is_alive, kill, list, number, text};
+use crate::support::{Ran, Workplace, is_alive, kill, number, text};
 
 /// Fails once; then it takes its time.
 const FAILS_ONCE: &str = "static int32_t iterate(probe *self, waylay_context *worker) {\n\
@@ -135,31 +134,6 @@ fn the_kernel_takes_hosts_before_the_driver() {
 fn score(process: &str) -> i32 {
     let text = fs::read_to_string(format!("/proc/{process}/oom_score_adj")).expect("it lives");
     text.trim().parse().expect("a number")
-}
-
-/// Leaves a file where temporary files belong, and dies.
-const LITTERS: &str = "static int32_t iterate(probe *self, waylay_context *worker) {\n\
-    char path[400];\n\
-    snprintf(path, sizeof path, \"%s/litter-XXXXXX\", getenv(\"TMPDIR\"));\n\
-    int fd = mkstemp(path);\n\
-    if (fd < 0) waylay_fail(self->services, worker, path);\n\
-    raise(SIGKILL);\n\
-    return WAYLAY_OK;\n\
-  }";
-
-#[test]
-fn temporary_files_of_killed_hosts_are_removed() {
-    let place = place_with(LITTERS, "duration = \"3s\"");
-    let folder = place.path().join("temporary");
-    fs::create_dir(&folder).expect("ours");
-    let mut command = place.command(&["run", "waylay.toml", "--json"]);
-    command.env("TMPDIR", &folder);
-    let ran = place.start_command(command).finish();
-    assert!(number(&ran.json()["campaign"]["hosts"]) >= 1, "{}", ran.stderr);
-    let failed = list(&ran.json()["failures"]).iter().any(|line| text(&line["kind"]) == "assert");
-    assert!(!failed, "no file could be made: {}", ran.stderr);
-    let left: Vec<_> = fs::read_dir(&folder).expect("ours").flatten().map(|entry| entry.path()).collect();
-    assert!(left.is_empty(), "{left:?}");
 }
 
 /// Nobody reads what is said, and the pipe is full: supervision goes on, and the first signal ends the campaign in order.

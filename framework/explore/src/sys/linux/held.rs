@@ -17,6 +17,7 @@ use waylay_evidence::{CrashContext, MemoryMap, ProcessId, ThreadId};
 use super::server::command;
 use crate::held::Stop;
 use crate::program::Program;
+use crate::scratch::Workplace;
 use crate::streams::Streams;
 
 /// Pause between two looks at the traced threads.
@@ -41,12 +42,12 @@ pub(crate) fn exit_status(status: i32) -> i32 {
 /// Starts the program, traced by the calling thread.
 pub(crate) fn start(
     program: &Program,
-    folder: &Path,
+    workplace: &Workplace,
     library: &Path,
     region: &RegionMap,
     streams: &Streams,
 ) -> io::Result<Child> {
-    let mut command = command(program, folder, library, region);
+    let mut command = command(program, workplace, library, region);
     streams.connect(&mut command)?;
     trace_from_start(&mut command);
     command.spawn()

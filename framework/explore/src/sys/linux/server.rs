@@ -66,10 +66,16 @@ pub(crate) fn asan_options(program: &Program) -> String {
 
 /// The program's command with the control library and a region, in a process group of its own and with addresses that
 /// do not change from start to start.
-pub(crate) fn command(program: &Program, folder: &Path, library: &Path, region: &RegionMap) -> Command {
+pub(crate) fn command(
+    program: &Program,
+    workplace: &Workplace,
+    library: &Path,
+    region: &RegionMap,
+) -> Command {
     let mut command = Command::new(&program.file);
     waylay_driver::give_back_mask(&mut command);
-    command.arg0(&program.name).args(&program.arguments).current_dir(folder);
+    command.arg0(&program.name).args(&program.arguments);
+    workplace.take_in(&mut command);
     // A panic would look for the names of its frames in the middle of a run, which takes longer than the run; every
     // failure has its stacks anyway. What the user asks for counts.
     command.env_remove(BACKTRACE_VARIABLE);
@@ -195,7 +201,7 @@ impl Server {
     /// Starts the program and waits until it is at `main`.
     pub(crate) fn begin(&mut self) -> Result<(), RunError> {
         let (mut link, theirs) = doing("make a socket for the fork server", ServerLink::pair())?;
-        let mut command = command(&self.program, self.workplace.folder(), &self.library, &self.region);
+        let mut command = command(&self.program, &self.workplace, &self.library, &self.region);
         command.env(SERVER_VARIABLE, descriptor(theirs.as_raw_fd()));
         if let Some(blocks) = self.elsewhere {
             command.env(SHIFT_VARIABLE, blocks.to_string());

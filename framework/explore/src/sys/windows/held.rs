@@ -22,6 +22,7 @@ use super::injection;
 use super::server::command;
 use crate::held::Stop;
 use crate::program::Program;
+use crate::scratch::Workplace;
 use crate::streams::Streams;
 
 /// Pause between two looks into the region.
@@ -40,12 +41,12 @@ pub(crate) fn exit_status(status: i32) -> i32 {
 /// Starts the program with the library in it.
 pub(crate) fn start(
     program: &Program,
-    folder: &Path,
+    workplace: &Workplace,
     library: &Path,
     region: &RegionMap,
     streams: &Streams,
 ) -> io::Result<Child> {
-    let mut command = command(program, folder, region);
+    let mut command = command(program, workplace, region);
     streams.connect(&mut command)?;
     injection::spawn(command, library)
 }

@@ -23,9 +23,10 @@ use crate::streams::Streams;
 const BACKTRACE_VARIABLE: &str = "RUST_BACKTRACE";
 
 /// The program's command with a region.
-pub(crate) fn command(program: &Program, folder: &Path, region: &RegionMap) -> Command {
+pub(crate) fn command(program: &Program, workplace: &Workplace, region: &RegionMap) -> Command {
     let mut command = Command::new(&program.file);
-    command.args(&program.arguments).current_dir(folder);
+    command.args(&program.arguments);
+    workplace.take_in(&mut command);
     // A panic would look for the names of its frames in the middle of a run, which takes longer than the run; every
     // failure has its stacks anyway. What the user asks for counts.
     command.env_remove(BACKTRACE_VARIABLE);
@@ -72,7 +73,7 @@ impl Server {
     pub fn run(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
         doing("renew the folder of the run", self.workplace.tidy())?;
         guide.prepare(&mut self.region, settings)?;
-        let mut command = command(&self.program, self.workplace.folder(), &self.region);
+        let mut command = command(&self.program, &self.workplace, &self.region);
         doing("connect the program's output", self.streams.connect(&mut command))?;
         let mut child = doing("start the program", injection::spawn(command, &self.library))?;
         let mut hung = None;

@@ -1,7 +1,8 @@
-//! A folder for the temporary files of one host, removed with it: a host that is killed removes nothing itself.
+//! A folder for the temporary files of one process that runs tests, removed with it: what is killed removes nothing itself.
 //!
 //! The folder is locked while its driver lives. One that is not belongs to a driver that was killed, and is removed by the
-//! next.
+//! next. All names are equally long: the environment lies above the stack, and where only the schedule may differ, addresses must
+//! not.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,14 +21,14 @@ const FRESH: Duration = Duration::from_secs(60);
 
 /// The folder. Dropping it removes it.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub struct Scratch {
     path: PathBuf,
     _lock: Option<File>,
 }
 
 impl Scratch {
     /// A new one where the system keeps temporary files.
-    pub(super) fn create() -> io::Result<Scratch> {
+    pub fn create() -> io::Result<Scratch> {
         static SWEPT: Once = Once::new();
         let place = std::env::temp_dir();
         SWEPT.call_once(|| sweep(&place, FRESH));
@@ -38,7 +39,7 @@ impl Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let path = place.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            let path = place.join(format!("{PREFIX}{:010}-{number:06}", std::process::id()));
             match fs::create_dir(&path) {
                 // A driver of that number was here before, or is in another container.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -52,14 +53,24 @@ impl Scratch {
     }
 
     /// Has a process use it.
-    pub(super) fn announce(&self, command: &mut Command) {
+    pub fn announce(&self, command: &mut Command) {
         for variable in sys::TEMPORARY_FOLDER {
             command.env(variable, &self.path);
         }
     }
 
+    /// Makes it empty again.
+    pub fn empty(&self) {
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let path = entry.path();
+            // A link is removed, not what it points to.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let _ = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        }
+    }
+
     /// Leaves it where it is, for a process that outlives us.
-    pub(super) fn keep(&mut self) {
+    pub fn keep(&mut self) {
         self.path = PathBuf::new();
     }
 }
