@@ -48,7 +48,7 @@ pub unsafe fn ordering<P: Process>(me: P::Thread, access: Access) {
     let reads = access.kind != EventKind::AtomicStore;
     let writes = access.kind != EventKind::AtomicLoad;
     // SAFETY: by the caller's promise.
-    unsafe { compare::<P>(me, access, (reads, writes, true)) };
+    unsafe { compare_as::<P>(me, access, (reads, writes, true), true) };
 }
 
 /// An access that reads and then writes, in one instruction that others can come in between on a real machine: two steps.
@@ -246,7 +246,19 @@ unsafe fn looks_on<P: Process>(access: Access) -> bool {
 
 /// Compares an access with those of others. After the step: whoever was let run before it is made comes before it.
 #[inline]
-unsafe fn compare<P: Process>(me: P::Thread, access: Access, (reads, writes, atomic): (bool, bool, bool)) {
+unsafe fn compare<P: Process>(me: P::Thread, access: Access, how: (bool, bool, bool)) {
+    // SAFETY: called with the token.
+    unsafe { compare_as::<P>(me, access, how, false) };
+}
+
+/// The same. `orders`: a runtime makes it.
+#[inline]
+unsafe fn compare_as<P: Process>(
+    me: P::Thread,
+    access: Access,
+    (reads, writes, atomic): (bool, bool, bool),
+    orders: bool,
+) {
     // SAFETY: called with the token.
     unsafe {
         let watch: &mut Watch<P> = &mut *P::watch();
@@ -263,6 +275,8 @@ unsafe fn compare<P: Process>(me: P::Thread, access: Access, (reads, writes, ato
             reads,
             writes,
             atomic,
+            // A load that waits, and what a runtime orders threads by, only count as atomic.
+            certain: atomic && (site.is_none() || access.kind == EventKind::AtomicRmw && !orders),
             compiled: site.is_none(),
             frees: false,
         };

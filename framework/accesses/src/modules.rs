@@ -19,6 +19,8 @@ pub struct Module {
     pub end: usize,
     /// The name of its file, without folders.
     pub name: String,
+    /// A runtime that orders threads by accesses that look like any other.
+    pub orders: bool,
 }
 
 impl Modules {
@@ -34,6 +36,11 @@ impl Modules {
     pub(crate) fn known(&self, address: usize) -> Option<Site> {
         let module = self.all.iter().find(|module| (module.start..module.end).contains(&address))?;
         Some(Site::new(&module.name, (address - module.base) as u32))
+    }
+
+    /// Whether code is in a runtime that orders threads, in a module that was looked at before.
+    pub(crate) fn orders(&self, code: usize) -> bool {
+        self.all.iter().any(|module| module.orders && (module.start..module.end).contains(&code))
     }
 
     /// The address of a place; none when its module is not loaded.
@@ -53,7 +60,13 @@ mod tests {
     use super::*;
 
     fn module(base: usize, name: &str) -> Module {
-        Module { base, start: base + 0x10, end: base + 0x100, name: name.to_owned() }
+        Module {
+            base,
+            start: base + 0x10,
+            end: base + 0x100,
+            name: name.to_owned(),
+            orders: name == "runtime",
+        }
     }
 
     #[test]
@@ -73,5 +86,12 @@ mod tests {
         let site = modules.site(0x1020, || vec![module(0x1000, "a")]).unwrap();
         assert_eq!(modules.code(Site::new("late", 0x20), || vec![module(0x5000, "late")]), Some(0x5020));
         assert_eq!(modules.code(site, Vec::new), None);
+    }
+
+    #[test]
+    fn runtimes_are_known_by_their_code() {
+        let mut modules = Modules::default();
+        modules.site(0x1020, || vec![module(0x1000, "a"), module(0x2000, "runtime")]);
+        assert!(modules.orders(0x2020) && !modules.orders(0x1020) && !modules.orders(0x2000));
     }
 }

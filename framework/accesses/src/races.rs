@@ -7,8 +7,8 @@
 //! Atomic operations never race with each other and order what is around them, whatever memory order they name. Machine
 //! code does not always show that an operation is atomic: loads, and stores that are not sequentially consistent, are
 //! plain moves. So in patched code a move to a word that atomic instructions access counts as atomic too, and so does one
-//! at a place that is known to be. Where one side is atomic and the other certainly plain, only a write by the latter is
-//! a race: to look at a counter that others update is common and meant.
+//! at a place that is known to be. Where one side is certainly atomic and the other a move that only counts as such, it
+//! is asked once whether that place is atomic, because a plain access races with atomic ones like with any other.
 //!
 //! A free is a plain write to all of a block. Memory that is allocated again has no past.
 
@@ -44,6 +44,8 @@ pub(crate) struct Deed {
     pub(crate) reads: bool,
     pub(crate) writes: bool,
     pub(crate) atomic: bool,
+    /// It is atomic by its own instruction, or because a compiler says so.
+    pub(crate) certain: bool,
     /// A compiler reported it; otherwise it is a patched instruction.
     pub(crate) compiled: bool,
     /// It gives the memory back.
@@ -53,8 +55,8 @@ pub(crate) struct Deed {
 impl Deed {
     /// Memory is given back: a write to all of it.
     pub(crate) fn free(thread: ThreadId, code: usize, (address, bytes): (usize, usize)) -> Deed {
-        let (reads, writes, atomic, compiled) = (false, true, false, true);
-        Deed { thread, code, address, bytes, reads, writes, atomic, compiled, frees: true }
+        let (reads, writes, atomic, certain, compiled) = (false, true, false, false, true);
+        Deed { thread, code, address, bytes, reads, writes, atomic, certain, compiled, frees: true }
     }
 
     /// Whether no compiler makes an atomic operation of this form.
@@ -69,6 +71,7 @@ impl Deed {
             | flag(self.is_plain(), AccessReport::PLAIN)
             | flag(self.reads && self.writes, AccessReport::UPDATES)
             | flag(self.frees, AccessReport::FREES)
+            | flag(self.certain, AccessReport::ATOMIC)
     }
 }
 
@@ -114,6 +117,8 @@ struct Visit {
     at: Epoch,
     bytes: u8,
     atomic: bool,
+    /// Not because of what others do to the word.
+    atomic_itself: bool,
     next: u32,
 }
 
@@ -124,6 +129,14 @@ impl Visit {
 
     fn is_plain(&self) -> bool {
         self.seen.flags & AccessReport::PLAIN != 0
+    }
+
+    fn is_compiled(&self) -> bool {
+        self.seen.flags & AccessReport::COMPILED != 0
+    }
+
+    fn is_certainly_atomic(&self) -> bool {
+        self.seen.flags & AccessReport::ATOMIC != 0
     }
 }
 
@@ -321,11 +334,15 @@ impl Races {
                 stored.push(visit.at);
             }
             if meets && (visit.writes() || deed.writes) {
+                // A wide load may read what lies beside the variable that is meant.
                 let races = match (was_atomic, atomic) {
-                    (true, true) => false,
+                    // A move that counts as atomic because of others is asked about.
+                    (true, true) => {
+                        visit.is_certainly_atomic() && !deed.atomic || deed.certain && !visit.atomic_itself
+                    }
                     (false, false) => true,
-                    (true, false) => plain && deed.writes,
-                    (false, true) => visit.is_plain() && visit.writes(),
+                    (true, false) => plain && (deed.writes || deed.compiled),
+                    (false, true) => visit.is_plain() && (visit.writes() || visit.is_compiled()),
                 };
                 if races && race.is_none_or(|known| known.serial < visit.seen.serial) {
                     race = Some(visit.seen);
@@ -346,7 +363,7 @@ impl Races {
             }
             at = next;
         }
-        let visit = Visit { seen, at: now, bytes, atomic, next: word.visits };
+        let visit = Visit { seen, at: now, bytes, atomic, atomic_itself: deed.atomic, next: word.visits };
         word.visits = match self.visits.get_mut(self.free as usize) {
             Some(place) => {
                 let index = self.free;
@@ -445,7 +462,18 @@ mod tests {
     }
 
     fn deed(thread: ThreadId, code: usize, address: usize, reads: bool, writes: bool) -> Deed {
-        Deed { thread, code, address, bytes: 4, reads, writes, atomic: false, compiled: false, frees: false }
+        Deed {
+            thread,
+            code,
+            address,
+            bytes: 4,
+            reads,
+            writes,
+            atomic: false,
+            certain: false,
+            compiled: false,
+            frees: false,
+        }
     }
 
     fn read(races: &mut Races, thread: ThreadId, code: usize, address: usize) -> Option<(usize, usize)> {
@@ -457,7 +485,7 @@ mod tests {
     }
 
     fn atomic(races: &mut Races, thread: ThreadId, code: usize, address: usize) -> Option<(usize, usize)> {
-        let deed = Deed { atomic: true, ..deed(thread, code, address, true, true) };
+        let deed = Deed { atomic: true, certain: true, ..deed(thread, code, address, true, true) };
         codes(races.note(deed, |_, _| false))
     }
 
@@ -547,12 +575,25 @@ mod tests {
     #[test]
     fn atomics_order_and_moves_to_their_words_do_too() {
         let mut races = scene();
+        races.deliberate.insert(20, ());
         assert_eq!(write(&mut races, ONE, 10, 128), None);
         assert_eq!(read(&mut races, TWO, 20, 64), None);
-        assert_eq!(atomic(&mut races, ONE, 11, 64), None, "the load was atomic, as it turns out");
+        assert_eq!(atomic(&mut races, ONE, 11, 64), None);
         assert_eq!(read(&mut races, TWO, 20, 64), None);
         assert_eq!(read(&mut races, TWO, 21, 128), None, "published");
         assert_eq!(write(&mut races, ONE, 12, 128), Some((21, 12)), "not published");
+    }
+
+    #[test]
+    fn a_move_that_meets_an_atomic_is_asked_about() {
+        let mut races = scene();
+        assert_eq!(read(&mut races, TWO, 20, 64), None);
+        assert_eq!(atomic(&mut races, ONE, 11, 64), Some((20, 11)));
+        assert_eq!(write(&mut races, TWO, 21, 64), Some((11, 21)), "from either side");
+        assert_eq!(atomic(&mut races, ONE, 12, 64), Some((21, 12)));
+        let runtime = Deed { certain: false, atomic: true, ..deed(ONE, 13, 72, true, true) };
+        assert_eq!(races.note(runtime, |_, _| false), None);
+        assert_eq!(write(&mut races, TWO, 22, 72), None, "what a runtime does decides nothing");
     }
 
     #[test]
@@ -568,12 +609,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_compiler_calls_plain_races_with_atomics_if_it_writes() {
+    fn what_a_compiler_calls_plain_races_with_atomics() {
         let mut races = scene();
         let compiled =
             |thread, code, writes: bool| Deed { compiled: true, ..deed(thread, code, 64, !writes, writes) };
         assert_eq!(atomic(&mut races, ONE, 10, 64), None);
-        assert_eq!(codes(races.note(compiled(TWO, 20, false), |_, _| false)), None, "a look at a counter");
+        assert_eq!(codes(races.note(compiled(TWO, 20, false), |_, _| false)), Some((10, 20)));
         assert_eq!(codes(races.note(compiled(TWO, 21, true), |_, _| false)), Some((10, 21)));
     }
 

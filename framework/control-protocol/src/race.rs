@@ -61,6 +61,8 @@ impl AccessReport {
     pub const UPDATES: u64 = 8;
     /// The memory is given back: freed, reallocated or unmapped.
     pub const FREES: u64 = 16;
+    /// It is atomic by its own instruction, or because a compiler says so.
+    pub const ATOMIC: u64 = 32;
 
     /// All numbers.
     fn words(&self) -> impl Iterator<Item = &AtomicU64> {

@@ -53,6 +53,8 @@ pub use snapshot::{
     ThreadContext, ThreadSnapshot, Tracer, Wait, capture, capture_and_hold,
 };
 pub use stack::{Frame, Omitted, Scheduled, StackEnd, ThreadStack, Trust};
-pub use symbol::{CodeAddress, Symbolizer, SymbolizerLimits, demangled, places_in};
+pub use symbol::{
+    CodeAddress, Symbolizer, SymbolizerLimits, demangled, files_of_unit, may_be_qualified, places_in,
+};
 pub use unseen::{Unseen, modules_of};
 pub use unwind::RawStack;

@@ -12,7 +12,8 @@ use waylay_evidence::render::{self, RenderOptions};
 use waylay_evidence::signature::{Signature, normal_message};
 use waylay_evidence::{
     CaptureOptions, CodeAddress, DumpLimits, Frame, MemoryMap, Origin, Registers, Scheduled, SchedulerState,
-    Symbolizer, ThreadContext, ThreadId, ThreadStack, Wait, capture, minidump, origin,
+    Symbolizer, ThreadContext, ThreadId, ThreadStack, Wait, capture, files_of_unit, may_be_qualified,
+    minidump, origin,
 };
 use waylay_report::timeline::conversation::{self, Told};
 use waylay_report::timeline::names::Names;
@@ -20,7 +21,7 @@ use waylay_report::timeline::{self, Doing, Timeline};
 use waylay_schedule::Schedule;
 use waylay_schedule::conversation::Said;
 
-use crate::deliberate::{Weighed, weigh};
+use crate::deliberate::{Sources, Weighed, weigh};
 use crate::held::{Held, Stop, hold};
 use crate::observed::{Hang, Observed, to_stretches};
 use crate::oracle::{Expected, Failure, NO_END, Verdict, judge};
@@ -305,12 +306,23 @@ fn examine(
     names: &mut Symbolizer,
 ) -> RaceEvidence {
     let places = stacks.map(race::innermost);
-    let weighed = weigh(found, [&places[0], &places[1]], |file, line| {
+    let Rerun { variables, names: objects, code: map, .. } = seen;
+    let variable = variables.at(found.address);
+    let line = |file: &str, line: u32| {
         let text = std::fs::read_to_string(file).ok()?;
         text.lines().nth(line.checked_sub(1)? as usize).map(str::to_owned)
-    });
-    let Rerun { variables, names: objects, code: map, .. } = seen;
-    let memory = match (found.block, variables.at(found.address)) {
+    };
+    let qualifies = |frame: &Frame| {
+        frame.module.as_deref().is_none_or(|module| may_be_qualified(Path::new(module), frame.offset))
+    };
+    let files = |frame: &Frame| {
+        let files = frame.module.as_deref().map(|module| files_of_unit(Path::new(module), frame.offset));
+        files.unwrap_or_default().iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect()
+    };
+    let named = variable.as_deref().filter(|_| found.block.is_none());
+    let sources = Sources { line: &line, qualifies: &qualifies, files: &files, variable: named };
+    let weighed = weigh(found, [&places[0], &places[1]], &sources);
+    let memory = match (found.block, variable) {
         (Some(block), _) => {
             let at = CodeAddress::Return(block.code);
             let place = names.resolve(map, &[at]).first().map(race::line);

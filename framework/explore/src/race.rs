@@ -29,6 +29,8 @@ pub struct Access {
     pub updates: bool,
     /// It gives the memory back.
     pub frees: bool,
+    /// It is certainly an atomic operation.
+    pub atomic: bool,
     /// Its number in the run.
     pub serial: u64,
     /// Locks that the thread held.
@@ -76,6 +78,7 @@ impl Access {
             plain: report.is(AccessReport::PLAIN),
             updates: report.is(AccessReport::UPDATES),
             frees: report.is(AccessReport::FREES),
+            atomic: report.is(AccessReport::ATOMIC),
             serial: number(&report.serial),
             locks: report.locks.iter().map(number).take_while(|&lock| lock != 0).collect(),
         }
@@ -85,6 +88,9 @@ impl Access {
     pub fn verb(&self) -> &'static str {
         match (self.frees, self.updates, self.writes) {
             (true, _, _) => "free",
+            (_, true, _) if self.atomic => "atomic update",
+            (_, _, true) if self.atomic => "atomic write",
+            _ if self.atomic => "atomic read",
             (_, true, _) => "update",
             (_, _, true) => "write",
             _ => "read",
@@ -134,7 +140,7 @@ pub fn registers(report: &RaceReport) -> Option<Registers> {
 pub struct AccessText {
     /// Number of the thread, 0 being the main one.
     pub thread: u64,
-    /// `read`, `write`, `update` or `free`.
+    /// `read`, `write`, `update` or `free`; `atomic update` and so on where it is certain.
     pub access: &'static str,
     /// Of how many bytes.
     pub bytes: u64,
@@ -225,6 +231,12 @@ impl RaceText {
 /// What an access does now, or did before.
 fn done(access: &str, now: bool) -> &'static str {
     match (access, now) {
+        ("atomic read", true) => "atomically reads",
+        ("atomic write", true) => "atomically writes",
+        ("atomic update", true) => "atomically updates",
+        ("atomic read", _) => "atomically read",
+        ("atomic write", _) => "atomically wrote",
+        ("atomic update", _) => "atomically updated",
         ("read", true) => "reads",
         ("write", true) => "writes",
         ("free", true) => "frees",

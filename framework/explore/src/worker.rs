@@ -181,7 +181,11 @@ impl<'a> Worker<'a> {
                 }
                 Ok(made) => {
                     self.known.note_restored(share);
-                    if self.wants_comparison(&made, run) { self.compare(made, run)? } else { made }
+                    if self.wants_comparison(&made, run) {
+                        self.compare(made, run, (restored, &orders[index]))?
+                    } else {
+                        made
+                    }
                 }
             };
             hand_over(index, made);
@@ -208,7 +212,12 @@ impl<'a> Worker<'a> {
     }
 
     /// Makes a restored run again by a fork. If they differ, the forked one counts.
-    fn compare(&mut self, made: Made, run: &Wanted<'_>) -> Result<Made, RunError> {
+    fn compare(
+        &mut self,
+        made: Made,
+        run: &Wanted<'_>,
+        (restored, order): (&mut Restored, &Order),
+    ) -> Result<Made, RunError> {
         let forked = self.fork(run)?;
         self.known.compared += 1;
         let Some(what) = between(&made, &forked) else { return Ok(made) };
@@ -217,6 +226,7 @@ impl<'a> Worker<'a> {
         let what = format!("run {}: {what}", run.settings.run + 1);
         self.known.off = Some(match differs {
             true => Off::Unrepeatable(what),
+            false if is_the_same_afresh(&made, restored, order) => Off::Addresses(what),
             false if self.depends_on_addresses(&forked, run) => Off::Addresses(what),
             false => Off::Wrong(what),
         });
@@ -259,6 +269,21 @@ impl<'a> Worker<'a> {
     fn restored_is_wanted(&self) -> bool {
         self.plan.restart != Restart::Fork && self.known.off.is_none()
     }
+}
+
+/// Whether the run is the same as the first of a process in which nothing was ever put back. Then restoring did what it should,
+/// and what differs from forked runs is the process: its memory lies elsewhere, because it has its threads in advance.
+fn is_the_same_afresh(made: &Made, restored: &mut Restored, order: &Order) -> bool {
+    let mut same = false;
+    let ran = restored.run_afresh(order, |answer| {
+        if let Answer::Made(record) = answer {
+            let output = (record.stdout.to_vec(), record.stderr.to_vec());
+            let observed = Observed::new(&record.told, record.status, output, None);
+            let schedule = made.schedule.as_deref().unwrap_or_default();
+            same = difference((&made.observed, schedule), (&observed, record.told.schedule)).is_none();
+        }
+    });
+    ran.is_ok() && same
 }
 
 /// What makes restored runs impossible before anything is tried.

@@ -137,6 +137,36 @@ fn openmp_as_it_is() {
     told_apart(&place, &program, &["reduction", "critical", "barrier", "lock", "task"]);
 }
 
+/// The runtime frees what it counts tasks in, while another of its threads has just looked at that: nothing of the program's.
+#[test]
+fn what_a_runtime_does_to_its_own_memory_is_not_told() {
+    let place = Workplace::new();
+    let program = build(&place, "taskgroup.c", &["-g", "-O1", "-fopenmp"]);
+    let (code, clean, _) = explore(&place, &[], &[&program]);
+    assert_eq!((code, &clean["failures"]), (Some(0), &0.into()), "{clean:#}");
+}
+
+/// A plain access races with an atomic one, where it is certain that it is plain; where a compiler may have made one
+/// instruction of both it is not told.
+#[test]
+fn atomic_and_plain() {
+    let place = Workplace::new();
+    for level in ["-O1", "-O2"] {
+        let (plain, atomic) =
+            (build(&place, "mixed.c", &["-g", level]), build(&place, "atomic.c", &["-g", level, "-fopenmp"]));
+        for way in ["read", "write", "add"] {
+            let (code, found, _) = explore(&place, &["--stop-on-first"], &[&plain, way]);
+            assert_eq!((code, &found["kind"]), (Some(1), &"race".into()), "{level} {way}: {found:#}");
+            let accesses = found["found"][0]["race"].to_string();
+            assert!(accesses.contains("\"atomic update\""), "{level} {way}: {found:#}");
+        }
+        for way in ["read", "write", "directive", "merged", "merged-directive", "stored"] {
+            let (code, clean, _) = explore(&place, &[], &[&atomic, way]);
+            assert_eq!((code, &clean["failures"]), (Some(0), &0.into()), "{level} {way}: {clean:#}");
+        }
+    }
+}
+
 #[test]
 fn cpp_as_it_is() {
     let place = Workplace::new();

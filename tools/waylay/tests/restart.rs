@@ -230,3 +230,99 @@ int main(void) {
     let notes = summary["notes"].to_string();
     assert!(notes.contains("depends on where its memory lies"), "{notes}");
 }
+
+/// The same where one address in a million matters, so that no other place would show it: a restored run is the same as the first
+/// of a new process, so nothing is wrong with it.
+#[test]
+fn a_program_that_depends_on_one_address_is_no_fault() {
+    const ONE: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *wanted;
+static void *says(void *x) {
+    void *here = malloc(100);
+    printf("%d\n", here == wanted);
+    FILE *seen = fopen("seen", "a");
+    fprintf(seen, "%p\n", here);
+    fclose(seen);
+    return x;
+}
+int main(int count, char **arguments) {
+    wanted = (void *)strtoul(arguments[count - 1], 0, 16);
+    pthread_t t;
+    pthread_create(&t, 0, says, 0);
+    pthread_join(t, 0);
+    return 0;
+}"#;
+    let place = Workplace::new();
+    let program = build(&place, ONE, &[]);
+    let explore = |address: &str| {
+        let options = ["explore", "--json", "--quiet", "--seed", "1", "--runs", "20", "--level", "sync"];
+        let ran = place.waylay(&[&options[..], &["--restart", "snapshot", "--", &program, address]].concat());
+        json(&ran)
+    };
+    explore("0x0");
+    let seen = fs::read_to_string(place.path().join("seen")).expect("what the program wrote");
+    let restored = seen.lines().next().expect("the first run is a restored one");
+    let summary = explore(restored);
+    let notes = summary["notes"].to_string();
+    assert!(notes.contains("depends on where its memory lies") && !notes.contains("FAULT"), "{notes}");
+}
+
+/// What a run loads and patches goes away with it, and so does that it closed its output.
+#[test]
+fn a_program_that_loads_a_library_and_closes_its_output_is_restored() {
+    const LIBRARY: &str =
+        "int total;\nint add(int n) { return __atomic_add_fetch(&total, n, __ATOMIC_SEQ_CST); }\n";
+    const LOADS: &str = r#"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static int (*add)(int);
+static void *adds(void *x) { add(1); add(2); return x; }
+int main(int count, char **arguments) {
+    add = (int (*)(int))dlsym(dlopen(arguments[1], RTLD_NOW), "add");
+    pthread_t t[2];
+    for (int i = 0; i < 2; i++) pthread_create(&t[i], 0, adds, 0);
+    for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
+    printf("%d\n", add(0));
+    if (fclose(stdout) != 0) return 1;
+    return write(1, "x", 1) != -1 || close(1) != -1;
+}"#;
+    let place = Workplace::new();
+    place.write("library.c", LIBRARY);
+    let library = place.path().join("library.so");
+    let compiled = Command::new("gcc")
+        .args(["-O1", "-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(place.path().join("library.c"))
+        .status();
+    assert!(compiled.expect("a compiler").success());
+    place.write("expected", "6\n");
+    let program = build(&place, LOADS, &["-ldl"]);
+    let library = library.to_str().expect("a plain path");
+    let ran = place.waylay(&[
+        "explore",
+        "--json",
+        "--quiet",
+        "--seed",
+        "1",
+        "--runs",
+        "200",
+        "--restart",
+        "snapshot",
+        "--level",
+        "atomics",
+        "--expect-stdout",
+        "expected",
+        "--",
+        &program,
+        library,
+    ]);
+    let summary = json(&ran);
+    assert_eq!((&summary["failures"], &summary["fell_back"]), (&0.into(), &0.into()), "{summary:#}");
+    assert_eq!(summary["restored"], 200, "{summary:#}");
+    assert!(summary["steps"].as_u64() >= Some(6), "what was loaded makes steps: {summary:#}");
+}

@@ -221,5 +221,7 @@ pub(crate) fn is_on_the_way(at: usize) -> bool {
 pub(crate) fn extent_of(base: usize) -> Option<waylay_accesses::Module> {
     // SAFETY: a library that is unloaded meanwhile is one whose code nobody runs; its first page is gone only with it.
     let loaded = unsafe { Loaded::new(base as HMODULE) }?;
-    Some(waylay_accesses::Module { base, start: base, end: base + loaded.size, name: loaded.name() })
+    let (end, name) = (base + loaded.size, loaded.name());
+    let orders = waylay_patch::scope::synchronises(&name);
+    Some(waylay_accesses::Module { base, start: base, end, name, orders })
 }

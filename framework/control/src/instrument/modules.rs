@@ -23,7 +23,8 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, list: *mut c_
         let path = CStr::from_ptr((*info).dlpi_name).to_string_lossy();
         // The program itself has no name in this list.
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        (*list.cast::<Vec<Module>>()).push(Module { base, start: base + start, end: base + end, name });
+        let orders = waylay_patch::scope::synchronises(&name);
+        (*list.cast::<Vec<Module>>()).push(Module { base, start: base + start, end: base + end, name, orders });
     }
     0
 }

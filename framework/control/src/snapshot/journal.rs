@@ -21,6 +21,8 @@ pub(super) struct Journal {
     /// Descriptors open when the snapshot was taken, and those that the run opened.
     pub(super) before: Descriptors,
     pub(super) opened: Descriptors,
+    /// Other numbers of standard input and output, where the run closed them; 0: it did not.
+    closed: [usize; 3],
     /// Position of standard input, once it moved.
     input: Option<usize>,
     /// The heap: its end when the snapshot was taken, now, and at most.
@@ -134,6 +136,23 @@ impl Journal {
         Ok(end)
     }
 
+    /// The run is about to close standard input or output. Says whether it may, and keeps another number of it.
+    pub(super) fn will_close(&mut self, fd: usize) -> Result<(), Refusal> {
+        /// Numbers that a program hardly gets to: it must not see the one that is kept.
+        const FIRST: usize = 512;
+        if self.closed[fd] != 0 {
+            // It is closed, and the kernel says so.
+            return Ok(());
+        }
+        let command = libc::F_DUPFD_CLOEXEC as usize;
+        // SAFETY: makes a descriptor, and touches no memory.
+        match unsafe { sys::call(libc::SYS_fcntl, [fd, command, FIRST, 0, 0, 0]) } {
+            kept if kept > 0 => self.closed[fd] = kept as usize,
+            _ => return Err("closes a descriptor that was open before main"),
+        }
+        Ok(())
+    }
+
     /// Standard input is about to move.
     pub(super) fn will_move_input(&mut self) {
         if self.input.is_none() {
@@ -169,6 +188,13 @@ impl Journal {
                     sys::call(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
                 }
                 self.opened = Descriptors::default();
+            }
+            for fd in 0..self.closed.len() {
+                let kept = core::mem::take(&mut self.closed[fd]);
+                if kept != 0 {
+                    sys::call(libc::SYS_dup3, [kept, fd, 0, 0, 0, 0]);
+                    sys::call(libc::SYS_close, [kept, 0, 0, 0, 0, 0]);
+                }
             }
             if let Some(at) = self.input.take() {
                 sys::call(libc::SYS_lseek, [0, at, libc::SEEK_SET as usize, 0, 0, 0]);

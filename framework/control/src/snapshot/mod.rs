@@ -81,6 +81,12 @@ pub(crate) unsafe fn carry_out(number: i64, args: [usize; 6]) -> Option<isize> {
     unsafe { (*keeper()).is_running().then(|| trap::directly(&mut *keeper(), number, args)) }
 }
 
+/// Whether a run goes on that will be undone.
+pub(crate) fn is_undoing() -> bool {
+    // SAFETY: the keeper exists.
+    is_on() && unsafe { (*keeper()).is_running() }
+}
+
 /// The running thread is about to do what cannot be undone. Does not return if the run is a restored one.
 #[inline]
 pub(crate) fn cannot_undo(why: &'static str) {

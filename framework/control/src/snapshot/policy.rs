@@ -177,6 +177,8 @@ pub(super) enum Verdict {
     Opens,
     /// It is made, and writes two such descriptors to where this argument points.
     OpensTwo(usize),
+    /// It closes input or output, as programs do that look whether all was written; another number of it is kept.
+    ClosesStandard,
     /// It closes the descriptor.
     Closes,
     /// It moves the position in standard input, which will be put back.
@@ -238,6 +240,7 @@ pub(super) fn verdict(number: i64, args: &[usize; 6], before: &Descriptors) -> V
         libc::SYS_dup2 | libc::SYS_dup3 if args[0] <= 2 || !before.contains(args[0]) => Verdict::Opens,
         libc::SYS_pipe | libc::SYS_pipe2 => Verdict::OpensTwo(0),
         libc::SYS_socketpair => Verdict::OpensTwo(3),
+        libc::SYS_close if args[0] <= 2 && before.contains(args[0]) => Verdict::ClosesStandard,
         libc::SYS_close => on_own(Verdict::Closes),
         libc::SYS_fcntl => match args[1] as i32 {
             libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => on_own(Verdict::Opens),
@@ -311,10 +314,10 @@ mod tests {
             verdict(number, &[args[0], args[1], args[2], 0, 0, 0], &before)
         };
         assert_eq!(of(libc::SYS_close, [7, 0, 0]), Verdict::Closes);
+        assert_eq!(of(libc::SYS_close, [1, 0, 0]), Verdict::ClosesStandard);
         assert_eq!(of(libc::SYS_read, [0, 0, 0]), Verdict::MovesInput);
         assert_eq!(of(libc::SYS_dup2, [1, 9, 0]), Verdict::Opens);
         for (number, args) in [
-            (libc::SYS_close, [1, 0, 0]),
             (libc::SYS_close, [5, 0, 0]),
             (libc::SYS_dup2, [7, 1, 0]),
             (libc::SYS_dup2, [5, 9, 0]),

@@ -65,6 +65,9 @@ unsafe fn carry_out(
                 if fd >= 0 && !journal.opened.add(fd as usize) {
                     return Err(no("opens too many descriptors"));
                 }
+                if (0..=2).contains(&fd) {
+                    return Err(no("replaces a descriptor that was open before main"));
+                }
                 Ok(fd)
             }
             Verdict::OpensTwo(place) => {
@@ -74,9 +77,16 @@ unsafe fn carry_out(
                         if !journal.opened.add(fd as usize) {
                             return Err(no("opens too many descriptors"));
                         }
+                        if fd <= 2 {
+                            return Err(no("replaces a descriptor that was open before main"));
+                        }
                     }
                 }
                 Ok(result)
+            }
+            Verdict::ClosesStandard => {
+                journal.will_close(args[0]).map_err(no)?;
+                Ok(make())
             }
             Verdict::Closes => {
                 journal.opened.remove(args[0]);

@@ -7,6 +7,7 @@
 mod demangle;
 mod names;
 mod pdb;
+mod qualified;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -74,6 +75,19 @@ pub fn places_in(file: &Path, addresses: &[u64]) -> Vec<String> {
         }
     };
     addresses.iter().map(place).collect()
+}
+
+/// Whether the unit of code at an address of a module, as its file counts it, may declare something atomic or volatile.
+pub fn may_be_qualified(file: &Path, address: u64) -> bool {
+    let module = std::fs::read(file).ok().and_then(|bytes| Module::parse(bytes.into()));
+    module.is_none_or(|module| Names::of(&module, &file.to_string_lossy()).may_be_qualified(address))
+}
+
+/// The source files, but for those of the system, of the unit of code at an address of a module, as its file counts it.
+pub fn files_of_unit(file: &Path, address: u64) -> Vec<String> {
+    let module = std::fs::read(file).ok().and_then(|bytes| Module::parse(bytes.into()));
+    let of = |module: Module| Names::of(&module, &file.to_string_lossy()).files_of_unit(address);
+    module.map(of).unwrap_or_default()
 }
 
 /// What a [`Symbolizer`] may keep.

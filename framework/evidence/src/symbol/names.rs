@@ -106,6 +106,24 @@ impl Names {
         names
     }
 
+    /// Whether the unit of code at a module address may declare something atomic or volatile.
+    pub(super) fn may_be_qualified(&self, address: u64) -> bool {
+        let unit = |debug: &addr2line::Context<Reader>| {
+            let unit = debug.find_dwarf_and_unit(address).skip_all_loads()?;
+            Some(super::qualified::in_unit(unit))
+        };
+        self.debug.as_ref().and_then(unit).unwrap_or(true)
+    }
+
+    /// The source files of the unit of code at a module address, but for those of the system.
+    pub(super) fn files_of_unit(&self, address: u64) -> Vec<String> {
+        let unit = |debug: &addr2line::Context<Reader>| {
+            let unit = debug.find_dwarf_and_unit(address).skip_all_loads()?;
+            Some(super::qualified::files(unit))
+        };
+        self.debug.as_ref().and_then(unit).unwrap_or_default()
+    }
+
     fn debug_names(&self, address: u64) -> Option<Vec<Name>> {
         let mut frames = self.debug.as_ref()?.find_frames(address).skip_all_loads().ok()?;
         let mut names: Vec<Name> = Vec::new();

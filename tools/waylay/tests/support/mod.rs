@@ -4,6 +4,8 @@
 
 pub(crate) mod fields;
 pub(crate) mod real;
+#[cfg(target_os = "linux")]
+pub(crate) mod served;
 pub(crate) mod small;
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]

@@ -74,6 +74,8 @@ pub(super) struct Module {
     chosen: Vec<u32>,
     /// Its code can be written right now.
     open: bool,
+    /// A restored run loaded it: the whole of it is gone when that is undone.
+    of_the_run: bool,
     /// Sites that could be replaced, and that cannot.
     pub(super) patched: u32,
     pub(super) refused: u32,
@@ -116,6 +118,7 @@ impl Module {
             reached: Vec::new(),
             chosen: Vec::new(),
             open: false,
+            of_the_run: snapshot::is_undoing(),
             patched: 0,
             refused: found,
             refused_sites: plan.refused.iter().filter(|&&at| at != 0).map(|&at| Site::new(module.name(), at)).collect(),
@@ -426,7 +429,9 @@ impl Module {
         if self.open == writable {
             return true;
         }
-        snapshot::cannot_undo("has its code changed");
+        if !self.of_the_run {
+            snapshot::cannot_undo("has its code changed");
+        }
         for &(start, end) in &self.code {
             let (start, end) = (start & !(PAGE - 1), end.next_multiple_of(PAGE));
             // SAFETY: pages that the loader mapped as code; they stay executable.

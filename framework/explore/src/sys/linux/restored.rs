@@ -111,6 +111,12 @@ impl Restored {
         Ok(())
     }
 
+    /// Makes a run as the first of a new process.
+    pub fn run_afresh(&mut self, order: &Order, mut tell: impl FnMut(Answer<'_>)) -> Result<(), NoSnapshot> {
+        self.renew()?;
+        self.run(std::slice::from_ref(order), |_, answer| tell(answer))
+    }
+
     /// Has as many of the runs made as fit into one batch, and waits for their end.
     fn batch(&mut self, orders: &[Order]) -> Result<Ended, NoSnapshot> {
         let Server { region, alive, patience, .. } = &mut self.server;

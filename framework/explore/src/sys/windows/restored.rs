@@ -37,6 +37,11 @@ impl Restored {
         match self.0 {}
     }
 
+    /// Makes a run as the first of a new process.
+    pub fn run_afresh(&mut self, _: &Order, _: impl FnMut(Answer<'_>)) -> Result<(), NoSnapshot> {
+        match self.0 {}
+    }
+
     /// Makes the ordered runs and tells what came of each, in order.
     pub fn run(&mut self, _: &[Order], _: impl FnMut(usize, Answer<'_>)) -> Result<(), NoSnapshot> {
         match self.0 {}
