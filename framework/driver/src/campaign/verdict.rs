@@ -42,7 +42,7 @@ impl Supervisor<'_> {
         }
         let at_limit = verdict == Verdict::StepLimit;
         if at_limit && progress.current_strict().is_some_and(|test| !test.fails_at_limit()) {
-            return Ok(true);
+            return true;
         }
         let steps = region.schedule().steps();
         let scene = Scene::of(session, progress, self.clock, &self.log);
