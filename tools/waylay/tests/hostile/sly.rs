@@ -34,7 +34,13 @@ const SLY: [Attack; 22] = [
 
 fn run(place: &Workplace, mode: &str, attacks: &[Attack]) -> crate::support::Ran {
     place.compile_whole("hostile", ATTACK_SOURCE);
-    place.write("waylay.toml", &config(mode, attacks));
+    let mut config = config(mode, attacks);
+    if mode == "strict" {
+        // It fails in every schedule there, and each costs a host.
+        let often = format!("name = \"neighbour\"\niterations = {ITERATIONS}");
+        config = config.replace(&often, "name = \"neighbour\"\niterations = 2");
+    }
+    place.write("waylay.toml", &config);
     let ran = place.run(1, &[]);
     assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
     for (attack, _) in attacks {
