@@ -101,20 +101,18 @@ pub(crate) fn folder(out: &Path, state: CampaignState, failures: &[&str]) -> Str
     let limits = Retention { evidence_per_signature: 3, dumps_per_campaign: 0, signatures: 1000 };
     let mut store = FailureStore::create(campaign.folder(), limits, Seed::new(7), environment).unwrap();
     for signature in failures {
-        store
-            .record(finding(signature, Kind::Crash, Some("queue"), Timestamp::now()), |_| Err("none".into()))
-            .unwrap();
+        store.record(finding(signature, Kind::Crash, Some("queue"), Timestamp::now()), |_| Err("none".into()));
     }
     let like = record("", Timestamp::now(), &[("queue", 10)]);
     campaign.record.scenarios = like.scenarios;
     campaign.record.failures = failures.len() as u64;
     campaign.record.signatures = failures.len() as u64;
-    campaign.save().unwrap();
+    campaign.save();
     let name = campaign.record.name.clone();
     if state == CampaignState::Running {
         drop(campaign);
     } else {
-        campaign.close(state).unwrap();
+        campaign.close(state);
     }
     name
 }

@@ -105,7 +105,9 @@ impl Real {
     pub(crate) fn explore(&self, place: &Workplace, strategy: &str, runs: u64) -> Value {
         let reference = self.reference(place);
         let runs = runs.to_string();
-        let mut arguments = vec!["explore", "--json", "--quiet", "--seed", "3", "--runs", &runs];
+        // Runs that are looked at take long on a machine that has other things to do.
+        let mut arguments =
+            vec!["explore", "--json", "--quiet", "--seed", "3", "--timeout", "250s", "--runs", &runs];
         arguments.extend([
             "--strategy",
             strategy,

@@ -260,10 +260,10 @@ impl Server {
         let process = link.start(START)?;
         let mut hung = None;
         let half = self.patience / 2;
-        let mut ended = wait_end(link, half);
+        let mut ended = wait_end(link, process, half);
         let before = self.region.steps_so_far();
         if let Ok(None) = ended {
-            ended = wait_end(link, self.patience - half);
+            ended = wait_end(link, process, self.patience - half);
         }
         let ended = match ended {
             // The run goes on and would answer out of turn.
@@ -319,21 +319,49 @@ impl Drop for Server {
     }
 }
 
-/// Waits for the end of a run, unless everything is to end before.
-fn wait_end(link: &mut ServerLink, patience: Duration) -> Result<Option<i32>, RunError> {
-    let until = Instant::now() + patience;
+/// Waits for the end of a run, unless everything is to end before. Time that a busy machine did not give to the process does not
+/// count.
+fn wait_end(
+    link: &mut ServerLink,
+    process: libc::pid_t,
+    patience: Duration,
+) -> Result<Option<i32>, RunError> {
+    let begun = Instant::now();
+    let mut until = begun + patience;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if let Some(status) = link.wait_end(left.min(GLANCE))? {
             return Ok(Some(status));
         }
         if left <= GLANCE {
-            return Ok(None);
+            let more = owed(begun.elapsed(), starved(process), patience);
+            if more.is_zero() {
+                return Ok(None);
+            }
+            until = Instant::now() + more + GLANCE;
         }
         if interrupt::requested() {
             return Err(RunError::Interrupted);
         }
     }
+}
+
+/// How long a run is waited for beyond the time that has passed, if so much of that was spent in the queue of a processor.
+fn owed(passed: Duration, starved: Duration, patience: Duration) -> Duration {
+    /// A machine that gives a run a tenth of its time is no machine to wait for.
+    const MOST: u32 = 10;
+    if passed >= patience * MOST {
+        return Duration::ZERO;
+    }
+    patience.saturating_sub(passed.saturating_sub(starved))
+}
+
+/// How long the threads of a process could have run and were not let. Nothing where the kernel does not tell.
+fn starved(process: libc::pid_t) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let waited = |text: String| text.split_whitespace().nth(1)?.parse::<u64>().ok();
+    let of = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("schedstat")).ok();
+    Duration::from_nanos(threads.filter_map(of).filter_map(waited).sum())
 }
 
 /// Kills a child and all that is in its process group, and waits for it, but not for ever: what the kernel cannot end
@@ -386,4 +414,19 @@ fn cpu_ticks(process: i32, kinds: usize) -> Duration {
     // SAFETY: plain call.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
     Duration::from_secs_f64(ticks as f64 / per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_the_queue_of_a_processor_does_not_count() {
+        let seconds = Duration::from_secs;
+        assert_eq!(owed(seconds(10), seconds(0), seconds(10)), seconds(0));
+        assert_eq!(owed(seconds(10), seconds(9), seconds(10)), seconds(9));
+        assert_eq!(owed(seconds(30), seconds(20), seconds(10)), seconds(0));
+        assert_eq!(owed(seconds(100), seconds(99), seconds(10)), seconds(0), "not for ever");
+        assert!(starved(std::process::id() as libc::pid_t) < seconds(3600));
+    }
 }
