@@ -103,7 +103,8 @@ mod tests {
         fs::write(original.path().join("inner/file"), "one").unwrap();
         std::os::unix::fs::symlink("inner/file", original.path().join("link")).unwrap();
         let copy = tempfile::tempdir().unwrap();
-        let workplace = Workplace::Copy { original: original.path().to_owned(), copy };
+        let place = Place::Copy { original: original.path().to_owned(), copy };
+        let workplace = Workplace { place, temporary: None };
         for _ in 0..2 {
             workplace.tidy().unwrap();
             let file = workplace.folder().join("link");

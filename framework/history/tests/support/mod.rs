@@ -101,7 +101,8 @@ pub(crate) fn folder(out: &Path, state: CampaignState, failures: &[&str]) -> Str
     let limits = Retention { evidence_per_signature: 3, dumps_per_campaign: 0, signatures: 1000 };
     let mut store = FailureStore::create(campaign.folder(), limits, Seed::new(7), environment).unwrap();
     for signature in failures {
-        store.record(finding(signature, Kind::Crash, Some("queue"), Timestamp::now()), |_| Err("none".into()));
+        store
+            .record(finding(signature, Kind::Crash, Some("queue"), Timestamp::now()), |_| Err("none".into()));
     }
     let like = record("", Timestamp::now(), &[("queue", 10)]);
     campaign.record.scenarios = like.scenarios;
