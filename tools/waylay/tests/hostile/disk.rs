@@ -7,7 +7,7 @@ use crate::support::{Workplace, list, number, text};
 
 #[allow(dead_code, reason = "the storm makes disks read-only, too")]
 #[path = "../../benches/storm/disk.rs"]
-mod disk;
+mod small_disk;
 
 /// Fails in another way every few milliseconds.
 const FAILS_DIFFERENTLY: &str = "static int32_t iterate(probe *self, waylay_context *worker) {\n\
@@ -26,14 +26,14 @@ const CONFIG: &str = "[defaults]\nworkers = 1\nleaks = false\nmax-failures = 0\n
 
 /// A place whose results are on a disk of their own; none where that is not allowed.
 fn place_with_disk(source: &str, bytes: u64) -> Option<Workplace> {
-    if !disk::of_its_own() {
+    if !small_disk::of_its_own() {
         eprintln!("note: no disk can be mounted here, so nothing was checked");
         return None;
     }
     let place = Workplace::new();
     place.compile("probe", source);
     place.write("waylay.toml", CONFIG);
-    assert!(disk::mount(&place.path().join("waylay-out"), bytes), "a disk");
+    assert!(small_disk::mount(&place.path().join("waylay-out"), bytes), "a disk");
     Some(place)
 }
 
@@ -47,11 +47,11 @@ fn a_disk_that_is_full_for_a_while_costs_nothing_but_dumps() {
     let out = place.path().join("waylay-out");
     let running = place.start(&["run", "waylay.toml", "--json"]);
     running.until("a failure", |running| announced(&running.stderr()) >= 1);
-    assert!(disk::fill(&out));
+    assert!(small_disk::fill(&out));
     let before = announced(&running.stderr());
     running.until("failures on a full disk", |running| announced(&running.stderr()) >= before + 5);
     running.until("words about it", |running| running.stderr().contains("the campaign goes on"));
-    disk::empty(&out);
+    small_disk::empty(&out);
     running.until("room again", |running| running.stderr().contains("is written now"));
     running.ask_to_end();
     let ran = running.finish();
@@ -68,7 +68,7 @@ fn a_disk_that_is_full_for_a_while_costs_nothing_but_dumps() {
     assert_eq!((text(&record["state"]), number(&record["signatures"])), ("stopped", failures.len() as u64));
     assert_eq!(list(&record["problems"]).len(), 0, "{record:#}");
     assert!(fs::read_to_string(ran.folder().join("host.log")).is_ok_and(|log| log.contains("host")));
-    disk::unmount(&out);
+    small_disk::unmount(&out);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_disk_that_stays_full_is_told_with_what_was_found() {
     let running = place.start(&["run", "waylay.toml", "--json"]);
     running.until("a campaign", |_| !place.campaigns("waylay-out").is_empty());
     running.until("a failure", |running| announced(&running.stderr()) >= 1);
-    assert!(disk::fill(&out));
+    assert!(small_disk::fill(&out));
     let before = announced(&running.stderr());
     running.until("failures on a full disk", |running| announced(&running.stderr()) >= before + 3);
     running.ask_to_end();
@@ -87,13 +87,13 @@ fn a_disk_that_stays_full_is_told_with_what_was_found() {
     assert!(ran.stderr.contains("could not be written at all"), "{}", ran.stderr);
     // Who reads the summary still learns everything.
     assert!(list(&ran.json()["failures"]).len() >= before + 3, "{}", ran.stderr);
-    disk::unmount(&out);
+    small_disk::unmount(&out);
 }
 
 /// The same for a program that is explored.
 #[test]
 fn an_exploration_goes_on_without_room() {
-    if !disk::of_its_own() {
+    if !small_disk::of_its_own() {
         eprintln!("note: no disk can be mounted here, so nothing was checked");
         return;
     }
@@ -104,7 +104,7 @@ fn an_exploration_goes_on_without_room() {
         std::process::Command::new("gcc").args(["-g", "-pthread", "-o"]).arg(&program).arg(source).status();
     assert!(built.expect("a compiler").success());
     let out = place.path().join("waylay-out");
-    assert!(disk::mount(&out, 64 << 10), "a disk");
+    assert!(small_disk::mount(&out, 64 << 10), "a disk");
     let program = program.to_str().expect("plain");
     let ran = place.waylay(&[
         "explore",
@@ -122,5 +122,5 @@ fn an_exploration_goes_on_without_room() {
     assert!(number(&ran.json()["failures"]) > 0, "{}", ran.stderr);
     assert_eq!(ran.code(), Some(3), "{}", ran.stderr);
     assert!(ran.stderr.contains("could not be written"), "{}", ran.stderr);
-    disk::unmount(&out);
+    small_disk::unmount(&out);
 }
