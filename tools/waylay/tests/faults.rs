@@ -274,37 +274,3 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(ran.code(), Some(130), "{}", ran.stderr);
     gone(&hosts);
 }
-
-/// A disk that is full: the error names the path, and the command fails as itself, not by a panic.
-#[test]
-fn a_full_disk_is_an_error_that_names_the_path() {
-    let place = Workplace::with(
-        "[defaults]\nmax-failures = 0\n[[scenario]]\nname = \"s\"\nduration = \"280s\"\n\
-         [[scenario.test]]\nplugin = \"waylay_faults\"\nname = \"fail-differently\"\n",
-    );
-    let disk = place.path().join("disk");
-    fs::create_dir(&disk).expect("our folder");
-    // A disk of our own, in a mount namespace that ends with the command. Needs the right to make one.
-    let script = format!(
-        "mount -t tmpfs -o size=256k waylay {0} && exec {1} run waylay.toml --out {0}/out",
-        disk.display(),
-        env!("CARGO_BIN_EXE_waylay")
-    );
-    let mut command = std::process::Command::new("unshare");
-    let user: &[&str] = if am_root() { &["--mount"] } else { &["--mount", "--map-root-user"] };
-    command.args(user).args(["sh", "-c", &script]).current_dir(place.path());
-    let ran = place.start_command(command).finish();
-    if ran.stderr.contains("unshare:") || ran.stderr.contains("mount:") {
-        eprintln!("note: no file system could be mounted here, so nothing was checked: {}", ran.stderr);
-        return;
-    }
-    assert_eq!(ran.code(), Some(3), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
-    let last = ran.stderr.lines().last().unwrap_or_default();
-    assert!(last.contains(&disk.display().to_string()) && last.contains("--out"), "{}", ran.stderr);
-}
-
-fn am_root() -> bool {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}

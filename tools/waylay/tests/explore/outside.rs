@@ -332,3 +332,31 @@ int main(void) {
     assert!(ran.status.code() == Some(0) && summary["restored"].as_u64() > Some(90), "{ran:#?}");
     assert!(!ran.stderr.contains("FAULT"), "{ran:#?}");
 }
+
+/// Somebody kills what runs are forked from, several times in one run: it is started again, and nothing is lost.
+#[test]
+fn a_fork_server_that_is_killed_again_and_again_is_started_again() {
+    let place = Workplace::new();
+    let kills = place.path().join("kills");
+    let program = format!(
+        r#"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *other(void *x) {{ return x; }}
+int main(void) {{
+    FILE *kills = fopen("{}", "a");
+    fseek(kills, 0, SEEK_END);
+    if (ftell(kills) < 3) {{ fputc('k', kills); fclose(kills); kill(getppid(), SIGKILL); pause(); }}
+    pthread_t t; pthread_create(&t, 0, other, 0);
+    return pthread_join(t, 0);
+}}"#,
+        kills.display()
+    );
+    let program = build(&place, &program, &[]);
+    let ran = explore(&place, &["--runs", "5", "--restart", "fork"], &program);
+    assert_eq!((ran.status.code(), &json(&ran)["runs"]), (Some(0), &5.into()), "{ran:#?}");
+    assert_eq!(std::fs::read_to_string(kills).expect("written").len(), 3);
+    assert_eq!(running_in(&place), Vec::<i32>::new());
+}

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Sender, channel};
@@ -29,6 +29,8 @@ use crate::streams::Streams;
 
 /// How long a program may take to reach `main`.
 const START: Duration = Duration::from_secs(20);
+/// Servers that one run may lose before that is told as an error: somebody who kills processes may hit the next one, too.
+const ATTEMPTS: u32 = 5;
 /// How long the kernel may take to end a killed process.
 const DEATH: Duration = Duration::from_secs(20);
 /// Pause between two looks whether a killed process is gone.
@@ -198,9 +200,22 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts the program and waits until it is at `main`.
+    /// Starts the program and waits until it is at `main`. One that somebody kills on its way there is started again.
     pub(crate) fn begin(&mut self) -> Result<(), RunError> {
-        let (mut link, theirs) = doing("make a socket for the fork server", ServerLink::pair())?;
+        let mut attempts = 1;
+        loop {
+            match self.begin_once() {
+                Err((_, true)) if attempts < ATTEMPTS => attempts += 1,
+                ended => return ended.map_err(|(error, _)| error),
+            }
+        }
+    }
+
+    /// With an error: whether SIGKILL ended the program, which is hardly its own doing.
+    fn begin_once(&mut self) -> Result<(), (RunError, bool)> {
+        let plainly = |error: RunError| (error, false);
+        let (mut link, theirs) =
+            doing("make a socket for the fork server", ServerLink::pair()).map_err(plainly)?;
         let mut command = command(&self.program, &self.workplace, &self.library, &self.region);
         command.env(SERVER_VARIABLE, descriptor(theirs.as_raw_fd()));
         if let Some(blocks) = self.elsewhere {
@@ -213,25 +228,27 @@ impl Server {
                 })
             };
         }
-        doing("connect the program's output", self.streams.connect(&mut command))?;
+        doing("connect the program's output", self.streams.connect(&mut command)).map_err(plainly)?;
         let child = spawn_for_good(command);
         drop(theirs);
-        let mut child = doing("start the program", child)?;
+        let mut child = doing("start the program", child).map_err(plainly)?;
         if let Err(error) = link.wait_ready(START) {
             let ended = child.try_wait().ok().flatten();
             kill(&mut child);
             let stderr = self.streams.take().map(|(_, stderr)| stderr).unwrap_or_default();
+            let killed = ended.is_some_and(|status| status.signal() == Some(libc::SIGKILL));
             let why = match ended {
                 Some(status) => status.to_string(),
                 None => {
                     format!("{error} (it may be linked without the loader's help, or hang in a constructor)")
                 }
             };
-            return Err(RunError::NoMain {
+            let error = RunError::NoMain {
                 program: self.program.file.clone(),
                 why,
                 stderr: String::from_utf8_lossy(&stderr).into_owned(),
-            });
+            };
+            return Err((error, killed));
         }
         self.alive = Some((child, link));
         Ok(())
@@ -239,14 +256,17 @@ impl Server {
 
     /// One run in a process of its own.
     pub fn run(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
-        match self.attempt(settings, guide) {
-            Err(RunError::Server(_)) => {
-                self.end();
-                self.restarts += 1;
-                self.begin()?;
-                self.attempt(settings, guide)
+        let mut attempts = 1;
+        loop {
+            match self.attempt(settings, guide) {
+                Err(RunError::Server(_)) if attempts < ATTEMPTS => {
+                    attempts += 1;
+                    self.end();
+                    self.restarts += 1;
+                    self.begin()?;
+                }
+                other => return other,
             }
-            other => other,
         }
     }
 
@@ -262,6 +282,7 @@ impl Server {
         let half = self.patience / 2;
         let mut ended = wait_end(link, process, half);
         let before = self.region.steps_so_far();
+        let since = Instant::now();
         if let Ok(None) = ended {
             ended = wait_end(link, process, self.patience - half);
         }
@@ -277,7 +298,8 @@ impl Server {
             Some(status) => status,
             None => {
                 let lately = self.region.steps_so_far().saturating_sub(before);
-                let at_work = is_at_work(lately, self.patience - half, settings.preempt_ms);
+                // Time in a processor's queue is given on top, and it is interrupted in that as well.
+                let at_work = is_at_work(lately, since.elapsed(), settings.preempt_ms);
                 hung = Some(Hang { limit: self.patience, cpu: cpu_time(process), at_work });
                 // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
                 unsafe { libc::kill(process, libc::SIGKILL) };
