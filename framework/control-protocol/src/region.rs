@@ -17,7 +17,7 @@ const ORDERED: u32 = 2;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for the report in words.
@@ -519,8 +519,20 @@ impl RegionMap {
         NoteWriter { region: self.at }
     }
 
+    /// How many steps the run that may still go on has taken by itself so far: a loop without a step is interrupted again and
+    /// again, and what it does then is not its own.
+    pub fn own_steps_so_far(&self) -> u64 {
+        self.steps_so_far().saturating_sub(self.report().forced.load(Ordering::Acquire))
+    }
+
+    /// Whether the run has gone on by itself since it had taken so many own steps. What is too long to be recorded has come far.
+    pub fn has_gone_on_since(&self, own_steps: u64) -> bool {
+        let full = self.report().stretches.load(Ordering::Acquire) as usize >= STRETCHES;
+        full || self.own_steps_so_far() > own_steps
+    }
+
     /// How many steps the run that may still go on has recorded so far.
-    pub fn steps_so_far(&self) -> u64 {
+    fn steps_so_far(&self) -> u64 {
         let stretches = (self.report().stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
         // SAFETY: inside the mapping. The run may write at the same time: each number is read as one word, whose value of this
         // or the last moment is as good.

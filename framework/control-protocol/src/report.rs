@@ -64,6 +64,8 @@ pub struct Report {
     pub virtual_ns: AtomicU64,
     /// One more than the step at which the run left the schedule it was to follow; 0 when it did not.
     pub diverged: AtomicU64,
+    /// Steps that threads were made to take because they took none by themselves.
+    pub forced: AtomicU64,
     /// 1 when the record of the schedule is incomplete because it was too long.
     pub cut: AtomicU32,
     /// 1 when something outside the library's control took part: equal seeds may differ.

@@ -69,7 +69,7 @@ error: unknown key `colour`
  --> nightly.toml:2:1
   |
 2 | colour = true
-  | ^^^^^^ known here: seed, duration, out, plugin-path, defaults, scenario, randomizer, leaks, evidence
+  | ^^^^^^ known here: seed, duration, out, plugin-path, defaults, scenario, randomizer, leaks, evidence, include, profile
 
 error: unknown mode `fre`
  --> nightly.toml:6:8

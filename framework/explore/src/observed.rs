@@ -72,13 +72,6 @@ pub struct Hang {
     pub at_work: bool,
 }
 
-/// Whether a run that made so many steps in this time made them by itself: a loop without a step is interrupted again and
-/// again, and each time is a step.
-pub(crate) fn is_at_work(steps: u64, time: Duration, interrupted_each_ms: u32) -> bool {
-    let interrupted = time.as_millis() as u64 / u64::from(interrupted_each_ms.max(1));
-    steps > 2 * interrupted
-}
-
 impl Observed {
     /// Puts together what the run told and what the kernel says.
     pub fn new(

@@ -182,6 +182,7 @@ extern "C" fn give_way() {
         (*runtime()).note_uncontrolled();
         let switches = (*runtime()).sched.switches;
         for _ in 0..YIELDS {
+            (*runtime()).region.report().forced.fetch_add(1, Ordering::Relaxed);
             point::step(me, Event::local(EventKind::Yield));
             if (*runtime()).sched.switches != switches {
                 break;

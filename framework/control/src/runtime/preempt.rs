@@ -156,6 +156,7 @@ pub(super) unsafe fn give_way(me: *mut Logical) {
         outside::takes_part(format_args!("a loop without a step was interrupted"));
         let switches = (*runtime()).sched.switches;
         for _ in 0..YIELDS {
+            (*runtime()).region.report().forced.fetch_add(1, Ordering::Relaxed);
             point::step(me, Event::local(EventKind::Yield));
             if (*runtime()).sched.switches != switches {
                 break;

@@ -96,7 +96,6 @@ pub(super) struct EvidenceKeys {
 impl ConfigFile {
     pub(super) fn read(document: &DeTable<'_>, findings: &Findings) -> Self {
         let mut reader = TableReader::new(document, Span::default(), "a config", findings);
-        reader.known_before(&["include", "profile"]);
         let file = Self {
             seed: reader.optional("seed"),
             duration: reader.optional("duration"),
@@ -112,6 +111,7 @@ impl ConfigFile {
             leaks: reader.table("leaks", "leaks").map(LeakKeys::read).unwrap_or_default(),
             evidence: reader.table("evidence", "evidence").map(EvidenceKeys::read).unwrap_or_default(),
         };
+        reader.known_before(&["include", "profile"]);
         reader.finish();
         file
     }

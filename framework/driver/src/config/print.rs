@@ -125,14 +125,18 @@ fn write_test(f: &mut fmt::Formatter<'_>, test: &Test, path: &str, share: Option
 /// A key: bare where TOML allows it.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }
+    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { basic(name) }
+}
+
+/// A text as a value. What looks like a variable is meant as it stands: it was replaced when it was read.
+pub(super) fn quoted(text: impl fmt::Display) -> String {
+    basic(&text.to_string().replace("${", "$${"))
 }
 
 /// A basic string on one line, which can stand for a value and for a key.
-pub(super) fn quoted(text: impl fmt::Display) -> String {
+fn basic(text: &str) -> String {
     let mut quoted = String::from("\"");
-    // What looks like a variable is meant as it stands: it was replaced when it was read.
-    for c in text.to_string().replace("${", "$${").chars() {
+    for c in text.chars() {
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
             '\n' => quoted.push_str("\\n"),

@@ -21,7 +21,7 @@ use waylay_driver::interrupt;
 
 use super::stand_in;
 use crate::guide::{Guide, RunError, doing};
-use crate::observed::{Hang, Observed, is_at_work};
+use crate::observed::{Hang, Observed};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::scratch::Workplace;
@@ -281,8 +281,7 @@ impl Server {
         let mut hung = None;
         let half = self.patience / 2;
         let mut ended = wait_end(link, process, half);
-        let before = self.region.steps_so_far();
-        let since = Instant::now();
+        let before = self.region.own_steps_so_far();
         if let Ok(None) = ended {
             ended = wait_end(link, process, self.patience - half);
         }
@@ -297,9 +296,7 @@ impl Server {
         let status = match ended {
             Some(status) => status,
             None => {
-                let lately = self.region.steps_so_far().saturating_sub(before);
-                // Time in a processor's queue is given on top, and it is interrupted in that as well.
-                let at_work = is_at_work(lately, since.elapsed(), settings.preempt_ms);
+                let at_work = self.region.has_gone_on_since(before);
                 hung = Some(Hang { limit: self.patience, cpu: cpu_time(process), at_work });
                 // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
                 unsafe { libc::kill(process, libc::SIGKILL) };

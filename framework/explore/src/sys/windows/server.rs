@@ -13,7 +13,7 @@ use windows_sys::Win32::System::Threading::{GetProcessTimes, WaitForSingleObject
 
 use super::injection;
 use crate::guide::{Guide, RunError, doing};
-use crate::observed::{Hang, Observed, is_at_work};
+use crate::observed::{Hang, Observed};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::scratch::Workplace;
@@ -79,11 +79,10 @@ impl Server {
         let mut hung = None;
         let half = self.patience / 2;
         let mut ended = wait_for(&child, half);
-        let before = self.region.steps_so_far();
+        let before = self.region.own_steps_so_far();
         ended = ended || wait_for(&child, self.patience - half);
         if !ended {
-            let lately = self.region.steps_so_far().saturating_sub(before);
-            let at_work = is_at_work(lately, self.patience - half, settings.preempt_ms);
+            let at_work = self.region.has_gone_on_since(before);
             hung = Some(Hang { limit: self.patience, cpu: cpu_time(&child), at_work });
             kill(&mut child);
         }
