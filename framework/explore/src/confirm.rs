@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use waylay_control_protocol::Ending;
+use waylay_control_protocol::{Ending, RegionMap};
 use waylay_driver::failure::Kind;
 use waylay_evidence::render::{self, RenderOptions};
 use waylay_evidence::signature::{Signature, normal_message};
@@ -22,7 +22,7 @@ use waylay_schedule::Schedule;
 use waylay_schedule::conversation::Said;
 
 use crate::deliberate::{Sources, Weighed, weigh};
-use crate::held::{Held, Stop, hold};
+use crate::held::{Held, HoldAt, Stop, hold};
 use crate::observed::{Hang, Observed, to_stretches};
 use crate::oracle::{Expected, Failure, NO_END, Verdict, judge};
 use crate::program::Program;
@@ -72,8 +72,10 @@ pub struct Rerun {
     pub observed: Observed,
     /// Whether that is a failure.
     pub verdict: Verdict,
-    /// Every thread's stack, the one to blame first.
+    /// Every thread's stack, the one to blame first: where the run ended, or where it first panicked.
     pub stacks: Vec<ThreadStack>,
+    /// The stacks are those of the first panic.
+    pub at_panic: bool,
     /// The same for people, with what the library said.
     pub text: String,
     /// What could not be collected, and why.
@@ -134,14 +136,8 @@ fn rerun_until(
     schedule: &Schedule,
     names: &mut Symbolizer,
 ) -> Result<Rerun, RunError> {
-    let mut region = conditions.region()?;
-    let mut settings = conditions.settings_in(&mut region, seed, run);
-    settings.switching = waylay_control_protocol::Switching::Baton as u32;
-    settings.listen = 1;
-    settings.stop_at = stop_at;
-    settings.hold = u32::from(HOLD_THEMSELVES);
-    Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
-    let held = hold(program, library, &region, conditions.patience())?;
+    let hold = |at| run_held(program, library, conditions, (seed, run, stop_at), schedule, at);
+    let (region, mut held) = hold(HoldAt::End)?;
     let late = matches!(held.stop, Stop::Late).then(|| Hang {
         limit: conditions.patience(),
         cpu: std::time::Duration::ZERO,
@@ -154,6 +150,16 @@ fn rerun_until(
         gaps.push(left_the_schedule(step, &observed.text));
     }
     let registers = race::registers(&region.report().race);
+    let mut at_panic = false;
+    if matches!(held.stop, Stop::Exit { .. }) && says_that_it_panicked(&held.output.1) {
+        // Where a panic ends the process, the code that panicked has been left; it is held there in a run of its own.
+        let (_, mut again) = hold(HoldAt::Panic)?;
+        at_panic = matches!(again.stop, Stop::Exit { .. });
+        if at_panic {
+            std::mem::swap(&mut again.output, &mut held.output);
+            held = again;
+        }
+    }
     let mut stacks = stacks_at(&held, registers, names).unwrap_or_else(|reason| {
         gaps.push(format!("no stacks: {reason}"));
         Vec::new()
@@ -175,7 +181,8 @@ fn rerun_until(
         let what = does.split_once(", held by").map_or(does, |(what, _)| what);
         told.iter_mut().for_each(|told| told.timeline.waits_at_end(thread, what));
     }
-    number(&mut stacks, &held.threads, told.as_ref(), &waits);
+    // What threads did at the end is not what they did at the panic.
+    number(&mut stacks, &held.threads, told.as_ref().filter(|_| !at_panic), &waits);
     if observed.ending == Ending::Deadlock {
         // Nobody alone is to blame, so they come in the order in which they are spoken of; who only waits for the end of
         // others comes last, because it is not where the fault is.
@@ -190,7 +197,46 @@ fn rerun_until(
     if !stacks.is_empty() {
         text = format!("{}\n{text}", render::stacks(&stacks, RenderOptions::default()));
     }
-    Ok(Rerun { observed, verdict, stacks, text, gaps, code, waits, told, names: objects, variables, held })
+    Ok(Rerun {
+        observed,
+        verdict,
+        stacks,
+        at_panic,
+        text,
+        gaps,
+        code,
+        waits,
+        told,
+        names: objects,
+        variables,
+        held,
+    })
+}
+
+/// Runs a schedule in a fresh process and holds it; with the region, which has what the library told.
+fn run_held(
+    program: &Program,
+    library: &Path,
+    conditions: &Conditions,
+    (seed, run, stop_at): (u64, u64, u64),
+    schedule: &Schedule,
+    at: HoldAt,
+) -> Result<(RegionMap, Held), RunError> {
+    let mut region = conditions.region()?;
+    let mut settings = conditions.settings_in(&mut region, seed, run);
+    settings.switching = waylay_control_protocol::Switching::Baton as u32;
+    settings.listen = 1;
+    settings.stop_at = stop_at;
+    settings.hold = u32::from(HOLD_THEMSELVES);
+    Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
+    let held = hold(program, library, &region, conditions.patience(), at)?;
+    Ok((region, held))
+}
+
+/// Whether a Rust panic's message is in what a program wrote, where the program can be held at it.
+fn says_that_it_panicked(written: &[u8]) -> bool {
+    const HEAD: &[u8] = b" panicked at ";
+    !HOLD_THEMSELVES && written.windows(HEAD.len()).any(|window| window == HEAD)
 }
 
 /// A line of the library about a thread that cannot run: the thread's number, and what it waits for.
@@ -257,7 +303,9 @@ pub fn confirm(
     };
     let mut seen = seen;
     let mut race = None;
-    let mut signed = signature(&program.subject(), failure, &seen.stacks);
+    // A panic is known by its message, as it was when only the end of the process was looked at.
+    let signing: &[ThreadStack] = if seen.at_panic { &[] } else { &seen.stacks };
+    let mut signed = signature(&program.subject(), failure, signing);
     if let Some(found) = seen.observed.race.clone().filter(|_| failure.kind == Kind::Race) {
         let serial = found.first.serial;
         let before =

@@ -34,6 +34,16 @@ pub enum Stop {
     Late,
 }
 
+/// Where a run is to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldAt {
+    /// Where it ends.
+    End,
+    /// Where it first says on its standard error output that it panicked; where it ends, if it never does. A process that ends
+    /// because of a panic has left the code that panicked.
+    Panic,
+}
+
 /// A process that is held. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Held {
@@ -70,16 +80,17 @@ impl Drop for Held {
     }
 }
 
-/// Runs the program as the region says and holds it where it ends, all on the calling thread.
+/// Runs the program as the region says and holds it, all on the calling thread.
 pub fn hold(
     program: &Program,
     library: &Path,
     region: &RegionMap,
     limit: Duration,
+    at: HoldAt,
 ) -> Result<Held, RunError> {
     let mut streams = doing("prepare the program's input and output", Streams::new(program))?;
     let workplace = doing("copy the program's folder", Workplace::new(program))?;
-    let child = sys::start(program, &workplace, library, region, &streams);
+    let child = sys::start(program, &workplace, library, region, &streams, at);
     let child = doing("start the program to hold it", child)?;
     let mut held = Held {
         child,

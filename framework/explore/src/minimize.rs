@@ -18,7 +18,7 @@ use waylay_schedule::{Schedule, ThreadId, Turn};
 
 use crate::budget::Budget;
 use crate::confirm::stacks_of;
-use crate::held::hold;
+use crate::held::{HoldAt, hold};
 use crate::oracle::{Verdict, judge};
 use crate::recording::{self, RecordError, StrictRecord};
 use crate::server::{Guide, RunError, Server};
@@ -305,7 +305,7 @@ fn stacks_at(
         settings.max_steps = step;
         settings.hold = u32::from(HOLD_THEMSELVES);
         Guide::Switches(switches).prepare(&mut region, settings).ok()?;
-        let held = hold(&record.program, library, &region, record.conditions.patience()).ok()?;
+        let held = hold(&record.program, library, &region, record.conditions.patience(), HoldAt::End).ok()?;
         Some((stacks_of(&held, names).ok()?, held.threads.clone()))
     };
     let Some((stacks, threads)) = take() else { return (None, None) };

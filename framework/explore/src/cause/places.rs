@@ -13,7 +13,7 @@ use waylay_schedule::{EventKind, ObjectId};
 
 use super::trace::{Trace, acts_before};
 use crate::confirm::stacks_of;
-use crate::held::hold;
+use crate::held::{HoldAt, hold};
 use crate::race;
 use crate::recording::StrictRecord;
 use crate::server::Guide;
@@ -152,7 +152,8 @@ impl<'a> Places<'a> {
         settings.max_steps = step;
         settings.hold = u32::from(HOLD_THEMSELVES);
         Guide::Orders(&[], self.runs[run].1).prepare(&mut region, settings).ok()?;
-        let held = hold(&self.record.program, self.library, &region, conditions.patience()).ok()?;
+        let held =
+            hold(&self.record.program, self.library, &region, conditions.patience(), HoldAt::End).ok()?;
         let stacks = stacks_of(&held, self.names).ok()?;
         if self.variables.is_none() {
             self.variables = MemoryMap::of(held.process()).ok().map(|map| Variables::of(&map));

@@ -1,8 +1,9 @@
 //! Holding a process at the instruction where it ends.
 //!
 //! The process is traced from its first instruction, because a fatal signal leaves no time to attach. It is stopped at a
-//! signal that nobody handles, or when it asks the kernel to end it (a filter makes that call stop, and no other). Then
-//! the call is turned into a wait, the process is stopped as a whole and let go, so that evidence can be taken by anyone.
+//! signal that nobody handles, or when it asks the kernel to end it (a filter makes that call stop), or, if that is asked for,
+//! when it writes to its standard error output that it panicked. Then the call is turned into a wait, the process is stopped
+//! as a whole and let go, so that evidence can be taken by anyone.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -15,7 +16,7 @@ use waylay_driver::interrupt;
 use waylay_evidence::{CrashContext, MemoryMap, ProcessId, ThreadId};
 
 use super::server::command;
-use crate::held::Stop;
+use crate::held::{HoldAt, Stop};
 use crate::program::Program;
 use crate::scratch::Workplace;
 use crate::streams::Streams;
@@ -39,6 +40,9 @@ pub(crate) fn exit_status(status: i32) -> i32 {
     (status & 0xff) << 8
 }
 
+/// What a Rust program ends with whose main thread panicked.
+const PANIC_STATUS: i32 = 101;
+
 /// Starts the program, traced by the calling thread.
 pub(crate) fn start(
     program: &Program,
@@ -46,10 +50,11 @@ pub(crate) fn start(
     library: &Path,
     region: &RegionMap,
     streams: &Streams,
+    at: HoldAt,
 ) -> io::Result<Child> {
     let mut command = command(program, workplace, library, region);
     streams.connect(&mut command)?;
-    trace_from_start(&mut command);
+    trace_from_start(&mut command, at);
     command.spawn()
 }
 
@@ -72,19 +77,27 @@ pub(crate) fn follow(
     Ok((stop, tracing.threads.iter().map(|&thread| ThreadId(thread as u32)).collect()))
 }
 
-/// Makes the command stop right after exec, and whenever it ends itself.
-fn trace_from_start(command: &mut Command) {
+/// Makes the command stop right after exec, whenever it ends itself, and whenever it writes to its standard error output if that
+/// is to be looked at.
+fn trace_from_start(command: &mut Command, at: HoldAt) {
+    /// A number that no call of the kernel has.
+    const NO_CALL: u32 = u32::MAX;
+    let watched = if at == HoldAt::Panic { libc::SYS_write as u32 } else { NO_CALL };
     // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls; the filter lives on its
     // stack while the kernel copies it.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             let instruction = |code: u32, k: u32, jt, jf| libc::sock_filter { code: code as u16, jt, jf, k };
             let mut filter = [
                 // The number of the call is the first word of what the filter sees.
                 instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-                instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_exit_group as u32, 0, 1),
-                instruction(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRACE, 0, 0),
+                instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_exit_group as u32, 4, 0),
+                instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, watched, 0, 2),
+                // The first argument: a number, an address and six arguments make up what it sees.
+                instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 16, 0, 0),
+                instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::STDERR_FILENO as u32, 1, 0),
                 instruction(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
+                instruction(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRACE, 0, 0),
             ];
             let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
             if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0
@@ -174,7 +187,12 @@ impl Tracing<'_> {
             }
             libc::PTRACE_EVENT_SECCOMP if self.owns(thread) => {
                 let mut registers = registers_of(thread)?;
-                let status = registers.rdi as i32;
+                let writes = registers.orig_rax == libc::SYS_write as u64;
+                if writes && !says_that_it_panicked(self.process, &registers) {
+                    let _ = request(libc::PTRACE_CONT, thread, 0, 0);
+                    return Ok(None);
+                }
+                let status = if writes { PANIC_STATUS } else { registers.rdi as i32 };
                 registers.orig_rax = libc::SYS_pause as u64;
                 request(libc::PTRACE_SETREGS, thread, 0, &raw const registers as usize)?;
                 block_signals(thread)?;
@@ -309,6 +327,18 @@ fn registers_of(thread: i32) -> io::Result<libc::user_regs_struct> {
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     request(libc::PTRACE_GETREGS, thread, 0, &raw mut registers as usize)?;
     Ok(registers)
+}
+
+/// Whether the text that a thread is about to write is the head of a Rust panic's message.
+fn says_that_it_panicked(process: i32, write: &libc::user_regs_struct) -> bool {
+    use std::os::unix::fs::FileExt;
+    /// More than the head can be: the name of the thread is in it.
+    const HEAD: u64 = 512;
+    let mut text = vec![0; write.rdx.min(HEAD) as usize];
+    let memory = std::fs::File::open(format!("/proc/{process}/mem"));
+    let read = memory.and_then(|memory| memory.read_exact_at(&mut text, write.rsi));
+    let text = String::from_utf8_lossy(&text);
+    read.is_ok() && text.trim_start().starts_with("thread '") && text.contains(" panicked at ")
 }
 
 /// A handler that runs while a thread is held would end its wait.

@@ -20,7 +20,7 @@ use windows_sys::Win32::System::Diagnostics::Debug::{
 
 use super::injection;
 use super::server::command;
-use crate::held::Stop;
+use crate::held::{HoldAt, Stop};
 use crate::program::Program;
 use crate::scratch::Workplace;
 use crate::streams::Streams;
@@ -45,6 +45,8 @@ pub(crate) fn start(
     library: &Path,
     region: &RegionMap,
     streams: &Streams,
+    // The library holds the process where it ends only.
+    _at: HoldAt,
 ) -> io::Result<Child> {
     let mut command = command(program, workplace, region);
     streams.connect(&mut command)?;
