@@ -9,6 +9,9 @@ mod causes;
 #[path = "explore/endings.rs"]
 mod endings;
 #[cfg(target_os = "linux")]
+#[path = "explore/found.rs"]
+mod found;
+#[cfg(target_os = "linux")]
 #[path = "explore/libraries.rs"]
 mod libraries;
 #[path = "explore/outside.rs"]
