@@ -210,6 +210,10 @@ pub(crate) struct RunOptions {
     /// Print only the summary.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Print every failure as a block, every note and every test, however many lines that takes; also with WAYLAY_VERBOSE=1 in the
+    /// environment.
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
     /// Print what happens on standard output while it happens, one JSON object a line.
     #[arg(long)]
     pub(crate) json_lines: bool,

@@ -8,7 +8,7 @@ use waylay_driver::archive::{self, Tally};
 use waylay_driver::campaign::{self, MixPart, Options, Scenario, Selection};
 use waylay_driver::config::{self, Overrides, Pattern};
 use waylay_driver::failure::{Change, FailureEntry, changes};
-use waylay_driver::report::{count, plural, summary_text};
+use waylay_driver::report::{Detail, count, plural, summary_text};
 use waylay_driver::store::load_failure;
 use waylay_report::model::Reproduction;
 
@@ -99,10 +99,10 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         count(occurrence.iteration),
         occurrence.seed
     );
-    let mut live = live(false);
+    let mut live = live(false, Detail::All);
     let summary = campaign::run(scenarios, mix.problems, &installation, &options, live.as_mut(), None)
         .map_err(|error| Failed::Own(error.to_string()))?;
-    eprint!("\n{}", summary_text(&summary));
+    eprint!("\n{}", summary_text(&summary, Detail::All));
     let same = summary.failures.iter().filter(|failure| failure.signature.id == entry.signature.id);
     let reproduced: u64 = same.map(|failure| failure.count).sum();
     let tests = summary.campaign.scenarios.iter().flat_map(|scenario| &scenario.tests);

@@ -8,7 +8,7 @@ use waylay_driver::campaign::{self, Examiner, LeakPolicy, LeakSettings, Options,
 use waylay_driver::catalog::Installation;
 use waylay_driver::config::{self, Loaded, Overrides, Pattern, Source};
 use waylay_driver::interrupt;
-use waylay_driver::report::{Live, Silent, Terminal, count, plural, summary_text};
+use waylay_driver::report::{Detail, Live, Silent, Terminal, count, plural, summary_text};
 use waylay_driver::store::{Campaign, Retention};
 use waylay_explore::plugin_test::Confirmer;
 use waylay_history::feed::Recorded;
@@ -105,12 +105,12 @@ fn full_screen(loaded: &Loaded) -> Option<Box<dyn Live>> {
 }
 
 /// A line every few seconds, or nothing.
-pub(crate) fn live(quiet: bool) -> Box<dyn Live> {
+pub(crate) fn live(quiet: bool, detail: Detail) -> Box<dyn Live> {
     if quiet {
         return Box::new(Silent);
     }
     let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
-    Box::new(Terminal::new(every))
+    Box::new(Terminal::new(every, detail))
 }
 
 pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
@@ -159,7 +159,9 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         eprintln!("waylay: {scenarios}, {}, seed {}", plural(tests as u64, "test"), options.seed);
     }
     let screen = if arguments.tui { full_screen(&loaded) } else { None };
-    let mut live = screen.unwrap_or_else(|| live(arguments.quiet));
+    let verbose = arguments.verbose || std::env::var_os("WAYLAY_VERBOSE").is_some_and(|value| value == "1");
+    let detail = if verbose { Detail::All } else { Detail::Page };
+    let mut live = screen.unwrap_or_else(|| live(arguments.quiet, detail));
     let lines = match arguments.json_lines {
         true => {
             Some(Writer::start().map_err(|error| Failed::Own(format!("cannot start a thread: {error}")))?)
@@ -180,7 +182,7 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
     );
     live.finish();
     let summary = summary.map_err(|error| Failed::Own(error.to_string()))?;
-    eprint!("\n{}", summary_text(&summary));
+    eprint!("\n{}", summary_text(&summary, detail));
     if let Some(lines) = lines {
         lines.finish(&summary);
     } else if json {

@@ -12,7 +12,7 @@ use waylay_driver::archive::{self, FailureFolder};
 use waylay_driver::campaign::{self, Scenario, Selection};
 use waylay_driver::config::{self, Overrides, Pattern};
 use waylay_driver::failure::{FailureEntry, changes};
-use waylay_driver::report::{Live, Tick, count, plural, summary_text};
+use waylay_driver::report::{Detail, Live, Tick, count, plural, summary_text};
 use waylay_driver::store::{CampaignRecord, TestRecord, load_failure};
 use waylay_report::confidence::{clean_runs_for, would_have_shown};
 use waylay_report::model::{Failure, Reproduction};
@@ -187,7 +187,7 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
         return Err(Failed::Usage(format!("the scenario {} is not there any more", occurrence.scenario)));
     }
     let mut watch = Watch {
-        inner: live(false),
+        inner: live(false, Detail::All),
         signature: &subject.failure.id,
         test: &test,
         needed: subject.needed,
@@ -197,7 +197,7 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
     let options = options(&loaded);
     let summary = campaign::run(scenarios, mix.problems, &installation, &options, &mut watch, examiner)
         .map_err(|error| Failed::Own(error.to_string()))?;
-    eprint!("\n{}", summary_text(&summary));
+    eprint!("\n{}", summary_text(&summary, Detail::All));
     let made = summary.campaign.scenarios.iter().flat_map(|scenario| &scenario.tests);
     let runs: u64 = made.filter(|record| record.name == test).map(|record| record.iterations).sum();
     let same = |signature: &str| signature == subject.failure.id;

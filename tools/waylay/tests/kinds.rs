@@ -215,6 +215,33 @@ fn all_is_decided(ran: &Ran) {
     }
 }
 
+/// Fifteen failures: the first ones as blocks, the others as a line each, and tests by scenario. `-v` prints all of it.
+#[test]
+#[cfg(target_os = "linux")]
+fn many_failures_fit_on_a_page() {
+    let place = Workplace::with(&sudden());
+    let lines_of = |more: &[&str]| {
+        let mut command = place.command(&[&["run", "waylay.toml"], more].concat());
+        command.env_remove("WAYLAY_VERBOSE");
+        let ran = place.start_command(command).finish();
+        assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
+        ran.stderr
+    };
+    let page = lines_of(&[]);
+    assert!(page.lines().count() <= 60, "{} lines:\n{page}", page.lines().count());
+    let blocks = |text: &str| text.lines().filter(|line| line.starts_with("   replay ")).count();
+    assert!((1..=2).contains(&blocks(&page)), "{page}");
+    for number in 3..=15 {
+        assert!(
+            page.contains(&format!("(waylay show {number}, waylay replay {number})")),
+            "{number}: {page}"
+        );
+    }
+    assert!(page.contains("next: waylay show 1"), "{page}");
+    let all = lines_of(&["-v"]);
+    assert_eq!(blocks(&all), 15, "{all}");
+}
+
 #[test]
 fn hangs_are_told_apart_and_replay() {
     let place = Workplace::with(&hanging(false));

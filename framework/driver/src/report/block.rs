@@ -55,6 +55,19 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
     text
 }
 
+/// The same failure in a line, where there is no room for its block.
+pub(super) fn failure_line(entry: &FailureEntry, number: usize) -> String {
+    let test = entry.test.as_deref().unwrap_or("the host itself");
+    let what = entry.what.lines().next().unwrap_or_default();
+    let place = told(&entry.stacks, 1).into_iter().flat_map(telling_frames).next().map(frame_line);
+    let place = place.map_or_else(String::new, |place| format!("; {}", place.trim()));
+    let (test, what, place) = (Name(test), Plain(what), Plain(&place));
+    format!(
+        "━━ {} in test {test}: {what}{place} (waylay show {number}, waylay replay {number})\n",
+        entry.kind
+    )
+}
+
 /// The stacks that tell something: those with code of the test, or the first of all.
 fn told(stacks: &[ThreadStack], most: usize) -> Vec<&ThreadStack> {
     let own = |stack: &ThreadStack| stack.frames.iter().any(|frame| origin(frame) == Origin::Own);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use waylay_report::escape::{Name, Plain};
 
-use super::block::failure_block;
+use super::block::{failure_block, failure_line};
+use super::detail::{Detail, Page};
 use super::numbers::{count, plural, span};
 use super::pot::share_line;
 use super::running::{RunningNow, running_text};
@@ -117,6 +118,8 @@ impl Live for Silent {
 #[derive(Debug)]
 pub struct Terminal {
     every: Duration,
+    detail: Detail,
+    page: Page,
     last: Option<Last>,
     pots_shown: Instant,
 }
@@ -134,19 +137,31 @@ struct Last {
 }
 
 impl Terminal {
-    /// A line about progress every so often.
-    pub fn new(every: Duration) -> Terminal {
-        Terminal { every, last: None, pots_shown: Instant::now() }
+    /// A line about progress every so often, and so much about the rest.
+    pub fn new(every: Duration, detail: Detail) -> Terminal {
+        Terminal { every, detail, page: Page::default(), last: None, pots_shown: Instant::now() }
+    }
+
+    fn write(&mut self, text: &str) {
+        self.page.written(text);
+        write(text);
     }
 }
 
 impl Live for Terminal {
     fn note(&mut self, text: &str) {
-        write(&note_lines(text));
+        if self.detail == Detail::All || self.page.has_room_for_a_note() {
+            self.write(&note_lines(text));
+        }
     }
 
     fn failure(&mut self, entry: &FailureEntry, folder: &Path) {
-        write(&format!("\n{}\n", failure_block(entry, folder)));
+        let number = self.page.next_failure();
+        if self.detail == Detail::All || self.page.has_room_for_a_block() {
+            self.write(&format!("\n{}\n", failure_block(entry, folder)));
+        } else {
+            self.write(&failure_line(entry, number));
+        }
     }
 
     fn tick(&mut self, tick: &Tick) {
@@ -164,15 +179,15 @@ impl Live for Terminal {
         // Suspensions are counted by scenario.
         let before = if last.scenario == tick.scenario { last.suspensions } else { 0 };
         let suspended = suspensions.saturating_sub(before) as f64 / seconds;
-        write(&format!("{}\n", tick_line(tick, rate, suspended)));
+        self.write(&format!("{}\n", tick_line(tick, rate, suspended)));
     }
 
     fn tests(&mut self, tests: &[TestRecord]) {
-        if self.pots_shown.elapsed() >= POTS_EVERY.max(self.every) {
+        if self.detail == Detail::All && self.pots_shown.elapsed() >= POTS_EVERY.max(self.every) {
             self.pots_shown = Instant::now();
             let lines: String =
                 tests.iter().filter_map(share_line).map(|line| format!("      {line}\n")).collect();
-            write(&lines);
+            self.write(&lines);
         }
     }
 

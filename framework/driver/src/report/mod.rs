@@ -1,6 +1,7 @@
 //! What people read while a campaign runs and when it is over.
 
 mod block;
+mod detail;
 mod left_out;
 mod live;
 mod place_names;
@@ -11,6 +12,7 @@ mod summary;
 mod suspensions;
 
 pub use block::{failure_block, own_frames};
+pub use detail::Detail;
 pub use left_out::{Covered, ledger, left_out, steps_line};
 pub use live::{Live, Silent, Terminal, Tick};
 pub use place_names::PlaceNames;

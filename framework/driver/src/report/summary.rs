@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use waylay_report::escape::{Name, Plain};
 
+use super::detail::{Detail, LISTED, SUMMARY};
 use super::left_out::steps_line;
 use super::numbers::{count, plural, span};
 use super::pot::share_line;
@@ -69,7 +70,57 @@ impl FailureLine {
 }
 
 /// The summary for people.
-pub fn summary_text(summary: &Summary) -> String {
+pub fn summary_text(summary: &Summary, detail: Detail) -> String {
+    let mut text = tests_text(summary);
+    let mut listed = usize::MAX;
+    if detail == Detail::Page {
+        listed = LISTED;
+        if text.lines().count() + summary.failures.len().min(listed) > SUMMARY {
+            text = scenarios_text(summary);
+        }
+    }
+    for problem in &summary.campaign.problems {
+        let _ = writeln!(text, "did not run: {}", Plain(problem));
+    }
+    for note in &summary.campaign.notes {
+        let _ = writeln!(text, "noticed: {}", Name(note));
+    }
+    if !summary.failures.is_empty() {
+        let _ = writeln!(text, "\n{}:", plural(summary.failures.len() as u64, "different failure"));
+        for failure in summary.failures.iter().take(listed) {
+            let test = failure.test.as_deref().unwrap_or("the host itself");
+            let (test, what) = (Name(test), Plain(failure.what.lines().next().unwrap_or_default()));
+            let (number, times) = (failure.number, count(failure.count));
+            let _ = writeln!(text, "  {number:>2}  {times} × {} in {test}: {what}", failure.kind);
+        }
+        if summary.failures.len() > listed {
+            let _ = writeln!(text, "  and {} more: waylay failures", summary.failures.len() - listed);
+        }
+    }
+    if summary.uncatalogued > 0 {
+        let _ = writeln!(
+            text,
+            "  and {} of further signatures, only counted: there are too many different failures to keep all",
+            plural(summary.uncatalogued, "failure")
+        );
+    }
+    for pid in &summary.kept_hosts {
+        let _ = writeln!(
+            text,
+            "process {pid} was kept: attach with `{}`, end it with `{}`",
+            sys::attach_command(*pid),
+            sys::end_command(*pid)
+        );
+    }
+    let _ = writeln!(text, "\n{}", verdict(summary));
+    if let Some(first) = summary.failures.first() {
+        let _ = writeln!(text, "next: waylay show {0} · waylay replay {0} · waylay report", first.number);
+    }
+    text
+}
+
+/// Every scenario with its tests.
+fn tests_text(summary: &Summary) -> String {
     let mut text = String::new();
     for scenario in &summary.campaign.scenarios {
         let ran = Duration::from_secs_f64(scenario.seconds);
@@ -109,40 +160,35 @@ pub fn summary_text(summary: &Summary) -> String {
             let _ = writeln!(text, "  {line}");
         }
     }
-    for problem in &summary.campaign.problems {
-        let _ = writeln!(text, "did not run: {}", Plain(problem));
-    }
-    for note in &summary.campaign.notes {
-        let _ = writeln!(text, "noticed: {}", Name(note));
-    }
-    if !summary.failures.is_empty() {
-        let _ = writeln!(text, "\n{}:", plural(summary.failures.len() as u64, "different failure"));
-        for failure in &summary.failures {
-            let test = failure.test.as_deref().unwrap_or("the host itself");
-            let (test, what) = (Name(test), Plain(failure.what.lines().next().unwrap_or_default()));
-            let (number, times) = (failure.number, count(failure.count));
-            let _ = writeln!(text, "  {number:>2}  {times} × {} in {test}: {what}", failure.kind);
+    text
+}
+
+/// A line for every scenario, where its tests would take more than a page.
+fn scenarios_text(summary: &Summary) -> String {
+    let mut text = String::new();
+    for scenario in &summary.campaign.scenarios {
+        let (mut iterations, mut failures, mut not_run) = (0, 0, 0);
+        for test in &scenario.tests {
+            iterations += test.iterations;
+            failures += test.failures;
+            not_run += u64::from(test.iterations == 0 && test.failures == 0);
         }
-    }
-    if summary.uncatalogued > 0 {
+        let ran = span(Duration::from_secs_f64(scenario.seconds));
+        let runs = plural(iterations, if scenario.mode == "strict" { "schedule" } else { "iteration" });
+        let not_run = if not_run > 0 { format!(", {} never ran", count(not_run)) } else { String::new() };
         let _ = writeln!(
             text,
-            "  and {} of further signatures, only counted: there are too many different failures to keep all",
-            plural(summary.uncatalogued, "failure")
+            "scenario {} ({}, {ran}): {}, {runs}, {}{not_run}",
+            Name(&scenario.name),
+            scenario.mode,
+            plural(scenario.tests.len() as u64, "test"),
+            plural(failures, "failure"),
         );
     }
-    for pid in &summary.kept_hosts {
-        let _ = writeln!(
-            text,
-            "process {pid} was kept: attach with `{}`, end it with `{}`",
-            sys::attach_command(*pid),
-            sys::end_command(*pid)
-        );
-    }
-    let _ = writeln!(text, "\n{}", verdict(summary));
-    if let Some(first) = summary.failures.first() {
-        let _ = writeln!(text, "next: waylay show {0} · waylay replay {0} · waylay report", first.number);
-    }
+    let _ = writeln!(
+        text,
+        "each test with its numbers, suspensions and guarantees: run with -v, or waylay report"
+    );
     text
 }
 

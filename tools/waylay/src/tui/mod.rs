@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::interrupt;
-use waylay_driver::report::{Live, RunningNow, Terminal, Tick};
+use waylay_driver::report::{Detail, Live, RunningNow, Terminal, Tick};
 use waylay_driver::store::{CampaignRecord, TestRecord};
 
 use draw::Ink;
@@ -70,7 +70,7 @@ impl FullScreen {
             screen::give_back();
             error.to_string()
         })?;
-        Ok(FullScreen { shared, shows: Some(shows), lines: Terminal::new(every) })
+        Ok(FullScreen { shared, shows: Some(shows), lines: Terminal::new(every, Detail::All) })
     }
 
     fn change(&mut self, view: impl FnOnce(&mut View), lines: impl FnOnce(&mut Terminal)) {

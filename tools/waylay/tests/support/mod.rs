@@ -85,6 +85,8 @@ impl Workplace {
         // Programs under test do not inherit what this machine wants of a panic: reading debug information takes longer
         // than most of their schedules.
         command.env_remove("RUST_BACKTRACE");
+        // Tests look for what is said, and one of them at how much.
+        command.env("WAYLAY_VERBOSE", "1");
         command
     }
 
