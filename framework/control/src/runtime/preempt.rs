@@ -11,10 +11,10 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use waylay_schedule::{Event, EventKind};
+use waylay_runtime::point;
 
 use super::logical::Logical;
-use super::{blocked, outside, point, runtime};
+use super::{blocked, outside, runtime};
 use crate::me::{Unmanaged, me};
 use crate::sys;
 
@@ -31,8 +31,6 @@ const STATES: usize = 8;
 /// Bytes of the stack that belong to a state: the variables of a small function, below and above the stack pointer.
 const BELOW: usize = 128;
 const ABOVE: usize = 256;
-/// Yields until somebody else is chosen; strategies lower a thread that idles with some probability each time.
-const YIELDS: u32 = 1000;
 const RANGES: usize = 16;
 
 /// A module that must not be interrupted for long: it may hold locks that are invisible to us.
@@ -154,14 +152,7 @@ pub(super) unsafe fn give_way(me: *mut Logical) {
         let errno = *libc::__errno_location();
         let inside = Unmanaged::enter();
         outside::takes_part(format_args!("a loop without a step was interrupted"));
-        let switches = (*runtime()).sched.switches;
-        for _ in 0..YIELDS {
-            (*runtime()).region.report().forced.fetch_add(1, Ordering::Relaxed);
-            point::step(me, Event::local(EventKind::Yield));
-            if (*runtime()).sched.switches != switches {
-                break;
-            }
-        }
+        point::give_way(me);
         drop(inside);
         *libc::__errno_location() = errno;
     }

@@ -78,9 +78,9 @@ pub(crate) unsafe fn serve(socket: i32) {
         (&raw mut (*keeper).end).write(End::Status(0));
         (*keeper).socket = socket;
         (*keeper).start.set_fs_base(fs_base());
-        (*keeper).base.set_fs_base((*runtime()).carrier_identity());
+        (*keeper).base.set_fs_base((*runtime()).system.carrier.identity());
         let top = at.add(GUARD + length);
-        let entry = Context::starting(top, keep, (*runtime()).carrier_identity());
+        let entry = Context::starting(top, keep, (*runtime()).system.carrier.identity());
         switch(&raw mut (*keeper).start, &raw const entry);
     }
 }
