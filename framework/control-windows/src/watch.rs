@@ -1,7 +1,7 @@
 //! What is known about the run's accesses, in this process: where it is kept, and what it is told.
 
 use waylay_accesses::{Attention, Frees, Module, Process, Watch, Who, access, follows_objects};
-use waylay_control_protocol::{RegionMap, Report};
+use waylay_control_protocol::{RegionMap, Report, Statement};
 use waylay_runtime::Slot;
 use waylay_schedule::{Event, ThreadId};
 use waylay_scheduler::Scheduler;
@@ -57,7 +57,7 @@ impl Process for Windows {
         Some(unsafe { patch::program_registers(saved) })
     }
 
-    unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> ! {
+    unsafe fn end_at_race(race: Option<(Statement<'static>, [usize; 2])>) -> ! {
         // SAFETY: by the caller's promise.
         unsafe { end_at_race::<Windows>(race) }
     }

@@ -2,8 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use waylay_control_protocol::{DEADLOCK_STATUS, Ending, RACE_STATUS, STEP_LIMIT_STATUS};
-
+use waylay_control_protocol::{DEADLOCK_STATUS, Ending, RACE_STATUS, STEP_LIMIT_STATUS, Statement};
 use waylay_scheduler::{Asks, State};
 
 use crate::platform::{Platform, Thread};
@@ -43,7 +42,7 @@ pub unsafe fn deadlock<T: Thread>(me: *mut T) -> ! {
             "deadlock after {} steps: {live} threads, none can run",
             (*run).sched.steps
         ));
-        inspect::line::<T::System>(format_args!("deadlock: {live} threads, none can run"));
+        inspect::tell::<T::System>(&Statement::Deadlock(live));
         inspect::describe_all(me);
         end::<T::System>(Ending::Deadlock, DEADLOCK_STATUS)
     }
@@ -111,9 +110,7 @@ unsafe fn stop<P: Platform>() -> ! {
         let ending = if quiet.is_some() { Ending::Livelock } else { Ending::StepLimit };
         if let Some(quiet) = quiet {
             P::say(format_args!("stopped after {steps} steps, {quiet} of which changed nothing"));
-            inspect::line::<P>(format_args!(
-                "livelock: threads only wait for each other, nothing changed in {quiet} steps"
-            ));
+            inspect::tell::<P>(&Statement::Livelock(quiet));
         } else {
             P::say(format_args!("stopped after {steps} steps"));
         }
@@ -121,18 +118,18 @@ unsafe fn stop<P: Platform>() -> ! {
     }
 }
 
-/// Two accesses met that nothing orders, told in a line and by their code; or, without them, the access was reached at
+/// Two accesses met that nothing orders, told in a statement and by their code; or, without them, the access was reached at
 /// which the run was to end. Ends the process.
 ///
 /// # Safety
 /// The caller holds the token.
 #[cold]
-pub unsafe fn end_at_race<P: Platform>(race: Option<(String, [usize; 2])>) -> ! {
+pub unsafe fn end_at_race<P: Platform>(race: Option<(Statement<'static>, [usize; 2])>) -> ! {
     // SAFETY: by the caller's promise; no thread runs program code after this.
     unsafe {
-        if let Some((text, places)) = race {
-            P::say(format_args!("{text}"));
-            inspect::line::<P>(format_args!("{text}"));
+        if let Some((told, places)) = race {
+            P::say(format_args!("{told}"));
+            inspect::tell::<P>(&told);
             places.into_iter().for_each(|code| P::place(code));
         }
         P::before_race_is_told();

@@ -6,7 +6,7 @@
 
 use core::sync::atomic::Ordering;
 
-use waylay_control_protocol::HURRIED;
+use waylay_control_protocol::Statement;
 use waylay_schedule::ThreadId;
 use waylay_scheduler::{Choice, State};
 
@@ -27,7 +27,7 @@ pub unsafe fn follow<T: Thread>(me: *mut T, mut choice: Choice) {
             choice = T::System::ask_outside(without_the_rest::<T::System>(choice));
         }
         if (*run::<T::System>()).sched.takes_first_hurry() {
-            inspect::note::<T::System>(format_args!("{HURRIED}"));
+            inspect::note::<T::System>(&Statement::Hurried);
         }
         match choice {
             Choice::Run(next) if next == T::id(me) => return,

@@ -5,11 +5,13 @@
 
 use core::sync::atomic::Ordering;
 
+use waylay_control_protocol::Statement;
+use waylay_control_protocol::account::{Object, Operation, Standing};
+use waylay_schedule::{Event, ObjectId, Space};
 use waylay_scheduler::State;
 
 use crate::platform::{Platform, Stacks, Thread};
 use crate::run::run;
-use crate::text::Text;
 
 /// Adds the stack of every thread that is suspended, and of `inspector` itself, to the report.
 ///
@@ -46,27 +48,38 @@ pub(crate) unsafe fn describe_and_return<T: Thread>(me: *mut T, inspector: *mut 
     }
 }
 
-/// Adds a line to the report in words.
+/// Adds a statement to what the run tells about itself.
 ///
 /// # Safety
 /// The caller holds the token.
-pub unsafe fn line<P: Platform>(text: core::fmt::Arguments<'_>) {
-    let line = Text::<1024>::line(text);
+pub unsafe fn tell<P: Platform>(statement: &Statement<'_>) {
     // SAFETY: by the caller's promise.
-    unsafe { (*run::<P>()).region.append_text(&String::from_utf8_lossy(line.bytes())) };
+    unsafe { (*run::<P>()).region.tell(statement) };
 }
 
-/// A line that is for whoever explores programs: in a host, what is said is the reason of a failure.
+/// A statement that is for whoever explores programs: in a host, what is told is the reason of a failure.
 ///
 /// # Safety
-/// As for [`line`].
-pub unsafe fn note<P: Platform>(text: core::fmt::Arguments<'_>) {
+/// As for [`tell`].
+pub unsafe fn note<P: Platform>(statement: &Statement<'_>) {
     // SAFETY: by the caller's promise.
     unsafe {
         if (*run::<P>()).settings.in_process == 0 {
-            line::<P>(text);
+            tell::<P>(statement);
         }
     }
+}
+
+/// An event, as it is told.
+fn operation(event: Event) -> Operation<'static> {
+    let object = match (event.object, event.kind.space()) {
+        (ObjectId::NONE, _) => Object::Nothing,
+        (ObjectId::UNKNOWN, _) => Object::Unknown,
+        (ObjectId(id), Space::Thread) => Object::Thread((id - 1) as u32),
+        (ObjectId(id), Space::User) => Object::Number(id),
+        (ObjectId(id), Space::Address) => Object::Address(id),
+    };
+    Operation { kind: event.kind.name().into(), object }
 }
 
 unsafe fn describe<T: Thread>(me: *mut T) {
@@ -74,15 +87,37 @@ unsafe fn describe<T: Thread>(me: *mut T) {
     T::System::unmanaged(|| unsafe {
         let id = T::id(me);
         let thread = (*run::<T::System>()).sched.thread(id);
-        let (pending, state, steps) = (thread.pending, thread.state, thread.steps);
-        let verb = if state == State::Blocked { "waits in" } else { "is about to do" };
-        let holder = if state == State::Blocked { T::System::holder(pending) } else { None };
-        match holder {
-            Some(holder) => {
-                line::<T::System>(format_args!("{id} ({steps} steps) {verb} {pending}, held by {holder}"));
-            }
-            None => line::<T::System>(format_args!("{id} ({steps} steps) {verb} {pending}")),
-        }
+        let waits = thread.state == State::Blocked;
+        let holder = if waits { T::System::holder(thread.pending) } else { None };
+        tell::<T::System>(&Statement::Standing(Standing {
+            thread: id.0,
+            steps: thread.steps,
+            waits,
+            operation: operation(thread.pending),
+            holder: holder.map(|holder| holder.0),
+        }));
         T::System::describe_stack();
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waylay_schedule::{EventKind, ThreadId};
+
+    /// What a deadlock tells of an event is what the schedule calls it.
+    #[test]
+    fn an_event_is_told_in_the_words_of_the_schedule() {
+        let events = [
+            Event::local(EventKind::Yield),
+            Event::new(EventKind::MutexLock, ObjectId(0x5080)),
+            Event::new(EventKind::BlockingReturn, ObjectId::UNKNOWN),
+            Event::on_thread(EventKind::ThreadJoin, ThreadId(3)),
+            Event::new(EventKind::UserWrite, ObjectId(7)),
+        ];
+        for event in events {
+            let told = operation(event).named(&mut |_, address| format!("{address:#x}"));
+            assert_eq!(told, event.to_string());
+        }
+    }
 }

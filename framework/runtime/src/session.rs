@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use waylay_control_protocol::{Earlier, Ending, RegionMap, Settings, Timeouts};
+use waylay_control_protocol::{Earlier, Ending, RegionMap, Settings, Statement, Timeouts};
 use waylay_schedule::AnyStrategy;
 use waylay_scheduler::{Limits, Series};
 
@@ -73,7 +73,7 @@ pub fn refuse<P: Platform>(region: &RegionMap, why: &str) -> ! {
     /// Waylay itself failed.
     const STATUS: i32 = 3;
     P::say(format_args!("{why}"));
-    region.append_text(why);
+    region.tell(&Statement::Refusal(why.into()));
     region.report().ending.store(Ending::Refused as u32, Ordering::Release);
     P::before_exit(STATUS);
     P::exit_now(STATUS)

@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use waylay_control_protocol::Statement;
 use waylay_runtime::inspect;
 use waylay_runtime::outside::is_running;
 pub(crate) use waylay_runtime::outside::{may_wait, set_running, waits};
@@ -130,10 +131,7 @@ pub(super) unsafe fn ask_outsiders(choice: Choice) -> Choice {
             sys::wait_on(&POSTED, seen, SLICE);
         }
         (*runtime()).note_uncontrolled();
-        inspect::line::<Windows>(format_args!(
-            "{} threads of the process are not under control",
-            count_outsiders()
-        ));
+        inspect::tell::<Windows>(&Statement::Outsiders(count_outsiders() as u32));
         Choice::Deadlock
     }
 }

@@ -2,6 +2,8 @@
 
 use core::ffi::c_void;
 
+use waylay_control_protocol::Statement;
+use waylay_control_protocol::account::Place;
 use waylay_runtime::{Stacks, inspect};
 use waylay_schedule::{Event, EventKind, ThreadId};
 use windows_sys::Win32::System::Diagnostics::Debug::RtlCaptureStackBackTrace;
@@ -77,7 +79,8 @@ unsafe fn tell(address: usize) -> bool {
         let length = GetModuleFileNameW(module, name.as_mut_ptr(), name.len() as u32) as usize;
         let path = String::from_utf16_lossy(&name[..length.min(name.len())]);
         if !path.ends_with("waylay_control_windows.dll") {
-            inspect::line::<Windows>(format_args!("    {path}+{:#x}", address - module as usize));
+            let place = Place::InModule(path.into(), (address - module as usize) as u64, None);
+            inspect::tell::<Windows>(&Statement::Place(place));
         }
     }
     true

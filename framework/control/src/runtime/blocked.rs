@@ -9,6 +9,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use waylay_control_protocol::Statement;
 use waylay_runtime::inspect;
 
 use super::preempt::{give_way, instruction_in, is_for_caller, start_timer};
@@ -51,10 +52,7 @@ unsafe extern "C-unwind" fn on_look(_: c_int, _: *mut libc::siginfo_t, context: 
             return;
         }
         if !NAMED.swap(true, Ordering::Relaxed) {
-            inspect::line::<Linux>(format_args!(
-                "thread {} waits in a system call that is not under control",
-                (*me).id.0
-            ));
+            inspect::tell::<Linux>(&Statement::InKernel((*me).id.0));
         }
         MOMENT.store(u64::MAX, Ordering::Relaxed);
         give_way(me);

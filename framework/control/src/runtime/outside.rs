@@ -7,7 +7,8 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use waylay_control_protocol::BESIDE;
+use waylay_control_protocol::Statement;
+pub(crate) use waylay_control_protocol::account::Beside;
 use waylay_runtime::inspect;
 use waylay_runtime::outside::is_running;
 pub(crate) use waylay_runtime::outside::{may_wait, waits};
@@ -25,11 +26,11 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 ///
 /// # Safety
 /// The caller holds the token.
-pub(crate) unsafe fn takes_part(what: core::fmt::Arguments<'_>) {
+pub(crate) unsafe fn takes_part(what: &Beside<'_>) {
     // SAFETY: by the caller's promise.
     unsafe {
         if (*runtime()).note_uncontrolled() {
-            inspect::note::<Linux>(format_args!("{BESIDE}{what}"));
+            inspect::note::<Linux>(&Statement::Beside(what.clone()));
         }
     }
 }
@@ -43,7 +44,8 @@ pub(crate) unsafe fn process_starts(how: &str) {
     unsafe {
         (*runtime()).note_uncontrolled();
         if !STARTED.swap(true, Ordering::Relaxed) {
-            inspect::note::<Linux>(format_args!("{BESIDE}{how} starts a process"));
+            let what = Beside::Other(format!("{how} starts a process").into());
+            inspect::note::<Linux>(&Statement::Beside(what));
             wait_anew();
         }
     }
@@ -71,7 +73,7 @@ unsafe fn wait_anew() {
 /// The caller holds the token.
 pub(crate) unsafe fn threads_start(how: &str) {
     // SAFETY: by the caller's promise.
-    unsafe { takes_part(format_args!("{how} makes libc start threads of its own")) };
+    unsafe { takes_part(&Beside::Other(format!("{how} makes libc start threads of its own").into())) };
 }
 
 /// Whether objects that processes share may be changed from outside.
@@ -172,7 +174,7 @@ pub(super) unsafe fn take_letters() {
         for &(key, act) in &letters[..*count] {
             // SAFETY: by the caller's promise.
             unsafe {
-                takes_part(format_args!("a thread that is not under control wakes others"));
+                takes_part(&Beside::Other("a thread that is not under control wakes others".into()));
                 edge::outsider::<Linux>();
                 match act {
                     Act::Freed => (*runtime()).sched.freed(key, Shares::ALL),
@@ -211,8 +213,8 @@ pub(super) unsafe fn ask_outsiders() -> Choice {
             let slice = libc::timespec { tv_sec: 0, tv_nsec: SLICE_NS };
             sys::futex_wait_for(&POSTED, seen, &slice);
         }
-        takes_part(format_args!("threads that are not under control"));
-        inspect::line::<Linux>(format_args!("{} threads of the process are not under control", count_outsiders()));
+        takes_part(&Beside::Other("threads that are not under control".into()));
+        inspect::tell::<Linux>(&Statement::Outsiders(count_outsiders() as u32));
         Choice::Deadlock
     }
 }

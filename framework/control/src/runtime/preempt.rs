@@ -11,6 +11,7 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use waylay_control_protocol::account::Beside;
 use waylay_runtime::point;
 
 use super::logical::Logical;
@@ -151,7 +152,7 @@ pub(super) unsafe fn give_way(me: *mut Logical) {
     unsafe {
         let errno = *libc::__errno_location();
         let inside = Unmanaged::enter();
-        outside::takes_part(format_args!("a loop without a step was interrupted"));
+        outside::takes_part(&Beside::Other("a loop without a step was interrupted".into()));
         point::give_way(me);
         drop(inside);
         *libc::__errno_location() = errno;

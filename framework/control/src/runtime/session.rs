@@ -2,7 +2,8 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use waylay_control_protocol::{BEFORE_MAIN, RegionMap, Settings, Switching};
+use waylay_control_protocol::account::Beside;
+use waylay_control_protocol::{RegionMap, Settings, Switching};
 use waylay_runtime::session::{limits_of, prepare, refuse};
 use waylay_schedule::{Run as Schedule, Seed, Source, Spec};
 
@@ -116,7 +117,7 @@ unsafe fn start(settings: Settings) {
     unsafe {
         let main = (*runtime()).main;
         if UNCONTROLLED.load(Ordering::Relaxed) {
-            outside::takes_part(format_args!("{BEFORE_MAIN}"));
+            outside::takes_part(&Beside::BeforeMain);
         }
         (*runtime()).random.begin(Schedule { seed: Seed(!settings.seed), index: settings.run });
         lifecycle::register(main);

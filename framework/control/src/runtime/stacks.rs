@@ -2,6 +2,8 @@
 
 use core::ffi::{CStr, c_int, c_void};
 
+use waylay_control_protocol::Statement;
+use waylay_control_protocol::account::Place;
 use waylay_runtime::{Stacks, inspect};
 use waylay_schedule::{Event, EventKind, ThreadId};
 
@@ -36,21 +38,23 @@ impl Stacks for Linux {
             let mut info: libc::Dl_info = core::mem::zeroed();
             // One byte back: a return address may lie behind the last instruction of the calling function.
             if libc::dladdr((address - 1) as *const c_void, &raw mut info) == 0 || info.dli_fname.is_null() {
-                return inspect::line::<Linux>(format_args!("    {address:#x}"));
+                return tell(Place::Address(address as u64));
             }
             let module = CStr::from_ptr(info.dli_fname).to_string_lossy();
             if module.contains("libwaylay_control") {
                 return;
             }
             let offset = address - info.dli_fbase as usize;
-            if info.dli_sname.is_null() {
-                inspect::line::<Linux>(format_args!("    {module}+{offset:#x}"));
-            } else {
-                let name = CStr::from_ptr(info.dli_sname).to_string_lossy();
-                inspect::line::<Linux>(format_args!("    {module}+{offset:#x} {name}"));
-            }
+            let has_name = !info.dli_sname.is_null();
+            let name = has_name.then(|| CStr::from_ptr(info.dli_sname).to_string_lossy());
+            tell(Place::InModule(module, offset as u64, name));
         }
     }
+}
+
+unsafe fn tell(place: Place<'_>) {
+    // SAFETY: called with the token.
+    unsafe { inspect::tell::<Linux>(&Statement::Place(place)) };
 }
 
 unsafe extern "C" {

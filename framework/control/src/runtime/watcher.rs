@@ -12,7 +12,7 @@ use waylay_runtime::handover::take_arrivals;
 
 use super::descriptors::descriptors_changed;
 use super::handover::start;
-use super::outside::{take_letters, takes_part};
+use super::outside::{Beside, take_letters, takes_part};
 use super::{SHARED, preempt, runtime};
 use crate::instrument::Linux;
 use crate::interpose::real_thread;
@@ -82,7 +82,7 @@ unsafe fn look(for_long: bool) -> bool {
             take_letters();
             descriptors_changed();
             if for_long && (*runtime()).sched.expire_first() {
-                takes_part(format_args!("a wait in the kernel that took long"));
+                takes_part(&Beside::Other("a wait in the kernel that took long".into()));
             }
             if let Choice::Run(next) = (*runtime()).sched.choose() {
                 start((&(*runtime()).logicals)[next.index()]);

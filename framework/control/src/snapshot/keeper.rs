@@ -7,7 +7,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use waylay_control_protocol::batch::{Fate, Record};
-use waylay_control_protocol::{Reply, Request};
+use waylay_control_protocol::{Reply, Request, Statement};
 
 use super::image::{Image, moved};
 use super::journal::Journal;
@@ -89,7 +89,7 @@ pub(crate) unsafe fn serve(socket: i32) {
 fn give_up(why: &'static str) -> ! {
     // SAFETY: set-up runs with the token.
     let region = unsafe { &(*runtime()).region };
-    region.append_text(why);
+    region.tell(&Statement::Refusal(why.into()));
     // SAFETY: the keeper was made before anything could fail.
     fork_server::send(unsafe { (*keeper()).socket }, Reply::Unable);
     sys::exit_now(3)
@@ -219,8 +219,8 @@ impl Keeper {
         let batch = region.batch();
         // What the run has said so far is not why it is given back.
         let give_back = |why: &str| {
-            region.report().text.store(0, Ordering::Relaxed);
-            region.append_text(why);
+            region.take_back();
+            region.tell(&Statement::Refusal(why.into()));
             (Fate::Abandoned, 0)
         };
         let (fate, status) = match self.end {
