@@ -19,7 +19,7 @@ const OTHERS: Key = Key(1);
 /// Begins a run on the calling thread, if everything can be made ready for it and none goes on there.
 ///
 /// # Safety
-/// As for [`begin`], once everything is ready.
+/// No run goes on, and the calling thread drives the runs of the process.
 pub unsafe fn begin_when<P: Platform>(ready: impl FnOnce() -> bool, index: u64) -> Begun {
     if !P::me().is_null() || !ready() {
         return Begun::Refused;
@@ -84,7 +84,7 @@ unsafe fn end<P: Platform>(failed: bool) -> RunSummary {
 /// Ends the run, if the calling thread is in one, and writes down what it was.
 ///
 /// # Safety
-/// As for [`end`], unless the thread is in none; `summary` is null or writable.
+/// The calling thread is in no run, or is the main thread of the run that goes on; `summary` is null or writable.
 pub unsafe fn end_into<P: Platform>(failed: bool, summary: *mut RunSummary) {
     if P::me().is_null() {
         return;
