@@ -1,6 +1,6 @@
 //! What is asked of the process whose accesses are looked at: its threads, its modules, and the code that was replaced.
 
-use waylay_control_protocol::{RegionMap, Report};
+use waylay_control_protocol::{RegionMap, Report, Statement};
 use waylay_schedule::{Event, ThreadId};
 use waylay_scheduler::Scheduler;
 
@@ -108,11 +108,11 @@ pub trait Process: Default + Sized + 'static {
     /// `saved` is what an access came with that has not been made.
     unsafe fn registers(saved: usize) -> Option<[usize; 7]>;
 
-    /// Ends the run at a race, in words and with the two places in the code; or at the access at which it was to end.
+    /// Ends the run at a race, told in a statement and with the two places in the code; or at the access at which it was to end.
     ///
     /// # Safety
     /// The caller holds the token and is inside the library.
-    unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> !;
+    unsafe fn end_at_race(race: Option<(Statement<'static>, [usize; 2])>) -> !;
 
     /// Whether no thread can be in the program's code while the one that begins a run, or creates its first thread, is in the
     /// library: threads that are not under control may live from run to run.

@@ -2,8 +2,9 @@
 
 use core::sync::atomic::Ordering;
 
+use waylay_control_protocol::account::{Touch, Touched};
 use waylay_control_protocol::race::LOCKS;
-use waylay_control_protocol::{AccessReport, RaceReport};
+use waylay_control_protocol::{AccessReport, RaceReport, Statement};
 
 use crate::process::Process;
 use crate::races::{Race, Seen};
@@ -39,19 +40,17 @@ pub(crate) unsafe fn end<P: Process>(
             report.address.store(race.address as u64, Ordering::Release);
         }
         P::end_at_race(race.map(|race| {
-            let how = |seen: &Seen| match seen.flags {
-                flags if flags & AccessReport::FREES != 0 => "free",
-                flags if flags & AccessReport::WRITES != 0 => "write",
-                _ => "read",
+            let touched = |seen: &Seen| Touched {
+                how: match seen.flags {
+                    flags if flags & AccessReport::FREES != 0 => Touch::Free,
+                    flags if flags & AccessReport::WRITES != 0 => Touch::Write,
+                    _ => Touch::Read,
+                },
+                bytes: seen.bytes as u64,
+                thread: seen.thread,
             };
-            let [one, other] = [&race.first, &race.second].map(|seen| (how(seen), seen.bytes, seen.thread));
-            (
-                format!(
-                    "race: {} of {} bytes by thread {}, not ordered with {} of {} bytes by thread {}",
-                    other.0, other.1, other.2, one.0, one.1, one.2
-                ),
-                [race.first.code, race.second.code],
-            )
+            let told = Statement::Race(touched(&race.second), touched(&race.first));
+            (told, [race.first.code, race.second.code])
         }))
     }
 }

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::account::Account;
 use crate::coded::coded;
 use crate::instrumentation::Site;
 use crate::region::{Note, Stretch};
@@ -80,7 +81,7 @@ struct Head {
     stretches: u64,
     notes: u64,
     sites: u64,
-    text: u64,
+    account: u64,
     stdout: u64,
     stderr: u64,
 }
@@ -96,10 +97,17 @@ pub struct Told<'a> {
     pub notes: Option<&'a [Note]>,
     /// Code that was found to access memory that threads share.
     pub conflicting: &'a [Site],
-    /// The report in words.
-    pub text: &'a [u8],
+    /// What the run tells about itself, as bytes: see [`Told::account`].
+    pub account: &'a [u8],
     /// The run began: none that came before it in its process ended that.
     pub reached: bool,
+}
+
+impl Told<'_> {
+    /// What the run tells about itself.
+    pub fn account(&self) -> Account {
+        Account::read(self.account)
+    }
 }
 
 /// The record of one run.
@@ -109,7 +117,7 @@ pub struct Record<'a> {
     pub fate: Fate,
     /// How the program ended, as `waitpid` would say.
     pub status: i32,
-    /// The run; of one that was abandoned, the text says why.
+    /// The run; of one that was abandoned, the account says why.
     pub told: Told<'a>,
     /// What the program wrote.
     pub stdout: &'a [u8],
@@ -183,7 +191,7 @@ impl Batch {
             stretches: record.told.schedule.len() as u64,
             notes: notes.len() as u64,
             sites: record.told.conflicting.len() as u64,
-            text: record.told.text.len() as u64,
+            account: record.told.account.len() as u64,
             stdout: record.stdout.len() as u64,
             stderr: record.stderr.len() as u64,
         };
@@ -192,7 +200,7 @@ impl Batch {
             bytes_of(record.told.schedule),
             bytes_of(notes),
             bytes_of(record.told.conflicting),
-            record.told.text,
+            record.told.account,
             record.stdout,
             record.stderr,
         ];
@@ -240,11 +248,17 @@ impl Batch {
             let schedule = take::<Stretch>(&mut from, head.stretches);
             let notes = take::<Note>(&mut from, head.notes);
             let conflicting = take::<Site>(&mut from, head.sites);
-            let text = take::<u8>(&mut from, head.text);
+            let account = take::<u8>(&mut from, head.account);
             let (stdout, stderr) = (take(&mut from, head.stdout), take(&mut from, head.stderr));
             let lost = report.notes.load(Ordering::Relaxed) != head.notes;
-            let told =
-                Told { report, schedule, notes: (!lost).then_some(notes), conflicting, text, reached: true };
+            let told = Told {
+                report,
+                schedule,
+                notes: (!lost).then_some(notes),
+                conflicting,
+                account,
+                reached: true,
+            };
             let fate = Fate::from_code(head.fate)?;
             Some((Record { fate, status: head.status, told, stdout, stderr }, at + head.bytes as usize))
         }
@@ -315,7 +329,7 @@ mod tests {
                 schedule: &schedule,
                 notes: None,
                 conflicting: &[Site(5)],
-                text: b"why",
+                account: b"why",
                 reached: true,
             };
             let record = Record { fate: Fate::Made, status: 256, told, stdout: b"out", stderr: b"" };
@@ -329,7 +343,7 @@ mod tests {
             assert_eq!(record.told.report.steps.load(Ordering::Relaxed), run as u64);
             assert_eq!(record.told.schedule.len(), run);
             assert_eq!(
-                (record.told.text, record.stdout, record.stderr),
+                (record.told.account, record.stdout, record.stderr),
                 (&b"why"[..], &b"out"[..], &b""[..])
             );
             assert_eq!(record.told.conflicting, [Site(5)]);

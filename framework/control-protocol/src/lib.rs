@@ -4,7 +4,8 @@
 //! and its like, which would take effect in the driver too.
 //!
 //! - [`region`]: memory shared by both. The driver writes [`settings`] before a run; the library writes its
-//!   [`report`], the schedule and a text while it runs, so that they survive the death of the process.
+//!   [`report`], the schedule and an [`account`] while it runs, so that they survive the death of the process.
+//! - [`account`]: what a run tells about itself; judged as data, put into words in `words` for people.
 //! - [`race`]: two accesses that nothing orders, as the library tells of them.
 //! - [`instrumentation`]: which instructions are steps, for the whole life of a process.
 //! - `server` (Linux): the messages of the fork server, over a socket; [`batch`]: runs that are ordered many at a time.
@@ -13,8 +14,10 @@
 //! The library finds both through the environment, the only channel there is before `main`: see [`REGION_VARIABLE`]
 //! and [`SERVER_VARIABLE`]. Without the first, the library does nothing at all.
 
+pub mod account;
 pub mod batch;
 mod coded;
+mod encoding;
 pub mod in_process;
 pub mod instrumentation;
 pub mod race;
@@ -26,7 +29,9 @@ pub mod settings;
 mod site_list;
 mod sys;
 mod witness;
+pub mod words;
 
+pub use account::{Account, Statement};
 pub use batch::{Batch, Fate, Record, Told, Wish};
 pub use in_process::{
     BEGIN_RUN, BeginRun, Begun, EARLIER_RUNS, END_RUN, Earlier, EarlierRuns, EndRun, RunSummary, STOP_RUN,
@@ -52,12 +57,6 @@ pub const SHIFT_VARIABLE: &str = "WAYLAY_CONTROL_SHIFT";
 pub const DEADLOCK_STATUS: i32 = 86;
 /// Exit status of a process that the library ended at the step limit. The region says more.
 pub const STEP_LIMIT_STATUS: i32 = 87;
-/// What a line of the library's text begins with that says what took part in a run beside the schedule.
-pub const BESIDE: &str = "beside the schedule: ";
-/// What follows it of a program whose constructors, or libraries, start threads.
-pub const BEFORE_MAIN: &str = "threads that were started before main";
-/// A line of that text: waits with a deadline, or sleeps, were ended by the strategy although other threads could run.
-pub const HURRIED: &str = "a sleep or a timeout ended although other threads could run";
 /// Exit status of a host that runs one schedule of one test and whose test reported a failure.
 pub const TEST_FAILED_STATUS: i32 = 88;
 /// Exit status of a process that the library ended at a data race. The region says more.

@@ -4,7 +4,9 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::account::{Account, Statement};
 use crate::batch::{Batch, Told};
+use crate::encoding::Encoded;
 use crate::in_process::Earlier;
 use crate::instrumentation::{Instrumentation, SITES, Site};
 use crate::race::{Pair, RACES};
@@ -17,11 +19,11 @@ const ORDERED: u32 = 2;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
-/// Bytes for the report in words.
-pub const TEXT: usize = 1 << 18;
+/// Bytes for what a run tells about itself.
+pub const ACCOUNT: usize = 1 << 18;
 /// Entries of a schedule, recorded or to be followed.
 pub const STRETCHES: usize = sys::STRETCHES;
 /// Sentences of the conversation with the strategy that are kept.
@@ -80,7 +82,7 @@ pub struct Region {
     pub report: Report,
     parameters: [u8; PARAMETERS],
     handed: [u8; PARAMETERS],
-    text: [u8; TEXT],
+    account: [u8; ACCOUNT],
     stretches: [Stretch; STRETCHES],
     replay: [Stretch; STRETCHES],
     notes: [Note; NOTES],
@@ -306,7 +308,7 @@ impl RegionMap {
             &report.cut,
             &report.partly_controlled,
             &report.switching,
-            &report.text,
+            &report.account,
             &report.excursions,
             &report.handed,
             &report.tally.threads,
@@ -452,25 +454,38 @@ impl RegionMap {
         Ending::from_code(self.report().ending.load(Ordering::Acquire)).unwrap_or(Ending::Unfinished)
     }
 
-    /// The report in words.
-    pub fn text(&self) -> String {
-        let len = (self.report().text.load(Ordering::Acquire) as usize).min(TEXT);
+    /// What the run told about itself so far.
+    pub fn account(&self) -> Account {
+        let len = (self.report().account.load(Ordering::Acquire) as usize).min(ACCOUNT);
         // SAFETY: inside the mapping; what lies below `len` is written before `len` is.
-        let bytes = unsafe { core::slice::from_raw_parts((&raw const (*self.at).text).cast::<u8>(), len) };
-        String::from_utf8_lossy(bytes).into_owned()
+        let bytes = unsafe { core::slice::from_raw_parts((&raw const (*self.at).account).cast::<u8>(), len) };
+        Account::read(bytes)
     }
 
-    /// Adds to the report in words, as far as there is room.
-    pub fn append_text(&self, text: &str) {
-        let report = self.report();
-        let used = (report.text.load(Ordering::Relaxed) as usize).min(TEXT);
-        let taken = text.len().min(TEXT - used);
-        // SAFETY: the range lies inside the text area, and only the library writes there.
-        unsafe {
-            let to = (&raw mut (*self.at).text).cast::<u8>().add(used);
-            to.copy_from_nonoverlapping(text.as_ptr(), taken);
+    /// The same in words, for people.
+    pub fn text(&self) -> String {
+        self.account().text()
+    }
+
+    /// Adds a statement, if there is room.
+    pub fn tell(&self, statement: &Statement<'_>) {
+        let encoded = Encoded::of(statement);
+        let (report, bytes) = (self.report(), encoded.bytes());
+        let used = (report.account.load(Ordering::Relaxed) as usize).min(ACCOUNT);
+        if bytes.len() > ACCOUNT - used {
+            return;
         }
-        report.text.store((used + taken) as u32, Ordering::Release);
+        // SAFETY: the range lies inside the account, and only the library writes there.
+        unsafe {
+            let to = (&raw mut (*self.at).account).cast::<u8>().add(used);
+            to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        report.account.store((used + bytes.len()) as u32, Ordering::Release);
+    }
+
+    /// Takes back what the run told about itself.
+    pub fn take_back(&self) {
+        self.report().account.store(0, Ordering::Release);
     }
 
     /// What the process handed over to the next one; empty when it did not.
@@ -546,7 +561,7 @@ impl RegionMap {
     pub fn told(&self) -> Told<'_> {
         let report = self.report();
         let stretches = (report.stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
-        let text = (report.text.load(Ordering::Acquire) as usize).min(TEXT);
+        let account = (report.account.load(Ordering::Acquire) as usize).min(ACCOUNT);
         let begun = report.tally.runs.load(Ordering::Relaxed) + report.tally.repeats.load(Ordering::Relaxed);
         // SAFETY: inside the mapping; a run that could write there is over.
         unsafe {
@@ -559,7 +574,7 @@ impl RegionMap {
                 ),
                 notes: self.notes(),
                 conflicting: self.conflicting(),
-                text: core::slice::from_raw_parts((&raw const (*self.at).text).cast::<u8>(), text),
+                account: core::slice::from_raw_parts((&raw const (*self.at).account).cast::<u8>(), account),
             }
         }
     }
@@ -624,9 +639,10 @@ mod tests {
         driver.prepare(Settings::new(Switching::Baton, 7, 3), "{\"a\":1}").unwrap();
         assert_eq!(library.settings().run, 3);
         assert_eq!(library.parameters(), "{\"a\":1}");
-        library.append_text("one ");
-        library.append_text("two");
-        assert_eq!(driver.text(), "one two");
+        library.tell(&Statement::Deadlock(2));
+        library.tell(&Statement::Refusal("two".into()));
+        assert_eq!(driver.account().deadlock(), Some(2));
+        assert_eq!(driver.text(), "deadlock: 2 threads, none can run\ntwo");
         library.hand_over("next");
         library.report().tally.aimed[2].store(5, Ordering::Relaxed);
         assert_eq!(driver.handed(), "next");

@@ -75,8 +75,8 @@ pub struct Report {
     pub switching: AtomicU32,
     /// Sentences of the conversation that were said; more than [`NOTES`](crate::region::NOTES) of them are counted and lost.
     pub notes: AtomicU64,
-    /// Bytes of text.
-    pub text: AtomicU32,
+    /// Bytes of what the run told about itself.
+    pub account: AtomicU32,
     /// Calls in which a thread had to leave the scheduler.
     pub excursions: AtomicU32,
     /// Bytes of what the process hands over to the next one.

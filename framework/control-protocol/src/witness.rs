@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::instrumentation::SITES;
-use crate::region::{MAGIC, PARAMETERS, Region, RegionMap, STRETCHES, TEXT, VERSION};
+use crate::region::{ACCOUNT, MAGIC, PARAMETERS, Region, RegionMap, STRETCHES, VERSION};
 use crate::report::Ending;
 use crate::settings::{Settings, Switching};
 
@@ -49,7 +49,7 @@ impl RegionMap {
             return Some(format!("threads are switched in way {}", word(&report.switching)));
         }
         let lengths = [
-            ("the report in words", u64::from(word(&report.text)), TEXT as u64),
+            ("what the run tells about itself", u64::from(word(&report.account)), ACCOUNT as u64),
             ("what is handed over", u64::from(word(&report.handed)), PARAMETERS as u64),
             ("the schedule", long(&report.stretches), STRETCHES as u64),
             ("the number of threads", u64::from(word(&report.threads)), u64::from(MOST_THREADS)),

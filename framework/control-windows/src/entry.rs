@@ -7,15 +7,15 @@
 use core::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
-use waylay_control_protocol::{Begun, Earlier, REGION_VARIABLE, RegionMap, RunSummary, Switching};
+use waylay_control_protocol::{Earlier, REGION_VARIABLE, RegionMap, RunSummary, Switching};
 use waylay_scheduler::plan;
 use windows_sys::Win32::Foundation::HMODULE;
 use windows_sys::Win32::System::LibraryLoader::DisableThreadLibraryCalls;
 use windows_sys::Win32::System::SystemServices::{DLL_PROCESS_ATTACH, DLL_PROCESS_DETACH};
 use windows_sys::core::BOOL;
 
-use crate::me::me;
 use crate::sys::{self, say};
+use crate::watch::Windows;
 use crate::{access, interpose, patch, runtime};
 
 /// The region, until the first run begins.
@@ -90,16 +90,8 @@ unsafe extern "system" fn waylay_control_enter() {
 /// Called by the one thread that drives runs, and not while a run goes on.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn waylay_control_begin_run(run: u64) -> u32 {
-    if !me().is_null() {
-        return Begun::Refused as u32;
-    }
     // SAFETY: by the caller's promise.
-    unsafe {
-        if !prepare() {
-            return Begun::Refused as u32;
-        }
-        runtime::begin_in_process(run) as u32
-    }
+    unsafe { runtime::begin_in_process::<Windows>(|| prepare(), run) as u32 }
 }
 
 /// Makes everything ready for runs; false without a region for runs in the process, and nothing happens then.
@@ -117,7 +109,7 @@ unsafe fn prepare() -> bool {
     unsafe {
         patch::configure(&region);
         interpose::patch_modules();
-        runtime::prepare_in_process(region);
+        runtime::prepare_in_process::<Windows>(region);
     }
     true
 }
@@ -130,7 +122,7 @@ unsafe fn prepare() -> bool {
 unsafe extern "C" fn waylay_control_earlier_runs(earlier: *mut Earlier) {
     // SAFETY: by the caller's promise.
     unsafe {
-        let recalled = if prepare() { runtime::recalled() } else { None };
+        let recalled = if prepare() { runtime::recalled::<Windows>() } else { None };
         *earlier = recalled.unwrap_or_default();
     }
 }
@@ -141,16 +133,8 @@ unsafe extern "C" fn waylay_control_earlier_runs(earlier: *mut Earlier) {
 /// The calling thread began the run; `summary` is null or writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn waylay_control_end_run(failed: u32, summary: *mut RunSummary) {
-    if me().is_null() {
-        return;
-    }
     // SAFETY: by the caller's promise.
-    unsafe {
-        let numbers = runtime::end_in_process(failed != 0);
-        if !summary.is_null() {
-            *summary = numbers;
-        }
-    }
+    unsafe { runtime::end_in_process::<Windows>(failed != 0, summary) };
 }
 
 /// Stops the run that goes on, if one does, because of a failure of the calling thread.
@@ -161,6 +145,6 @@ unsafe extern "C" fn waylay_control_end_run(failed: u32, summary: *mut RunSummar
 unsafe extern "C" fn waylay_control_stop_run() {
     if runtime::is_prepared_in_process() {
         // SAFETY: the runtime is installed.
-        unsafe { runtime::stop_in_process() };
+        unsafe { runtime::stop_in_process::<Windows>() };
     }
 }

@@ -15,6 +15,8 @@ use windows_sys::Win32::System::Threading::{
     FLS_OUT_OF_INDEXES, FlsAlloc, FlsSetValue, TLS_OUT_OF_INDEXES, TlsAlloc,
 };
 
+pub(crate) use waylay_runtime::program::as_program;
+
 use crate::runtime::Logical;
 
 /// Offsets in the thread environment block, which are part of the system's ABI: `TlsSlots` and `LastErrorValue`.
@@ -176,22 +178,6 @@ unsafe extern "system" {
         size: u32,
         returned: *mut u32,
     ) -> NTSTATUS;
-}
-
-/// Runs program code on behalf of `me` from within the library: an initialiser.
-///
-/// # Safety
-/// `me` executes the call and holds the token, and the scheduler is in no operation of its own.
-pub(crate) unsafe fn as_program<R>(me: *mut Logical, code: impl FnOnce() -> R) -> R {
-    struct Back;
-    impl Drop for Back {
-        fn drop(&mut self) {
-            set_me(core::ptr::null_mut());
-        }
-    }
-    set_me(me);
-    let _back = Back;
-    code()
 }
 
 /// While it lives, the calling thread counts as unmanaged: what the library calls on its own account goes straight to

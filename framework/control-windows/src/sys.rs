@@ -2,10 +2,11 @@
 //!
 //! These calls go through the import table of this library, which is never patched: nothing here can become a step.
 
-use core::fmt::{self, Write};
+use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use waylay_runtime::text::Text;
 use windows_sys::Win32::Foundation::HANDLE;
 use windows_sys::Win32::Storage::FileSystem::WriteFile;
 use windows_sys::Win32::System::Console::{GetStdHandle, STD_ERROR_HANDLE};
@@ -83,33 +84,6 @@ pub(crate) fn hold() -> ! {
     loop {
         // SAFETY: plain call.
         unsafe { Sleep(INFINITE) };
-    }
-}
-
-/// A text of bounded length, made without the heap.
-pub(crate) struct Text<const SIZE: usize> {
-    bytes: [u8; SIZE],
-    len: usize,
-}
-
-impl<const SIZE: usize> Text<SIZE> {
-    pub(crate) fn line(text: fmt::Arguments<'_>) -> Text<SIZE> {
-        let mut this = Text { bytes: [0; SIZE], len: 0 };
-        let _ = writeln!(this, "{text}");
-        this
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-}
-
-impl<const SIZE: usize> Write for Text<SIZE> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let taken = text.len().min(SIZE - self.len);
-        self.bytes[self.len..self.len + taken].copy_from_slice(&text.as_bytes()[..taken]);
-        self.len += taken;
-        Ok(())
     }
 }
 

@@ -1,13 +1,10 @@
 //! What is known about the run's accesses, in this process: where it is kept, and what it is told.
 
-use core::cell::UnsafeCell;
-
-use waylay_accesses::{
-    Attention, Frees, Module, Process, Watch, Who, access, follows_objects, follows_order,
-};
-use waylay_control_protocol::{RegionMap, Report};
+use waylay_accesses::{Attention, Frees, Module, Process, Watch, Who, access, follows_objects};
+use waylay_control_protocol::{RegionMap, Report, Statement};
+use waylay_runtime::Slot;
 use waylay_schedule::{Event, ThreadId};
-use waylay_scheduler::{Key, Scheduler};
+use waylay_scheduler::Scheduler;
 
 use crate::runtime::{Logical, end_at_race, runtime, step};
 use crate::{interpose, patch};
@@ -49,16 +46,20 @@ impl Process for Windows {
         unsafe { step(thread, event) };
     }
 
-    unsafe fn progressed() {}
+    #[inline]
+    unsafe fn progressed() {
+        // SAFETY: by the caller's promise.
+        unsafe { (*runtime()).progressed() };
+    }
 
     unsafe fn registers(saved: usize) -> Option<[usize; 7]> {
         // SAFETY: by the caller's promise.
         Some(unsafe { patch::program_registers(saved) })
     }
 
-    unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> ! {
+    unsafe fn end_at_race(race: Option<(Statement<'static>, [usize; 2])>) -> ! {
         // SAFETY: by the caller's promise.
-        unsafe { end_at_race(race) }
+        unsafe { end_at_race::<Windows>(race) }
     }
 
     fn modules() -> Vec<Module> {
@@ -90,18 +91,13 @@ impl Process for Windows {
     }
 }
 
-struct Slot(UnsafeCell<Option<Watch<Windows>>>);
-
-// SAFETY: only the holder of the token looks inside; in front of the first run that is the only thread.
-unsafe impl Sync for Slot {}
-
-static WATCH: Slot = Slot(UnsafeCell::new(None));
+static WATCH: Slot<Watch<Windows>> = Slot::new();
 
 /// # Safety
 /// The caller holds the token, and no borrow of the result lives across a handover.
 unsafe fn watch() -> *mut Watch<Windows> {
     // SAFETY: by the caller's promise.
-    unsafe { (*WATCH.0.get()).get_or_insert_default() }
+    unsafe { WATCH.get_or_default() }
 }
 
 /// Prepares for a run.
@@ -131,91 +127,26 @@ pub(crate) unsafe fn modules_loaded(first: usize) {
     unsafe { (*watch()).attend_to_new(&(*runtime()).region, first) };
 }
 
-/// What orders the threads of a run, told by those who do it. Costs a look at one word while nobody wants to know.
-///
-/// All of them are called by the running thread, which is inside the library.
+/// What orders the threads of a run, and which memory they are given: what `waylay_runtime::edge` knows, and what only Windows
+/// has. All of them are called by the running thread, which is inside the library.
 pub(crate) mod edge {
-    use waylay_accesses::Way;
+    use waylay_runtime::edge::with;
+    pub(crate) use waylay_runtime::edge::{
+        ended, follows, hands_over, locked, outsider, spawned, takes_over, unlocked,
+    };
 
     use super::*;
-
-    #[inline]
-    fn with(what: impl FnOnce(&mut Watch<Windows>)) {
-        if follows_order() {
-            // SAFETY: the running thread has the token.
-            what(unsafe { &mut *watch() });
-        }
-    }
-
-    #[inline]
-    unsafe fn who(thread: *mut Logical) -> Who {
-        // SAFETY: it lives as long as the run.
-        unsafe { Windows::who(thread) }
-    }
-
-    /// `me` created a thread.
-    #[inline]
-    pub(crate) unsafe fn spawned(me: *mut Logical, child: *mut Logical) {
-        // SAFETY: both live as long as the run.
-        with(|watch| unsafe { watch.spawned(who(me), who(child)) });
-    }
 
     /// `me` saw that a thread has ended. `again`: somebody had seen it before.
     #[inline]
     pub(crate) unsafe fn joined(me: *mut Logical, ended: *mut Logical, again: bool) {
         // SAFETY: both live as long as the run.
-        with(|watch| unsafe {
+        unsafe {
             match again {
-                false => watch.joined(who(me), who(ended)),
-                true => watch.includes(who(me), who(ended)),
+                false => waylay_runtime::edge::joined(me, ended),
+                true => with::<Windows>(|watch| watch.includes(Windows::who(me), Windows::who(ended))),
             }
-        });
-    }
-
-    /// A thread has ended: its stack may become that of another, whether or not somebody saw it end.
-    #[inline]
-    pub(crate) unsafe fn ended(thread: *mut Logical) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.ended(who(thread)) });
-    }
-
-    /// A thread that is not under control took part.
-    pub(crate) fn outsider() {
-        with(|watch| watch.lose_order());
-    }
-
-    /// `me` holds a lock.
-    #[inline]
-    pub(crate) unsafe fn locked(me: *mut Logical, lock: Key, way: Way) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.locked(who(me), lock.0, way) });
-    }
-
-    /// `me` gave a lock back.
-    #[inline]
-    pub(crate) unsafe fn unlocked(me: *mut Logical, lock: Key) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.unlocked(who(me), lock.0) });
-    }
-
-    /// What `me` did so far is for those who take over from the object.
-    #[inline]
-    pub(crate) unsafe fn hands_over(me: *mut Logical, object: Key) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.hands_over(who(me), object.0) });
-    }
-
-    /// `me` goes on after those who handed over to the object.
-    #[inline]
-    pub(crate) unsafe fn takes_over(me: *mut Logical, object: Key) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.takes_over(who(me), object.0) });
-    }
-
-    /// Whether [`allocated`] and [`resized`] are worth calling.
-    #[inline(always)]
-    pub(crate) fn follows() -> bool {
-        follows_objects()
+        }
     }
 
     /// Code at `caller` was given memory, on behalf of a thread.

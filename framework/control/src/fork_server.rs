@@ -6,7 +6,7 @@
 //! A request for a batch makes the process itself one that goes on into `main` again and again: see
 //! [`snapshot`](crate::snapshot).
 
-use waylay_control_protocol::{RegionMap, Reply, Request};
+use waylay_control_protocol::{RegionMap, Reply, Request, Statement};
 
 use crate::interpose::{attributes, processors};
 use crate::{binding, runtime, snapshot, sys};
@@ -32,7 +32,7 @@ pub(crate) fn serve<T>(
             Some(Request::Run) => {}
             Some(Request::Batch) => match snapshot::why_not() {
                 Some(why) => {
-                    region.append_text(why);
+                    region.tell(&Statement::Refusal(why.into()));
                     send(socket, Reply::Unable);
                     continue;
                 }

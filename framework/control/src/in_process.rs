@@ -1,8 +1,8 @@
 //! The exported functions by which a host repeats runs; see `waylay_control_protocol::in_process`.
 
-use waylay_control_protocol::{Begun, Earlier, RunSummary};
+use waylay_control_protocol::{Earlier, RunSummary};
 
-use crate::me::me;
+use crate::instrument::Linux;
 use crate::{interpose, runtime};
 
 /// Begins a run on the calling thread.
@@ -11,16 +11,8 @@ use crate::{interpose, runtime};
 /// Called by the one thread that drives runs, and not while a run goes on.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn waylay_control_begin_run(run: u64) -> u32 {
-    if !me().is_null() {
-        return Begun::Refused as u32;
-    }
     // SAFETY: by the caller's promise.
-    unsafe {
-        if !prepare() {
-            return Begun::Refused as u32;
-        }
-        runtime::begin_in_process(run) as u32
-    }
+    unsafe { runtime::begin_in_process::<Linux>(|| prepare(), run) as u32 }
 }
 
 /// Makes everything ready for runs; false without a region for runs in the process, and nothing happens then.
@@ -28,7 +20,7 @@ unsafe fn prepare() -> bool {
     // SAFETY: called by the one thread that drives runs.
     unsafe {
         if let Some(region) = interpose::take_region_for_host() {
-            runtime::prepare_in_process(region);
+            runtime::prepare_in_process::<Linux>(region);
         }
     }
     runtime::is_prepared_in_process()
@@ -42,7 +34,7 @@ unsafe fn prepare() -> bool {
 unsafe extern "C" fn waylay_control_earlier_runs(earlier: *mut Earlier) {
     // SAFETY: by the caller's promise.
     unsafe {
-        let recalled = if prepare() { runtime::recalled() } else { None };
+        let recalled = if prepare() { runtime::recalled::<Linux>() } else { None };
         *earlier = recalled.unwrap_or_default();
     }
 }
@@ -53,16 +45,8 @@ unsafe extern "C" fn waylay_control_earlier_runs(earlier: *mut Earlier) {
 /// The calling thread began the run; `summary` is null or writable.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn waylay_control_end_run(failed: u32, summary: *mut RunSummary) {
-    if me().is_null() {
-        return;
-    }
     // SAFETY: by the caller's promise.
-    unsafe {
-        let numbers = runtime::end_in_process(failed != 0);
-        if !summary.is_null() {
-            *summary = numbers;
-        }
-    }
+    unsafe { runtime::end_in_process::<Linux>(failed != 0, summary) };
 }
 
 /// Stops the run that goes on, if one does, because of a failure of the calling thread.
@@ -73,6 +57,6 @@ unsafe extern "C" fn waylay_control_end_run(failed: u32, summary: *mut RunSummar
 unsafe extern "C" fn waylay_control_stop_run() {
     if runtime::is_prepared_in_process() {
         // SAFETY: the runtime is installed.
-        unsafe { runtime::stop_in_process() };
+        unsafe { runtime::stop_in_process::<Linux>() };
     }
 }

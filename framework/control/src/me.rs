@@ -9,6 +9,8 @@
 
 use core::arch::{asm, global_asm};
 
+pub(crate) use waylay_runtime::program::as_program;
+
 use crate::runtime::Logical;
 
 global_asm!(
@@ -52,22 +54,6 @@ pub(crate) fn set_me(value: *mut Logical) {
             options(nostack, preserves_flags),
         );
     }
-}
-
-/// Runs program code on behalf of `me` from within the library: an initialiser, a signal handler, an exit handler.
-///
-/// # Safety
-/// `me` executes the call and holds the token, and the scheduler is in no operation of its own.
-pub(crate) unsafe fn as_program<R>(me: *mut Logical, code: impl FnOnce() -> R) -> R {
-    struct Back;
-    impl Drop for Back {
-        fn drop(&mut self) {
-            set_me(core::ptr::null_mut());
-        }
-    }
-    set_me(me);
-    let _back = Back;
-    code()
 }
 
 /// While it lives, the calling thread counts as unmanaged: what the library calls on its own account, and whatever

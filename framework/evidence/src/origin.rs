@@ -18,9 +18,10 @@ pub enum Origin {
 
 /// Crates whose frames are Waylay's. Plugins shipped with it are tests like any other and not listed, but for the one
 /// that only calls others.
-const WAYLAY_CRATES: [&str; 12] = [
+const WAYLAY_CRATES: [&str; 13] = [
     "waylay_abi",
     "waylay_accesses",
+    "waylay_runtime",
     "waylay_control",
     "waylay_control_windows",
     "waylay_dist",
@@ -35,9 +36,10 @@ const WAYLAY_CRATES: [&str; 12] = [
 
 /// Sources of the same crates, for inlined functions, whose names may lack their crate, and of the headers
 /// that C and C++ tests are compiled with.
-const WAYLAY_SOURCES: [&str; 14] = [
+const WAYLAY_SOURCES: [&str; 15] = [
     "framework/abi/src/",
     "framework/accesses/src/",
+    "framework/runtime/src/",
     "framework/control/src/",
     "framework/control-windows/src/",
     "framework/dist/src/",

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use waylay_control_protocol::{Ending, RegionMap};
+use waylay_control_protocol::account::{Departure, Operation, Standing};
+use waylay_control_protocol::{Account, Ending, RegionMap};
 use waylay_driver::failure::Kind;
 use waylay_evidence::render::{self, RenderOptions};
 use waylay_evidence::signature::{Signature, normal_message};
@@ -18,8 +19,8 @@ use waylay_evidence::{
 use waylay_report::timeline::conversation::{self, Told};
 use waylay_report::timeline::names::Names;
 use waylay_report::timeline::{self, Doing, Timeline};
-use waylay_schedule::Schedule;
 use waylay_schedule::conversation::Said;
+use waylay_schedule::{EventKind, Schedule};
 
 use crate::deliberate::{Sources, Weighed, weigh};
 use crate::held::{Held, HoldAt, Stop, hold};
@@ -147,7 +148,7 @@ fn rerun_until(
     let verdict = judge(&observed, expected);
     let mut gaps = Vec::new();
     if let Some(step) = observed.diverged {
-        gaps.push(left_the_schedule(step, &observed.text));
+        gaps.push(left_the_schedule(step, &observed.account));
     }
     let registers = race::registers(&region.report().race);
     let mut at_panic = false;
@@ -171,24 +172,36 @@ fn rerun_until(
     let mut told =
         said.and_then(|said| conversation::timeline("", &said, "", &mut |address| variables.at(address)));
     let mut objects = told.as_ref().map(|told| told.names.clone()).unwrap_or_default();
-    let mut text = objects.in_text(&observed.text, &mut |address| variables.at(address));
-    let waits: Vec<String> = match observed.ending {
-        Ending::Deadlock => text.lines().filter(|line| waiting(line).is_some()).map(str::to_owned).collect(),
+    let mut naming = |operation: &Operation<'_>, address: u64| match operation.is_on_lock() {
+        true => objects.lock(address, &mut |address| variables.at(address)),
+        false => objects.other(address, &mut |address| variables.at(address)),
+    };
+    let mut text = observed.account.text_with(&mut naming);
+    let standings: Vec<&Standing<'_>> = match observed.ending {
+        Ending::Deadlock => observed.account.standings().collect(),
         _ => Vec::new(),
     };
-    for (thread, does) in waits.iter().filter_map(|line| waiting(line)) {
-        let does = does.strip_prefix("waits in ").unwrap_or(does);
-        let what = does.split_once(", held by").map_or(does, |(what, _)| what);
-        told.iter_mut().for_each(|told| told.timeline.waits_at_end(thread, what));
+    let waits: Vec<String> = standings.iter().map(|standing| standing.line(&mut naming)).collect();
+    for standing in standings.iter().filter(|standing| standing.waits) {
+        let what = standing.operation.named(&mut naming);
+        told.iter_mut().for_each(|told| told.timeline.waits_at_end(standing.thread as usize, &what));
     }
+    let does: BTreeMap<usize, String> =
+        standings.iter().map(|standing| (standing.thread as usize, standing.does(&mut naming))).collect();
     // What threads did at the end is not what they did at the panic.
-    number(&mut stacks, &held.threads, told.as_ref().filter(|_| !at_panic), &waits);
+    number(&mut stacks, &held.threads, told.as_ref().filter(|_| !at_panic), &does);
     if observed.ending == Ending::Deadlock {
         // Nobody alone is to blame, so they come in the order in which they are spoken of; who only waits for the end of
         // others comes last, because it is not where the fault is.
+        let joins = |number: u32| {
+            let known = standings.iter().find(|standing| standing.thread == number);
+            known.is_some_and(|standing| {
+                standing.waits && standing.operation.kind == EventKind::ThreadJoin.name()
+            })
+        };
         stacks.sort_by_key(|stack| {
             let number = stack.scheduled.as_ref().map_or(u32::MAX, |known| known.number);
-            (render::doing(stack).starts_with("waits in thread-join"), number)
+            (joins(number), number)
         });
     }
     if !text.is_empty() {
@@ -239,24 +252,21 @@ fn says_that_it_panicked(written: &[u8]) -> bool {
     !HOLD_THEMSELVES && written.windows(HEAD.len()).any(|window| window == HEAD)
 }
 
-/// A line of the library about a thread that cannot run: the thread's number, and what it waits for.
-fn waiting(line: &str) -> Option<(usize, &str)> {
-    let rest = line.strip_prefix("thread ")?;
-    let number = rest.split(' ').next()?.parse().ok()?;
-    rest.split_once(" steps) ").map(|(_, does)| (number, does))
-}
-
 /// Calls threads as the schedule does, and says what each does in it. `threads` are in the order of their creation.
-fn number(stacks: &mut [ThreadStack], threads: &[ThreadId], told: Option<&Told>, waits: &[String]) {
+fn number(
+    stacks: &mut [ThreadStack],
+    threads: &[ThreadId],
+    told: Option<&Told>,
+    does: &BTreeMap<usize, String>,
+) {
     let main = stacks.iter().find(|stack| Some(&stack.id) == threads.first());
     let process = main.map(|stack| stack.name.clone()).unwrap_or_default();
-    let waits: BTreeMap<usize, &str> = waits.iter().filter_map(|line| waiting(line)).collect();
     for stack in stacks {
         let Some(number) = threads.iter().position(|thread| *thread == stack.id) else { continue };
         stack.number(number as u32, &process);
         let end = told.and_then(|told| told.ends.get(number)?.as_ref());
-        let doing = match (waits.get(&number), end) {
-            (Some(does), _) => (*does).to_owned(),
+        let doing = match (does.get(&number), end) {
+            (Some(does), _) => does.clone(),
             (None, Some((Doing::Blocked, what))) => phrase("waits", "waits in", what),
             (None, Some((Doing::Ready, what))) => phrase("could run", "is about to do", what),
             (None, Some(_)) => "running".to_owned(),
@@ -272,11 +282,12 @@ fn phrase(alone: &str, with: &str, what: &str) -> String {
 }
 
 /// Where a run left its schedule, with what the library says to that.
-fn left_the_schedule(step: u64, text: &str) -> String {
-    let why = text.lines().find_map(|line| line.split_once("left the schedule at step ")?.1.split_once(": "));
-    match why {
-        Some((_, why)) => format!("the fresh process left the schedule at step {step}: {why}"),
-        None => format!("the fresh process left the schedule at step {step}"),
+fn left_the_schedule(step: u64, account: &Account) -> String {
+    match account.departure() {
+        Some(why @ Departure::Otherwise(..)) => {
+            format!("the fresh process left the schedule at step {step}: {why}")
+        }
+        _ => format!("the fresh process left the schedule at step {step}"),
     }
 }
 
@@ -450,18 +461,20 @@ fn signature(test: &str, failure: &Failure, stacks: &[ThreadStack]) -> Signature
 #[cfg(test)]
 mod tests {
     use super::*;
+    use waylay_control_protocol::Statement;
 
     #[test]
-    fn what_threads_wait_for_is_read() {
-        let lines = [
-            "deadlock: 2 threads, none can run",
-            "thread 0 (3 steps) waits in thread-join of thread 1",
-            "    program+0x10f5",
-            "thread 12 (1 steps) waits in mutex-lock A, held by thread 0",
-            "thread x",
-        ];
-        let expected =
-            [(0, "waits in thread-join of thread 1"), (12, "waits in mutex-lock A, held by thread 0")];
-        assert_eq!(lines.iter().filter_map(|line| waiting(line)).collect::<Vec<_>>(), expected);
+    fn how_a_run_left_its_schedule_is_told_with_what_was_expected() {
+        let otherwise = Departure::Otherwise("thread 1".into(), "further steps".into());
+        let told = |departure| left_the_schedule(3, &Account(vec![Statement::Left(3, departure)]));
+        assert_eq!(
+            told(otherwise),
+            "the fresh process left the schedule at step 3: expected thread 1, saw further steps"
+        );
+        assert_eq!(told(Departure::Early(2)), "the fresh process left the schedule at step 3");
+        assert_eq!(
+            left_the_schedule(3, &Account::default()),
+            "the fresh process left the schedule at step 3"
+        );
     }
 }

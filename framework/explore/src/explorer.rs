@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use waylay_control_protocol::account::Beside;
 use waylay_control_protocol::report::LIMITED;
-use waylay_control_protocol::{Added, BEFORE_MAIN, BESIDE, Ending};
+use waylay_control_protocol::{Added, Ending, Statement};
 use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{PlaceNames, ledger};
@@ -196,6 +197,8 @@ pub(crate) struct Exploration<'a> {
     rivals: u32,
     total_steps: u64,
     single: u64,
+    /// What took part beside the schedule first.
+    beside: Option<Beside<'static>>,
     sites: Sites,
     /// What the runs of the batch were made under.
     conditions: Conditions,
@@ -238,6 +241,7 @@ impl<'a> Exploration<'a> {
             rivals: 0,
             total_steps: 0,
             single: 0,
+            beside: None,
             sites: Sites::new(&plan.conditions, plan.strategy.is_search()),
             conditions: plan.conditions.clone(),
             pending: Vec::new(),
@@ -344,9 +348,11 @@ impl<'a> Exploration<'a> {
         summary.threads = summary.threads.max(observed.threads);
         summary.steps = summary.steps.max(observed.steps);
         summary.partly_controlled += u64::from(observed.partly_controlled);
-        for line in observed.text.lines().filter(|line| line.starts_with(BESIDE)) {
-            if !summary.notes.iter().any(|note| note == line) {
-                summary.notes.push(line.to_owned());
+        for beside in observed.account.beside() {
+            let note = Statement::Beside(beside.clone()).to_string();
+            if !summary.notes.contains(&note) {
+                summary.notes.push(note);
+                self.beside.get_or_insert_with(|| beside.clone());
             }
         }
         for (seen, all, names) in [
@@ -385,12 +391,14 @@ impl<'a> Exploration<'a> {
         if self.single == self.summary.runs
             && self.single >= SINGLE_THREADED.min(self.plan.runs.unwrap_or(u64::MAX))
         {
-            let (program, notes) = (self.plan.program.title(), &self.summary.notes);
-            let beside = notes.iter().find_map(|note| note.strip_prefix(BESIDE));
-            if beside == Some(BEFORE_MAIN) {
+            let program = self.plan.program.title();
+            if self.beside == Some(Beside::BeforeMain) {
                 return Err(ExploreError::ThreadsBeforeMain(program));
             }
-            let beside = beside.map_or_else(String::new, |what| format!(" that is under control ({what})"));
+            let beside = self
+                .beside
+                .as_ref()
+                .map_or_else(String::new, |what| format!(" that is under control ({what})"));
             return Err(ExploreError::NoThreads { program, beside });
         }
         let over = match failed {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use waylay_control_protocol::HURRIED;
+use waylay_control_protocol::Statement;
 use waylay_driver::failure::{Finding, Kind, Occurrence, Signature};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
@@ -396,8 +396,10 @@ fn keep(
 
 /// A program that synchronises by sleeping is not wrong on a machine that is fast enough.
 fn hint(observed: &Observed, conditions: &Conditions) -> Option<String> {
-    let hurried = !conditions.idle_timeouts && observed.text.lines().any(|line| line == HURRIED);
-    hurried.then(|| format!("{HURRIED}: if the program synchronises by sleeping, try --idle-timeouts"))
+    let hurried = !conditions.idle_timeouts && observed.account.was_hurried();
+    hurried.then(|| {
+        format!("{}: if the program synchronises by sleeping, try --idle-timeouts", Statement::Hurried)
+    })
 }
 
 /// The last part of an output, which may be as long as the reference that it is compared with.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::race::Race;
-use waylay_control_protocol::{Ending, Stretch, Told};
+use waylay_control_protocol::{Account, Ending, Stretch, Told};
 use waylay_schedule::{EventKind, Schedule, Segment, ThreadId};
 
 use crate::sys::exit_status;
@@ -17,8 +17,8 @@ pub struct Observed {
     pub status: ExitStatus,
     /// How it ended as far as the library knows.
     pub ending: Ending,
-    /// The library's report in words.
-    pub text: String,
+    /// What it told about itself.
+    pub account: Account,
     /// Choices made.
     pub steps: u64,
     /// Those that may count in another schedule, as far as its strategy promises something by their number.
@@ -97,7 +97,7 @@ impl Observed {
         Observed {
             status: exit_status(status),
             ending,
-            text: String::from_utf8_lossy(told.text).into_owned(),
+            account: told.account(),
             steps,
             reach: report.reach.load(Ordering::Relaxed),
             switches,

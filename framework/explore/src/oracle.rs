@@ -4,7 +4,8 @@
 //! run that had to be killed, a fatal signal, a sanitizer's report, the exit status, the error output, the output.
 
 use serde::{Deserialize, Serialize};
-use waylay_control_protocol::{Ending, TEST_FAILED_STATUS};
+use waylay_control_protocol::account::Place;
+use waylay_control_protocol::{Account, Ending, TEST_FAILED_STATUS};
 use waylay_driver::failure::Kind;
 use waylay_driver::last_words::{LastWords, last_words, own_assertion};
 use waylay_evidence::signature::normal_message;
@@ -83,22 +84,20 @@ pub fn judge(run: &Observed, expected: &Expected) -> Verdict {
 fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
     match run.ending {
         Ending::Deadlock => {
-            let what =
-                run.text.lines().find(|line| line.starts_with("deadlock")).unwrap_or("deadlock").to_owned();
-            return Some(failed(Kind::Deadlock, what, None, &places(&run.text)));
+            let what = run.account.headline().unwrap_or_else(|| "deadlock".to_owned());
+            return Some(failed(Kind::Deadlock, what, None, &places(&run.account)));
         }
         Ending::StepLimit => {
             let what = format!("no end after {} steps: limit reached", run.steps);
             return expected.limit_is_failure.then(|| failed(Kind::Livelock, what, None, NO_END));
         }
         Ending::Livelock => {
-            let why = run.text.lines().find_map(|line| line.strip_prefix("livelock: "));
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            let why = run.account.why_livelock().map_or_else(String::new, |why| format!(": {why}"));
             let what = format!("no end after {} steps{why}", run.steps);
             return Some(failed(Kind::Livelock, what, None, NO_END));
         }
         Ending::Race => {
-            let what = run.text.lines().find(|line| line.starts_with("race")).unwrap_or("race").to_owned();
+            let what = run.account.headline().unwrap_or_else(|| "race".to_owned());
             let cause = run.race.as_ref().map_or_else(String::new, |race| {
                 let [one, other] = race.pair().sites();
                 format!("{:016x} {:016x}", one.0, other.0)
@@ -199,11 +198,11 @@ fn failed_case(said: &Message, code: i32) -> Failure {
 }
 
 /// The code places in the library's report of a deadlock, in an order that does not depend on the threads'.
-fn places(text: &str) -> String {
+fn places(account: &Account) -> String {
     // The C library and the host of plugin tests are on every stack, and change with every build of theirs.
-    let mut places: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("    "))
+    let mut places: Vec<String> = account
+        .places()
+        .map(Place::key)
         .filter(|place| !SILENT.iter().any(|module| place.contains(module)))
         .collect();
     places.sort_unstable();
@@ -291,7 +290,7 @@ mod tests {
         Observed {
             status: ExitStatus::from_raw(status),
             ending,
-            text: String::new(),
+            account: Account::default(),
             steps: 12,
             reach: 0,
             switches: 3,

@@ -55,7 +55,7 @@ pub fn replay(
         if let Some(step) = observed.diverged {
             replayed.diverged += 1;
             replayed.first_divergence.get_or_insert(step);
-            replayed.detail.get_or_insert(observed.text.trim().to_owned());
+            replayed.detail.get_or_insert_with(|| observed.account.text().trim().to_owned());
         }
         let Verdict::Failed(failure) = judge(&observed, &record.expected) else { continue };
         let same = match (known, alike.get(&failure.key)) {

@@ -177,7 +177,7 @@ impl<'a> Worker<'a> {
                     self.fork(run)?
                 }
                 Ok(made) if made.observed.ending == Ending::Refused => {
-                    return Err(RunError::Refused(made.observed.text));
+                    return Err(RunError::Refused(made.observed.account.text()));
                 }
                 Ok(made) => {
                     self.known.note_restored(share);

@@ -12,6 +12,7 @@
 //! - [`plan`]: all windows of a module, and what could not be done
 //! - [`trampoline`]: the code that is jumped to
 //!
+//! [`registers`] are saved by what a trampoline calls.
 //! [`reports`] finds the calls by which compiled code reports its accesses.
 //! [`scope`] says which modules of a process are looked at, and how closely.
 
@@ -21,6 +22,7 @@ pub mod image;
 mod landing;
 mod leaf;
 pub mod plan;
+pub mod registers;
 pub mod reports;
 pub mod scope;
 pub mod site;

@@ -51,7 +51,7 @@ pub mod weights;
 
 pub use any::AnyStrategy;
 pub use conversation::{Disagreement, Listener, Overheard, Said, retell};
-pub use event::{Event, EventKind, ObjectId, ThreadId};
+pub use event::{Event, EventKind, ObjectId, Space, ThreadId};
 pub use guarantee::Guarantee;
 pub use guided::Guided;
 pub use random_walk::RandomWalk;

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use waylay_control_protocol::{NoteWriter, RegionMap, Settings, Stretch, Timeouts};
+use waylay_control_protocol::account::Departure;
+use waylay_control_protocol::{NoteWriter, RegionMap, Settings, Statement, Stretch, Timeouts};
 use waylay_schedule::ordered::{self, Ordered};
 use waylay_schedule::{
-    AnyStrategy, EventKind, Guided, Listener, Overheard, Replay, Run, RunParameters, Said, Schedule, Seed,
-    Segment, Spec, Strategy, ThreadId, Turn,
+    AnyStrategy, Divergence, EventKind, Guided, Listener, Overheard, Replay, Run, RunParameters, Said,
+    Schedule, Seed, Segment, Spec, Strategy, ThreadId, Turn,
 };
 
 use super::{Recording, Scheduler, TimeoutPolicy};
@@ -105,30 +106,26 @@ impl Scheduler {
         report.switches.store(self.switches, Ordering::Relaxed);
         report.virtual_ns.store(self.clock.now().0, Ordering::Relaxed);
         report.cut.store(u32::from(self.recording.lost()), Ordering::Relaxed);
-        let divergence = if in_the_past {
-            Some((
-                0,
-                "a run that passed in another process ended this one, before the schedule began".to_owned(),
-            ))
-        } else {
-            self.divergence()
+        let departure = match in_the_past {
+            true => Some((0, Departure::Before)),
+            false => self.departure(),
         };
-        if let Some((step, text)) = divergence {
+        if let Some((step, departure)) = departure {
             report.diverged.store(step + 1, Ordering::Relaxed);
-            region.append_text(&text);
+            region.tell(&Statement::Left(step, departure));
         }
     }
 
-    /// Where a run that was to follow a schedule left it: the step, and in words.
-    fn divergence(&mut self) -> Option<(u64, String)> {
+    /// Where a run that was to follow a schedule left it: the step, and how.
+    fn departure(&mut self) -> Option<(u64, Departure<'static>)> {
         let steps = self.steps;
         let replay = self.strategy().as_replay()?;
         let unfinished = replay.unfinished();
         match replay.divergence() {
-            Some(divergence) => Some((divergence.step, divergence.to_string())),
-            None if unfinished > 0 => {
-                Some((steps, format!("the run ended {unfinished} steps before the end of the schedule")))
+            Some(Divergence { step, expected, seen }) => {
+                Some((step, Departure::Otherwise(expected.to_string().into(), seen.to_string().into())))
             }
+            None if unfinished > 0 => Some((steps, Departure::Early(unfinished))),
             None => None,
         }
     }

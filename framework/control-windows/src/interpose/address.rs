@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use waylay_schedule::EventKind;
-use waylay_scheduler::Key;
+use waylay_scheduler::{Key, Shares};
 use windows_sys::Win32::Foundation::ERROR_TIMEOUT;
 use windows_sys::Win32::System::Threading as real;
 use windows_sys::core::BOOL;
@@ -59,7 +59,7 @@ interpose! {
         if !are_equal(address, compared, size) {
             return 1;
         }
-        if milliseconds == 0 || wait(me, event, key, deadline(milliseconds), None) == Waited::TimedOut {
+        if milliseconds == 0 || wait(me, event, key, Shares::ALL, deadline(milliseconds), None) == Waited::TimedOut {
             fail(me, ERROR_TIMEOUT);
             return 0;
         }

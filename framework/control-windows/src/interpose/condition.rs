@@ -2,7 +2,7 @@
 //! that has waited longest.
 
 use waylay_schedule::{Event, EventKind, ObjectId};
-use waylay_scheduler::Key;
+use waylay_scheduler::{Key, Shares};
 use windows_sys::Win32::Foundation::ERROR_TIMEOUT;
 use windows_sys::Win32::System::Threading as real;
 use windows_sys::Win32::System::Threading::{
@@ -62,7 +62,7 @@ interpose! {
         step(me, event);
         section::unlock(me, held);
         let until = deadline(milliseconds);
-        if wait(me, event, key, until, Some(section::relock(held))) == Waited::TimedOut {
+        if wait(me, event, key, Shares::ALL, until, Some(section::relock(held))) == Waited::TimedOut {
             section::lock(me, held);
             fail(me, ERROR_TIMEOUT);
             return 0;
@@ -84,7 +84,7 @@ interpose! {
         step(me, event);
         slim::unlock(me, held, way);
         let until = deadline(milliseconds);
-        if wait(me, event, key, until, Some(slim::relock(held, way))) == Waited::TimedOut {
+        if wait(me, event, key, Shares::ALL, until, Some(slim::relock(held, way))) == Waited::TimedOut {
             slim::lock(me, held, way);
             fail(me, ERROR_TIMEOUT);
             return 0;

@@ -14,6 +14,7 @@ use super::interpose;
 use crate::me::{me, set_me};
 use crate::runtime::{finalise, is_prepared_in_process, runtime, step};
 use crate::sys;
+use crate::watch::Windows;
 
 /// The status of a process that ended itself with `abort`, in the C runtimes of Windows.
 pub(super) const ABORTED: u32 = 3;
@@ -22,7 +23,7 @@ pub(super) const ABORTED: u32 = 3;
 pub(crate) fn at_unload() {
     if !me().is_null() {
         // SAFETY: a logical thread that runs program code, exit handlers included, has the token.
-        unsafe { finalise(Ending::Exited) };
+        unsafe { finalise::<Windows>(Ending::Exited) };
         set_me(core::ptr::null_mut());
     }
 }
@@ -58,7 +59,7 @@ pub(super) unsafe fn hold(status: u32) {
     // SAFETY: by the caller's promise.
     unsafe {
         if is_looked_at() {
-            finalise(Ending::Exited);
+            finalise::<Windows>(Ending::Exited);
             stay(status);
         }
     }
@@ -98,7 +99,7 @@ interpose! {
         step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN));
         hold(status);
         // From here on nobody else can run: Windows ends the other threads first.
-        finalise(Ending::Exited);
+        finalise::<Windows>(Ending::Exited);
         real::ExitProcess(status)
     }
 
@@ -106,7 +107,7 @@ interpose! {
         if real::GetProcessId(process) == GetCurrentProcessId() {
             step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN));
             hold(status);
-            finalise(Ending::Exited);
+            finalise::<Windows>(Ending::Exited);
         }
         real::TerminateProcess(process, status)
     }

@@ -248,7 +248,7 @@ fn classify(handle: HANDLE) -> Entry {
         }
     }
     // SAFETY: asks for a number; called with the token.
-    let thread = unsafe { (*runtime()).by_number.get(&(GetThreadId(handle) as usize)).copied() };
+    let thread = unsafe { (*runtime()).system.by_number.get(&(GetThreadId(handle) as usize)).copied() };
     match thread {
         Some(thread) => Entry { key: key_of(thread), kind: Kind::Thread(thread) },
         None => Entry { key, kind: Kind::Other },
@@ -271,7 +271,7 @@ pub(crate) fn is_signalled(handle: HANDLE, kind: Kind) -> Option<bool> {
 
 interpose! {
     fn CloseHandle(handle: HANDLE) -> BOOL = base::CloseHandle(handle), |me| {
-        (*runtime()).handles.table.remove(&(handle as usize));
+        (*runtime()).system.handles.table.remove(&(handle as usize));
         let result = base::CloseHandle(handle);
         keep_error(me);
         result
@@ -292,13 +292,13 @@ interpose! {
         if result != 0 && !to.is_null() && from_process == here && to_process == here {
             // Names for the calling thread and process are no handles.
             if from as isize > 0 {
-                let entry = (*runtime()).handles.entry(from);
-                (*runtime()).handles.table.insert(*to as usize, entry);
+                let entry = (*runtime()).system.handles.entry(from);
+                (*runtime()).system.handles.table.insert(*to as usize, entry);
             } else {
-                (*runtime()).handles.table.remove(&(*to as usize));
+                (*runtime()).system.handles.table.remove(&(*to as usize));
             }
             if options & base::DUPLICATE_CLOSE_SOURCE != 0 {
-                (*runtime()).handles.table.remove(&(from as usize));
+                (*runtime()).system.handles.table.remove(&(from as usize));
             }
         }
         result

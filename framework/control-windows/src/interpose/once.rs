@@ -50,8 +50,8 @@ unsafe fn wait_for_turn(me: *mut Logical, once: *mut INIT_ONCE, context: *mut *m
 pub(super) unsafe fn wait_for_place(me: *mut Logical, key: Key) {
     // SAFETY: by the caller's promise.
     unsafe {
-        let free = || (*runtime()).initialising.iter().all(|&(place, _)| place != key.0);
-        if (*runtime()).repeating && free() {
+        let free = || (*runtime()).system.initialising.iter().all(|&(place, _)| place != key.0);
+        if (*runtime()).repeats && free() {
             return;
         }
         let event = event_at(EventKind::Once, key);
@@ -66,8 +66,8 @@ pub(super) unsafe fn wait_for_place(me: *mut Logical, key: Key) {
 pub(super) unsafe fn take_place(me: *mut Logical, key: Key) {
     // SAFETY: by the caller's promise.
     unsafe {
-        (*me).unpreemptible += u32::from((*runtime()).repeating);
-        (*runtime()).initialising.push((key.0, me));
+        (*me).unpreemptible += u32::from((*runtime()).repeats);
+        (*runtime()).system.initialising.push((key.0, me));
         taken(key, Shares::ALL);
     }
 }
@@ -80,13 +80,13 @@ pub(super) unsafe fn give_place_back(me: *mut Logical, key: Key) {
     // SAFETY: by the caller's promise; logical threads live as long as their run.
     unsafe {
         let runtime = runtime();
-        if let Some(index) = (*runtime).initialising.iter().position(|&(place, _)| place == key.0) {
-            let (_, initialiser) = (*runtime).initialising.swap_remove(index);
-            (*initialiser).unpreemptible -= u32::from((*runtime).repeating);
+        if let Some(index) = (*runtime).system.initialising.iter().position(|&(place, _)| place == key.0) {
+            let (_, initialiser) = (*runtime).system.initialising.swap_remove(index);
+            (*initialiser).unpreemptible -= u32::from((*runtime).repeats);
             edge::hands_over(me, key);
             freed(key, Shares::ALL);
         }
-        if !(*runtime).repeating {
+        if !(*runtime).repeats {
             step(me, event_at(EventKind::Once, key));
         }
     }

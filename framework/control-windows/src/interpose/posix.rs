@@ -12,6 +12,7 @@ use super::thread::tell_number;
 use super::{exit, interpose_foreign};
 use crate::me::{as_program, set_me};
 use crate::runtime::{Routine, create, exit_point, finalise, step};
+use crate::watch::Windows;
 
 /// What `_beginthread` starts returns nothing.
 type Procedure = unsafe extern "C" fn(*mut c_void);
@@ -64,7 +65,7 @@ interpose_foreign! {
     fn _exit(status: c_int) -> () = real::_exit(status), |me| {
         step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN));
         exit::hold(status as u32);
-        finalise(Ending::Exited);
+        finalise::<Windows>(Ending::Exited);
         real::_exit(status)
     }
 

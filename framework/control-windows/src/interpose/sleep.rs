@@ -1,7 +1,7 @@
 //! Sleeping: costs no real time, and ends when the strategy says so.
 
 use waylay_schedule::{Event, EventKind};
-use waylay_scheduler::Key;
+use waylay_scheduler::{Key, Shares};
 use windows_sys::Win32::System::Threading as real;
 use windows_sys::core::BOOL;
 
@@ -16,10 +16,14 @@ unsafe fn sleep(me: *mut Logical, milliseconds: u32) {
     unsafe {
         match deadline(milliseconds) {
             _ if milliseconds == 0 => step(me, Event::local(EventKind::Yield)),
-            Some(moment) => sleep_until(me, moment),
+            Some(moment) => {
+                sleep_until(me, moment);
+            }
             // For ever: nobody can end it.
             None => {
-                while wait(me, Event::local(EventKind::Sleep), FOR_EVER, None, None) != Waited::TimedOut {}
+                while wait(me, Event::local(EventKind::Sleep), FOR_EVER, Shares::ALL, None, None)
+                    != Waited::TimedOut
+                {}
             }
         }
     }

@@ -20,7 +20,7 @@ unsafe fn guarded<R>(me: *mut Logical, call: impl FnOnce() -> R, initialises: im
     unsafe {
         (*me).unpreemptible += 1;
         let result = as_program(me, call);
-        if !(*runtime()).repeating || !initialises(&result) {
+        if !(*runtime()).repeats || !initialises(&result) {
             (*me).unpreemptible -= 1;
         }
         result
@@ -32,7 +32,7 @@ unsafe fn over(me: *mut Logical, call: impl FnOnce()) {
     // SAFETY: by the caller's promise.
     unsafe {
         guarded(me, call, |()| false);
-        if (*runtime()).repeating {
+        if (*runtime()).repeats {
             (*me).unpreemptible = (*me).unpreemptible.saturating_sub(1);
         }
     }

@@ -22,7 +22,7 @@ pub(super) unsafe fn tell_number(handle: HANDLE, number: *mut u32) {
     unsafe {
         if !number.is_null()
             && !handle.is_null()
-            && let Some(thread) = (*runtime()).handles.thread(handle)
+            && let Some(thread) = (*runtime()).system.handles.thread(handle)
         {
             *number = (*thread).number;
         }
@@ -81,7 +81,7 @@ interpose! {
     }
 
     fn GetExitCodeThread(handle: HANDLE, code: *mut u32) -> BOOL = real::GetExitCodeThread(handle, code), |me| {
-        if let Some(thread) = (*runtime()).handles.thread(handle) && (*runtime()).has_finished(thread) {
+        if let Some(thread) = (*runtime()).system.handles.thread(handle) && (*runtime()).has_finished(thread) {
             note_joined(me, thread);
             *code = (*thread).result;
             return 1;

@@ -6,7 +6,7 @@
 use core::ffi::c_void;
 
 use waylay_schedule::EventKind;
-use waylay_scheduler::{Key, Moment};
+use waylay_scheduler::{Key, Moment, Shares};
 use windows_sys::Win32::Foundation::{HANDLE, WAIT_EVENT, WAIT_OBJECT_0, WAIT_TIMEOUT};
 use windows_sys::Win32::Security::SECURITY_ATTRIBUTES;
 use windows_sys::Win32::System::Threading as real;
@@ -89,7 +89,7 @@ pub(super) unsafe fn wait_for(
             }
             let until = (*timer).due.into_iter().chain(limit).min();
             // Whoever sets it wakes us; then there is another moment to wait for.
-            let _: Waited = wait(me, event_at(EventKind::SemWait, key), key, until, None);
+            let _: Waited = wait(me, event_at(EventKind::SemWait, key), key, Shares::ALL, until, None);
         }
     }
 }
@@ -110,7 +110,7 @@ unsafe fn create(me: *mut Logical, manual: bool, named: bool, work: impl FnOnce(
         keep_error(me);
         // One with a name may be another process's.
         if !handle.is_null() && !named {
-            (*runtime()).handles.add_timer(handle, Timer { manual, ..Timer::default() });
+            (*runtime()).system.handles.add_timer(handle, Timer { manual, ..Timer::default() });
         }
         handle
     }
@@ -128,14 +128,14 @@ unsafe fn set(
     unsafe {
         let result = work();
         keep_error(me);
-        let entry = (*runtime()).handles.entry(handle);
+        let entry = (*runtime()).system.handles.entry(handle);
         let Kind::Timer(timer) = entry.kind else {
             (*runtime()).note_uncontrolled();
             return result;
         };
         if calls {
             (*runtime()).note_uncontrolled();
-            (*runtime()).handles.leave_to_system(handle);
+            (*runtime()).system.handles.leave_to_system(handle);
             return result;
         }
         if result != 0 && !due.is_null() {
@@ -143,9 +143,9 @@ unsafe fn set(
             let period = u64::try_from(period).unwrap_or(0) * NANOSECONDS;
             *timer = Timer { due, period, ..*timer };
             wake(entry.key, u32::MAX);
-            (*runtime()).handles.timer_was_set(entry.key, &mut (*runtime()).sched);
+            (*runtime()).system.handles.timer_was_set(entry.key, &mut (*runtime()).sched);
         }
-        (*runtime()).handles.changed(handle, &mut (*runtime()).sched);
+        (*runtime()).system.handles.changed(handle, &mut (*runtime()).sched);
         step(me, event_at(EventKind::SemPost, entry.key));
         result
     }
@@ -197,7 +197,7 @@ interpose! {
     fn CancelWaitableTimer(timer: HANDLE) -> BOOL = real::CancelWaitableTimer(timer), |me| {
         let result = real::CancelWaitableTimer(timer);
         keep_error(me);
-        if let Kind::Timer(timer) = (*runtime()).handles.entry(timer).kind && !(*timer).is_due(now()) {
+        if let Kind::Timer(timer) = (*runtime()).system.handles.entry(timer).kind && !(*timer).is_due(now()) {
             (*timer).due = None;
         }
         result

@@ -16,7 +16,7 @@ use crate::runtime::{
     Logical, Waited, acquire, away, event_at, join_event, join_point, note_joined, outside, pool, runtime,
     step,
 };
-use crate::watch::edge;
+use crate::watch::{Windows, edge};
 
 /// What a thread announces that waits for an object, and that only tries.
 fn events_of(kind: Kind) -> (EventKind, EventKind) {
@@ -34,7 +34,7 @@ unsafe fn note_taken(me: *mut Logical, handle: HANDLE, entry: Entry, result: WAI
         if [WAIT_OBJECT_0, WAIT_ABANDONED_0].contains(&result) {
             match entry.kind {
                 Kind::Mutex => {
-                    (*runtime).handles.note_owner(entry.key, Some((*me).number));
+                    (*runtime).system.handles.note_owner(entry.key, Some((*me).number));
                     edge::locked(me, entry.key, Way::Exclusive);
                 }
                 Kind::Thread(thread) => note_joined(me, thread),
@@ -42,20 +42,20 @@ unsafe fn note_taken(me: *mut Logical, handle: HANDLE, entry: Entry, result: WAI
             }
             if result == WAIT_ABANDONED_0 {
                 // Whoever had it is gone and gave nothing back.
-                edge::outsider();
+                edge::outsider::<Windows>();
             }
         }
         if let Kind::Timer(timer) = entry.kind {
             (*timer).take();
         }
-        (*runtime).handles.changed(handle, &mut (*runtime).sched);
+        (*runtime).system.handles.changed(handle, &mut (*runtime).sched);
     }
 }
 
 unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT {
     // SAFETY: by the caller's promise.
     unsafe {
-        let entry = (*runtime()).handles.entry(handle);
+        let entry = (*runtime()).system.handles.entry(handle);
         let now = || real::WaitForSingleObject(handle, 0);
         match entry.kind {
             Kind::Thread(thread) if milliseconds == 0 => {
@@ -78,7 +78,7 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
                 let result = now();
                 keep_error(me);
                 if result != WAIT_TIMEOUT || milliseconds == 0 {
-                    edge::outsider();
+                    edge::outsider::<Windows>();
                     return result;
                 }
                 (*runtime()).note_outsiders();
@@ -171,13 +171,14 @@ unsafe fn wait_for_several(
             return result;
         }
         let list = core::slice::from_raw_parts(handles, count as usize);
-        let entries: Vec<Entry> = list.iter().map(|&handle| (*runtime()).handles.entry(handle)).collect();
+        let entries: Vec<Entry> =
+            list.iter().map(|&handle| (*runtime()).system.handles.entry(handle)).collect();
         let now = || take_several(list, &entries, all != 0);
         if entries.iter().any(|entry| entry.kind == Kind::Other) {
             let result = now();
             keep_error(me);
             if result != WAIT_TIMEOUT || milliseconds == 0 {
-                edge::outsider();
+                edge::outsider::<Windows>();
                 return result;
             }
             (*runtime()).note_outsiders();
@@ -193,8 +194,8 @@ unsafe fn wait_for_several(
         } else {
             let several = Several { handles: list, all: all != 0, waiter: (*me).id };
             let key = Key(&raw const several as usize);
-            (*runtime()).handles.add_several(&several);
-            let free = || (*runtime()).handles.is_satisfied(&several, None);
+            (*runtime()).system.handles.add_several(&several);
+            let free = || (*runtime()).system.handles.is_satisfied(&several, None);
             let attempt = || Some(now()).filter(|&result| result != WAIT_TIMEOUT);
             let event = event_at(EventKind::SemWait, object);
             let limit = deadline(milliseconds);
@@ -209,12 +210,12 @@ unsafe fn wait_for_several(
                     },
                 }
             };
-            (*runtime()).handles.remove_several(&several);
+            (*runtime()).system.handles.remove_several(&several);
             result
         };
         keep_error(me);
         if (WAIT_ABANDONED_0..WAIT_ABANDONED_0 + count).contains(&result) {
-            edge::outsider();
+            edge::outsider::<Windows>();
         }
         for (place, (&handle, &entry)) in list.iter().zip(&entries).enumerate() {
             let taken = all != 0
@@ -301,7 +302,7 @@ unsafe fn change(me: *mut Logical, handle: HANDLE, work: impl FnOnce() -> BOOL) 
     // SAFETY: by the caller's promise.
     unsafe {
         let runtime = runtime();
-        let entry = (*runtime).handles.entry(handle);
+        let entry = (*runtime).system.handles.entry(handle);
         let result = work();
         keep_error(me);
         match entry.kind {
@@ -310,9 +311,9 @@ unsafe fn change(me: *mut Logical, handle: HANDLE, work: impl FnOnce() -> BOOL) 
             _ => edge::hands_over(me, entry.key),
         }
         if result != 0 && entry.kind == Kind::Mutex && is_free(handle) {
-            (*runtime).handles.note_owner(entry.key, None);
+            (*runtime).system.handles.note_owner(entry.key, None);
         }
-        (*runtime).handles.changed(handle, &mut (*runtime).sched);
+        (*runtime).system.handles.changed(handle, &mut (*runtime).sched);
         let kind = if entry.kind == Kind::Mutex { EventKind::MutexUnlock } else { EventKind::SemPost };
         step(me, event_at(kind, entry.key));
         result
@@ -380,7 +381,7 @@ interpose! {
 
     fn SignalObjectAndWait(signalled: HANDLE, awaited: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT
         = real::SignalObjectAndWait(signalled, awaited, milliseconds, alertable), |me| {
-        let worked = match (*runtime()).handles.entry(signalled).kind {
+        let worked = match (*runtime()).system.handles.entry(signalled).kind {
             Kind::Semaphore => change(me, signalled, || real::ReleaseSemaphore(signalled, 1, core::ptr::null_mut())),
             Kind::Mutex => change(me, signalled, || real::ReleaseMutex(signalled)),
             _ => change(me, signalled, || real::SetEvent(signalled)),

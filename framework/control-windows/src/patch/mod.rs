@@ -36,7 +36,7 @@ use windows_sys::Win32::Foundation::HMODULE;
 use demand::OnDemand;
 pub(crate) use fault::stay_in_front;
 use loaded::Loaded;
-pub(crate) use stub::{ALL_REGISTERS, can_save_all};
+pub(crate) use stub::can_save_all;
 use stub::{frame, site_of};
 use table::Patched;
 

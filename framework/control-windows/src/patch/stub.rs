@@ -13,6 +13,9 @@
 
 use core::arch::global_asm;
 
+use waylay_patch::registers::{ALL_REGISTERS, AREA};
+use waylay_patch::{restore_registers, save_registers};
+
 use super::site::at_site;
 use crate::me::{OFFSET, STACK_BASE, STACK_LIMIT};
 
@@ -28,11 +31,8 @@ const CALLER: usize = RAX + 8 + 128 - 8;
 /// What lies between the frame pointer that is kept and that word, for whoever walks the stack.
 const BETWEEN: usize = CALLER - 8;
 
-/// The parts of the processor's state that are saved: old floating point, vectors of all widths, masks.
-pub(crate) const ALL_REGISTERS: u32 = 0xe7;
-/// Half of more than any processor needs for these: 64 + 512 + 256 + 64 + 512 + 1024 and what lies between. Windows gives a
-/// stack its memory page by page, as it is touched.
-const HALF: usize = 2048;
+/// Windows gives a stack its memory page by page, as it is touched, so that the area is taken in two parts.
+const HALF: usize = AREA / 2;
 
 /// Says where the program is.
 ///
@@ -202,19 +202,7 @@ global_asm!(
     "sub rsp, {half}",
     "mov [rsp], rax",
     "sub rsp, {half}",
-    // The instruction wants the header of what it writes to be clear.
-    "xor eax, eax",
-    "mov [rsp + 512], rax",
-    "mov [rsp + 520], rax",
-    "mov [rsp + 528], rax",
-    "mov [rsp + 536], rax",
-    "mov [rsp + 544], rax",
-    "mov [rsp + 552], rax",
-    "mov [rsp + 560], rax",
-    "mov [rsp + 568], rax",
-    "mov eax, {state}",
-    "xor edx, edx",
-    "xsavec64 [rsp]",
+    save_registers!(),
     "sub rsp, 64",
     // Whoever runs next finds the old floating-point stack empty; its control word comes back below.
     "fnstcw [rsp + 32]",
@@ -226,9 +214,7 @@ global_asm!(
     "mov r9, rsi",
     "call {at_site}",
     "add rsp, 64",
-    "mov eax, {state}",
-    "xor edx, edx",
-    "xrstor64 [rsp]",
+    restore_registers!(),
     "mov rsp, rbp",
     "pop rbp",
     "pop r11",

@@ -2,21 +2,23 @@
 //!
 //! A new kernel thread starts in [`enter`], reaches its place and waits to be chosen; its creator waits for that, so that
 //! the order in which the system starts threads is not seen. At the end, whoever runs next waits until the kernel thread
-//! is gone ([`handover::see_off`]). Where runs are repeated, most threads are those of a [`pool`] instead.
+//! is gone (`leaving::see_off`). Where runs are repeated, most threads are those of a [`pool`] instead.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use std::time::Duration;
 
+use waylay_runtime::handover::{dispatch, resumed};
+use waylay_runtime::{Run, in_process, point};
 use waylay_schedule::{Event, EventKind, ThreadId};
 use waylay_scheduler::{Key, Moment, Shares};
 use windows_sys::Win32::Foundation::{DUPLICATE_SAME_ACCESS, DuplicateHandle, HANDLE};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetCurrentThreadId};
 
 use super::logical::{Logical, Routine};
-use super::{Runtime, handover, in_process, outside, point, pool, runtime};
+use super::{outside, pool, runtime, step};
 use crate::me::{set_me, stack, watch_end};
-use crate::watch::{self, edge};
+use crate::watch::{self, Windows, edge};
 
 /// How long a new thread may take to its first instruction. It cannot begin while its creator holds the loader's lock.
 pub(super) const BEGINNING: Duration = Duration::from_secs(1);
@@ -40,10 +42,10 @@ pub(crate) unsafe fn create(
     let thread = Box::into_raw(Logical::new(Some(routine), argument));
     // SAFETY: by the caller's promise; the new thread only touches its own record until it is chosen.
     unsafe {
-        let stack = stack.filter(|_| (*runtime()).repeating);
+        let stack = stack.filter(|_| (*runtime()).repeats);
         let employed = stack.map_or(core::ptr::null_mut(), |stack| pool::employ(thread, stack));
         if !employed.is_null() {
-            (*runtime()).handles.add_thread(employed, thread);
+            (*runtime()).system.handles.add_thread(employed, thread);
             if !suspended {
                 take_part(me, thread);
             }
@@ -61,7 +63,7 @@ pub(crate) unsafe fn create(
         let process = GetCurrentProcess();
         DuplicateHandle(process, handle, process, &mut (*thread).handle, 0, 0, DUPLICATE_SAME_ACCESS);
         let runtime = runtime();
-        (*runtime).handles.add_thread(handle, thread);
+        (*runtime).system.handles.add_thread(handle, thread);
         if !suspended {
             take_part(me, thread);
         }
@@ -76,7 +78,7 @@ pub(crate) unsafe fn create(
 pub(crate) unsafe fn resume(me: *mut Logical, handle: HANDLE) -> bool {
     // SAFETY: by the caller's promise.
     unsafe {
-        match (*runtime()).handles.thread(handle) {
+        match (*runtime()).system.handles.thread(handle) {
             Some(thread) if (*thread).id == ThreadId(u32::MAX) => {
                 take_part(me, thread);
                 true
@@ -92,7 +94,7 @@ unsafe fn take_part(me: *mut Logical, thread: *mut Logical) {
         register(thread);
         edge::given_stack((*thread).stack);
         edge::spawned(me, thread);
-        point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
+        step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
     }
 }
 
@@ -106,14 +108,14 @@ pub(super) unsafe fn register(thread: *mut Logical) {
         let runtime = runtime();
         (*thread).id = (*runtime).sched.add_thread();
         (*runtime).logicals.push(thread);
-        (*runtime).by_number.insert((*thread).number as usize, thread);
+        (*runtime).system.by_number.insert((*thread).number as usize, thread);
         tell_number(&*runtime, &*thread);
     }
 }
 
 /// Says what the system calls a thread. It uses the numbers of threads that have ended again, and so do runs with kernel
 /// threads of the pool: each stands there once, for the thread that has it now.
-fn tell_number(runtime: &Runtime, thread: &Logical) {
+fn tell_number(runtime: &Run<Windows>, thread: &Logical) {
     let numbers = &runtime.region.report().numbers;
     for (place, number) in numbers.iter().enumerate() {
         let known = number.load(Ordering::Relaxed);
@@ -134,7 +136,7 @@ unsafe extern "system" fn enter(thread: *mut c_void) -> u32 {
         (*thread).stack = stack();
         (*thread).started.raise();
         (*thread).baton().wait();
-        handover::resumed(thread);
+        resumed(thread);
         let Some(routine) = (*thread).routine else { return 0 };
         watch_end();
         set_me(thread);
@@ -156,15 +158,15 @@ pub(super) unsafe fn finish(thread: *mut Logical) {
         let runtime = runtime();
         edge::ended(thread);
         (*runtime).sched.freed(key_of(thread), Shares::ALL);
-        (*runtime).leaving = core::mem::replace(&mut (*thread).handle, core::ptr::null_mut());
-        (*runtime).by_number.remove(&((*thread).number as usize));
-        if (*runtime).repeating {
-            in_process::one_less();
+        (*runtime).system.leaving = core::mem::replace(&mut (*thread).handle, core::ptr::null_mut());
+        (*runtime).system.by_number.remove(&((*thread).number as usize));
+        if (*runtime).repeats {
+            in_process::one_less::<Windows>();
         }
         // Before the choice: whoever waited for several threads, and for this one as the last, can be chosen.
-        (*runtime).handles.look_at_several(&mut (*runtime).sched, Some(thread));
+        (*runtime).system.handles.look_at_several(&mut (*runtime).sched, Some(thread));
         let choice = (*runtime).sched.finish();
-        handover::dispatch(thread, choice);
+        dispatch(thread, choice);
     }
 }
 

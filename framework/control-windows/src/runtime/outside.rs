@@ -4,9 +4,13 @@
 //! posted here and taken up at the next choice; and as long as one of them lives, a state in which no logical thread can
 //! run is not a deadlock yet. A run with such threads is marked as partly controlled.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use waylay_control_protocol::Statement;
+use waylay_runtime::inspect;
+use waylay_runtime::outside::is_running;
+pub(crate) use waylay_runtime::outside::{may_wait, set_running, waits};
 use waylay_scheduler::{Choice, Key, Shares};
 use windows_sys::Win32::Foundation::{CloseHandle, HANDLE, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
@@ -14,8 +18,10 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcessId, GetCurrentThreadId, WakeByAddressSingle};
 
-use super::{SHARED, inspect, pool, preempt, runtime};
+use super::platform::{HOLDER, SHARED};
+use super::{pool, preempt, runtime};
 use crate::sys;
+use crate::watch::Windows;
 
 /// What was done to an object.
 #[derive(Clone, Copy, Debug)]
@@ -37,20 +43,13 @@ const LOOKS: u32 = 3000;
 type Letter = (Key, Act, u32);
 
 static BOX: Mutex<Vec<Letter>> = Mutex::new(Vec::new());
-static RUNNING: AtomicBool = AtomicBool::new(false);
-static WAITERS: AtomicBool = AtomicBool::new(false);
 /// Counts letters, for the one who waits for them.
 static POSTED: AtomicU32 = AtomicU32::new(0);
-
-/// A run begins or ends.
-pub(super) fn set_running(running: bool) {
-    RUNNING.store(running, Ordering::Release);
-}
 
 /// A thread outside the schedule did something to an object.
 #[inline]
 pub(crate) fn did(key: Key, act: Act) {
-    if RUNNING.load(Ordering::Relaxed) {
+    if is_running() {
         post(key, act);
     }
 }
@@ -65,7 +64,7 @@ fn post(key: Key, act: Act) {
     // SAFETY: plain call.
     let mut from = unsafe { GetCurrentThreadId() };
     // A logical thread inside the library, which calls one that calls Windows.
-    if from == SHARED.holder.load(Ordering::Relaxed) {
+    if from == HOLDER.load(Ordering::Relaxed) {
         from = OURSELVES;
     }
     BOX.lock().unwrap_or_else(PoisonError::into_inner).push((key, act, from));
@@ -73,20 +72,6 @@ fn post(key: Key, act: Act) {
     POSTED.fetch_add(1, Ordering::Release);
     // SAFETY: the address is only compared with those of waiting threads, never read.
     unsafe { WakeByAddressSingle(POSTED.as_ptr().cast()) };
-}
-
-/// A thread outside the schedule waits on an object whose real counterpart logical threads do not signal otherwise.
-#[inline]
-pub(crate) fn waits() {
-    if RUNNING.load(Ordering::Relaxed) {
-        WAITERS.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Whether wake-ups have to reach real waiters too.
-#[inline]
-pub(crate) fn may_wait() -> bool {
-    WAITERS.load(Ordering::Relaxed)
 }
 
 /// Nobody's number, and that of the thread that holds the token.
@@ -110,7 +95,9 @@ pub(super) unsafe fn take_letters(known: u32) {
             }
             match act {
                 Act::Freed => (*runtime).sched.freed(key, Shares::ALL),
-                Act::Signalled(handle) => (*runtime).handles.changed(handle as HANDLE, &mut (*runtime).sched),
+                Act::Signalled(handle) => {
+                    (*runtime).system.handles.changed(handle as HANDLE, &mut (*runtime).sched)
+                }
                 Act::Woken(number) => {
                     (*runtime).sched.wake(key, number, Shares::ALL);
                 }
@@ -134,7 +121,7 @@ pub(super) unsafe fn ask_outsiders(choice: Choice) -> Choice {
             let seen = POSTED.load(Ordering::Acquire);
             take_letters(NOBODY);
             let runtime = runtime();
-            if (*runtime).handles.look_at_all(&mut (*runtime).sched) {
+            if (*runtime).system.handles.look_at_all(&mut (*runtime).sched) {
                 (*runtime).note_outsiders();
             }
             let choice = (*runtime).sched.choose();
@@ -144,7 +131,7 @@ pub(super) unsafe fn ask_outsiders(choice: Choice) -> Choice {
             sys::wait_on(&POSTED, seen, SLICE);
         }
         (*runtime()).note_uncontrolled();
-        inspect::line(format_args!("{} threads of the process are not under control", count_outsiders()));
+        inspect::tell::<Windows>(&Statement::Outsiders(count_outsiders() as u32));
         Choice::Deadlock
     }
 }
@@ -159,8 +146,8 @@ unsafe fn count_outsiders() -> usize {
         // SAFETY: called with the token.
         let known = unsafe {
             let runtime = runtime();
-            (*runtime).by_number.contains_key(&(number as usize))
-                || (*runtime).handles.knows_thread(number)
+            (*runtime).system.by_number.contains_key(&(number as usize))
+                || (*runtime).system.handles.knows_thread(number)
                 || pool::has(number)
                 || preempt::is_watcher(number)
         };

@@ -9,13 +9,14 @@ use core::arch::global_asm;
 use core::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use waylay_runtime::handover::resumed;
 use windows_sys::Win32::Foundation::{DUPLICATE_SAME_ACCESS, DuplicateHandle, HANDLE};
 use windows_sys::Win32::System::Threading::{
     CreateThread, GetCurrentProcess, STACK_SIZE_PARAM_IS_A_RESERVATION,
 };
 
 use super::logical::{Logical, Routine};
-use super::{handover, lifecycle, outside, renewal, runtime};
+use super::{lifecycle, outside, renewal, runtime};
 use crate::me::{set_me, watch_end};
 use crate::sys::Signal;
 
@@ -156,7 +157,7 @@ unsafe extern "system" fn live(worker: *mut c_void) -> u32 {
         unsafe {
             (*worker).baton.wait();
             let thread = (*worker).user;
-            handover::resumed(thread);
+            resumed(thread);
             if core::mem::replace(&mut (*worker).used, true) {
                 renewal::begin();
             }

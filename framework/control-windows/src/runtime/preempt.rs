@@ -10,7 +10,9 @@ use core::arch::global_asm;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use waylay_schedule::{Event, EventKind};
+use waylay_patch::registers::ALL_REGISTERS;
+use waylay_patch::{restore_registers, save_registers};
+use waylay_runtime::point;
 use windows_sys::Win32::Foundation::{CloseHandle, FILETIME, HANDLE};
 use windows_sys::Win32::System::Diagnostics::Debug::{
     CONTEXT, CONTEXT_CONTROL_AMD64, GetThreadContext, SetThreadContext,
@@ -20,14 +22,13 @@ use windows_sys::Win32::System::Threading::{
     SuspendThread, THREAD_GET_CONTEXT, THREAD_QUERY_INFORMATION, THREAD_SET_CONTEXT, THREAD_SUSPEND_RESUME,
 };
 
-use super::{SHARED, point, runtime};
+use super::platform::HOLDER;
+use super::runtime;
 use crate::me::{Block, Inside, me};
 use crate::{interpose, patch};
 
 /// Processor time without a step after which a thread is preempted, in the 100 ns of Windows: 20 ticks of 4 ms on Linux.
 const WITHOUT_A_STEP: u64 = 800_000;
-/// Yields until somebody else is chosen; strategies lower a thread that idles with some probability each time.
-const YIELDS: u32 = 1000;
 /// Address space for the stack of the one who looks.
 const STACK: usize = 1 << 18;
 /// Bytes of a thread's stack that are written from outside, and that functions may use without saying so: they have to be in
@@ -97,7 +98,7 @@ unsafe extern "system" fn watch(milliseconds: *mut c_void) -> u32 {
     while !OVER.load(Ordering::Acquire) {
         // SAFETY: plain call.
         unsafe { Sleep(milliseconds as usize as u32) };
-        let (number, steps) = (SHARED.holder.load(Ordering::Relaxed), STEPS.load(Ordering::Relaxed));
+        let (number, steps) = (HOLDER.load(Ordering::Relaxed), STEPS.load(Ordering::Relaxed));
         if number == 0 || (seen.number, seen.steps) != (number, steps) {
             seen = Seen { number, steps, begun: None };
             continue;
@@ -180,14 +181,7 @@ extern "C" fn give_way() {
     unsafe {
         let _inside = Inside::enter(me);
         (*runtime()).note_uncontrolled();
-        let switches = (*runtime()).sched.switches;
-        for _ in 0..YIELDS {
-            (*runtime()).region.report().forced.fetch_add(1, Ordering::Relaxed);
-            point::step(me, Event::local(EventKind::Yield));
-            if (*runtime()).sched.switches != switches {
-                break;
-            }
-        }
+        point::give_way(me);
     }
 }
 
@@ -222,28 +216,14 @@ global_asm!(
     "sub rsp, 2048",
     "mov [rsp], rax",
     "sub rsp, 2048",
-    // The instruction wants the header of what it writes to be clear.
-    "xor eax, eax",
-    "mov [rsp + 512], rax",
-    "mov [rsp + 520], rax",
-    "mov [rsp + 528], rax",
-    "mov [rsp + 536], rax",
-    "mov [rsp + 544], rax",
-    "mov [rsp + 552], rax",
-    "mov [rsp + 560], rax",
-    "mov [rsp + 568], rax",
-    "mov eax, {state}",
-    "xor edx, edx",
-    "xsavec64 [rsp]",
+    save_registers!(),
     "sub rsp, 64",
     "fnstcw [rsp + 32]",
     "fninit",
     "fldcw [rsp + 32]",
     "call {give_way}",
     "add rsp, 64",
-    "mov eax, {state}",
-    "xor edx, edx",
-    "xrstor64 [rsp]",
+    restore_registers!(),
     "mov rsp, rbp",
     "pop rbp",
     "pop r11",
@@ -258,5 +238,5 @@ global_asm!(
     ".seh_endproc",
     give_way = sym give_way,
     red_zone = const RED_ZONE,
-    state = const patch::ALL_REGISTERS,
+    state = const ALL_REGISTERS,
 );

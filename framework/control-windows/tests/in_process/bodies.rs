@@ -54,6 +54,8 @@ pub(crate) fn find(name: &str) -> Body {
         "timers" => timers,
         "ports" => ports,
         "random" => random,
+        "patient" => || patient(0),
+        "patient-for-long" => || patient(60_000),
         "ends-itself" => || end_beside_others(true),
         "returns" => || end_beside_others(false),
         "mixture" => || {
@@ -498,6 +500,29 @@ unsafe extern "system" fn yield_for_ever(_: *mut c_void) -> u32 {
         // SAFETY: plain call.
         unsafe { SwitchToThread() };
     }
+}
+
+/// Takes and gives back a lock so often, and then waits in a loop for what the other thread says when it is through its own.
+unsafe extern "system" fn wait_for_the_other(times: *mut c_void) -> u32 {
+    // SAFETY: the lock lives for ever.
+    unsafe {
+        for _ in 0..times as usize {
+            AcquireSRWLockExclusive(SLIM.at());
+            ReleaseSRWLockExclusive(SLIM.at());
+        }
+        while times.is_null() && SUM.load(SeqCst) == 0 {
+            SwitchToThread();
+        }
+    }
+    SUM.fetch_add(1, SeqCst);
+    0
+}
+
+/// Two threads that wait for each other, politely; with some work to do, they do not.
+fn patient(times: usize) -> bool {
+    SUM.store(0, SeqCst);
+    join([spawn(wait_for_the_other, times), spawn(wait_for_the_other, times)]);
+    true
 }
 
 /// Called when the thread ends that wrote the slot, or the process with it.

@@ -39,6 +39,7 @@ mod cases {
         ("accesses_that_a_compiler_reports_are_steps", accesses),
         ("a_later_run_is_followed_by_a_fresh_process", later_run),
         ("a_deadlock_is_reported_at_once_with_owners", deadlock),
+        ("threads_that_only_wait_for_each_other_are_a_livelock", livelock),
         ("equal_seeds_give_equal_schedules", equal_seeds),
         ("a_recorded_schedule_is_followed", replay),
         ("a_schedule_of_another_program_is_left_and_that_is_said", divergence),
@@ -134,6 +135,20 @@ mod cases {
             ran.text
         );
         assert_eq!(ran.status, 86);
+    }
+
+    /// A tenth of the step limit in which nothing changes, but no less than a hundred thousand steps, is the end of a run; steps
+    /// that change something are not counted.
+    fn livelock() {
+        const LIMIT: u64 = 1_000_000;
+        const QUIET: u64 = 100_000;
+        let ran = run(&Wanted { body: "patient", max_steps: LIMIT, ..Wanted::default() });
+        assert_eq!(ran.ending, "Livelock", "{}", ran.text);
+        assert!(ran.text.contains("nothing changed in 100000 steps"), "{}", ran.text);
+        assert_eq!(ran.status, 87);
+        let busy = run(&Wanted { body: "patient-for-long", max_steps: LIMIT, ..Wanted::default() });
+        assert_eq!((busy.runs, busy.failures, busy.ending.as_str()), (1, 0, "Unfinished"), "{}", busy.text);
+        assert!(busy.steps > QUIET, "{}", busy.steps);
     }
 
     fn equal_seeds() {

@@ -25,11 +25,22 @@ pub(crate) struct Wanted<'a> {
     pub(crate) replay: &'a [Stretch],
     /// Libraries are patched.
     pub(crate) patch: bool,
+    /// Steps after which a run is stopped.
+    pub(crate) max_steps: u64,
 }
 
 impl Default for Wanted<'_> {
     fn default() -> Self {
-        Wanted { body: "", runs: 1, seed: 7, strategy: "random", stop: false, replay: &[], patch: false }
+        Wanted {
+            body: "",
+            runs: 1,
+            seed: 7,
+            strategy: "random",
+            stop: false,
+            replay: &[],
+            patch: false,
+            max_steps: 10_000_000,
+        }
     }
 }
 
@@ -63,6 +74,7 @@ pub(crate) fn run(wanted: &Wanted<'_>) -> Ran {
     let mut region = RegionMap::create().expect("a region");
     let mut settings = Settings::new(Switching::Baton, wanted.seed, 0);
     settings.in_process = 1;
+    settings.max_steps = wanted.max_steps;
     let mut instrumentation = Instrumentation::new(Level::Atomics, wanted.patch);
     instrumentation.host = 1;
     region.set_instrumentation(instrumentation);

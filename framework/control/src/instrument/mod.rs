@@ -17,7 +17,7 @@ mod tsan;
 mod watch;
 
 pub(crate) use waylay_accesses::Way;
-pub(crate) use watch::{before_spawn, begin_run, edge, has_changed_memory, prepare, resumed};
+pub(crate) use watch::{Linux, before_spawn, begin_run, edge, prepare, resumed};
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,22 +1,19 @@
 //! What is known about the run's accesses, in this process: where it is kept, and what it is told.
 
-use core::cell::UnsafeCell;
-
-use waylay_accesses::{
-    Attention, Frees, Module, Process, Watch, Who, access, follows_objects, follows_order, is_in_want,
-};
-use waylay_control_protocol::{RegionMap, Report};
+use waylay_accesses::{Attention, Frees, Module, Process, Watch, Who, access, follows_order, is_in_want};
+use waylay_control_protocol::{RegionMap, Report, Statement};
+use waylay_runtime::Slot;
 use waylay_schedule::{Event, ThreadId};
 
 use super::copies;
 use super::modules;
 use super::patch;
 use crate::runtime::{Logical, end_at_race, is_prepared_in_process, outside, runtime, step};
-use crate::sched::{Key, Scheduler};
+use crate::sched::Scheduler;
 
 /// This process, for whoever looks at its accesses.
 #[derive(Default)]
-pub(super) struct Linux;
+pub(crate) struct Linux;
 
 impl Process for Linux {
     type Thread = *mut Logical;
@@ -57,7 +54,7 @@ impl Process for Linux {
     #[inline]
     unsafe fn progressed() {
         // SAFETY: by the caller's promise.
-        unsafe { (*runtime()).limits.progressed((*runtime()).sched.steps) };
+        unsafe { (*runtime()).progressed() };
     }
 
     unsafe fn registers(saved: usize) -> Option<[usize; 7]> {
@@ -65,9 +62,9 @@ impl Process for Linux {
         Some(unsafe { patch::program_registers(saved) })
     }
 
-    unsafe fn end_at_race(race: Option<(String, [usize; 2])>) -> ! {
+    unsafe fn end_at_race(race: Option<(Statement<'static>, [usize; 2])>) -> ! {
         // SAFETY: by the caller's promise.
-        unsafe { end_at_race(race) }
+        unsafe { end_at_race::<Linux>(race) }
     }
 
     unsafe fn is_alone() -> bool {
@@ -112,27 +109,13 @@ impl Process for Linux {
     }
 }
 
-struct Slot(UnsafeCell<Option<Watch<Linux>>>);
-
-// SAFETY: only the holder of the token looks inside; in front of `main` that is the only thread.
-unsafe impl Sync for Slot {}
-
-static WATCH: Slot = Slot(UnsafeCell::new(None));
+static WATCH: Slot<Watch<Linux>> = Slot::new();
 
 /// # Safety
 /// The caller holds the token, and no borrow of the result lives across a handover.
 pub(super) unsafe fn watch() -> *mut Watch<Linux> {
     // SAFETY: by the caller's promise.
-    unsafe { (*WATCH.0.get()).get_or_insert_default() }
-}
-
-/// Whether accesses that are steps changed some memory since this was last asked.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn has_changed_memory() -> bool {
-    // SAFETY: by the caller's promise.
-    unsafe { (*watch()).has_changed_memory() }
+    unsafe { WATCH.get_or_default() }
 }
 
 /// Takes over which accesses are steps, ahead of a run: processes that are forked from this one have it done.
@@ -183,21 +166,16 @@ pub(crate) unsafe fn resumed(me: *mut Logical) {
     }
 }
 
-/// What orders the threads of a run, told by those who do it. Costs a look at one word while nobody wants to know.
-///
-/// All of them are called by the running thread, which is inside the library.
+/// What orders the threads of a run, and which memory they are given: what `waylay_runtime::edge` knows, and what only Linux
+/// has. All of them are called by the running thread, which is inside the library.
 pub(crate) mod edge {
     use waylay_accesses::Way;
+    use waylay_runtime::edge::with;
+    pub(crate) use waylay_runtime::edge::{
+        ended, follows, hands_over, joined, locked, outsider, takes_over, unlocked,
+    };
 
     use super::*;
-
-    #[inline]
-    fn with(what: impl FnOnce(&mut Watch<Linux>)) {
-        if follows_order() {
-            // SAFETY: the running thread has the token.
-            what(unsafe { &mut *watch() });
-        }
-    }
 
     #[inline]
     unsafe fn who(thread: *mut Logical) -> Who {
@@ -210,17 +188,8 @@ pub(crate) mod edge {
     pub(crate) unsafe fn spawned(me: *mut Logical, child: *mut Logical) {
         // SAFETY: both live as long as the run.
         unsafe {
-            with(|watch| watch.spawned(who(me), who(child)));
+            waylay_runtime::edge::spawned(me, child);
             masked(child, 0, (*child).mask);
-        }
-    }
-
-    /// `me` saw a thread end.
-    #[inline]
-    pub(crate) unsafe fn joined(me: *mut Logical, ended: *mut Logical) {
-        // SAFETY: both live as long as the run.
-        unsafe {
-            with(|watch| watch.joined(who(me), who(ended)));
         }
     }
 
@@ -239,7 +208,7 @@ pub(crate) mod edge {
     #[inline]
     pub(crate) unsafe fn signals(me: *mut Logical, target: *mut Logical) {
         // SAFETY: both live as long as the run.
-        with(|watch| unsafe { watch.hands_over(who(me), target as usize) });
+        with::<Linux>(|watch| unsafe { watch.hands_over(who(me), target as usize) });
     }
 
     /// `me` blocks other signals than before.
@@ -260,7 +229,7 @@ pub(crate) mod edge {
     pub(crate) unsafe fn interrupted(me: *mut Logical, signals: u64) {
         // SAFETY: the running thread has the token.
         unsafe {
-            with(|watch| watch.takes_over(who(me), me as usize));
+            with::<Linux>(|watch| watch.takes_over(who(me), me as usize));
             masked(me, 0, signals);
         }
     }
@@ -298,28 +267,7 @@ pub(crate) mod edge {
     #[inline]
     pub(crate) unsafe fn gives_way(me: *mut Logical) {
         // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.gives_way(who(me)) });
-    }
-
-    /// `me` has ended and nobody will join it, or somebody did.
-    #[inline]
-    pub(crate) unsafe fn ended(thread: *mut Logical) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.ended(who(thread)) });
-    }
-
-    /// A thread that is not under control took part.
-    pub(crate) unsafe fn outsider() {
-        if follows_order() {
-            // SAFETY: the running thread has the token.
-            unsafe { (*watch()).lose_order() };
-        }
-    }
-
-    /// Whether [`allocated`] and [`resized`] are worth calling.
-    #[inline(always)]
-    pub(crate) fn follows() -> bool {
-        follows_objects()
+        with::<Linux>(|watch| unsafe { watch.gives_way(who(me)) });
     }
 
     /// Code at `caller` was given memory.
@@ -370,33 +318,5 @@ pub(crate) mod edge {
     fn with_blocks(what: impl FnOnce(&mut Watch<Linux>, ThreadId)) {
         // SAFETY: a logical thread that runs program code has the token.
         as_running_thread(|me| unsafe { what(&mut *watch(), (*me).id) });
-    }
-
-    /// `me` holds a lock.
-    #[inline]
-    pub(crate) unsafe fn locked(me: *mut Logical, lock: Key, way: Way) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.locked(who(me), lock.0, way) });
-    }
-
-    /// `me` gave a lock back.
-    #[inline]
-    pub(crate) unsafe fn unlocked(me: *mut Logical, lock: Key) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.unlocked(who(me), lock.0) });
-    }
-
-    /// What `me` did so far is for those who take over from the object.
-    #[inline]
-    pub(crate) unsafe fn hands_over(me: *mut Logical, object: Key) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.hands_over(who(me), object.0) });
-    }
-
-    /// `me` goes on after those who handed over to the object.
-    #[inline]
-    pub(crate) unsafe fn takes_over(me: *mut Logical, object: Key) {
-        // SAFETY: it lives as long as the run.
-        with(|watch| unsafe { watch.takes_over(who(me), object.0) });
     }
 }

@@ -7,6 +7,7 @@ use waylay_control_protocol::Ending;
 use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::interpose;
+use crate::instrument::Linux;
 use crate::heap::guard;
 use crate::me::{Unmanaged, as_program, set_me};
 use crate::runtime::{Logical, finalise, step};
@@ -48,7 +49,7 @@ pub(super) extern "C" fn at_unload() {
 extern "C" fn conclude(_: *mut c_void) {
     if !crate::me::me().is_null() {
         // SAFETY: a logical thread that runs program code, exit handlers included, has the token.
-        unsafe { finalise(Ending::Exited) };
+        unsafe { finalise::<Linux>(Ending::Exited) };
         set_me(core::ptr::null_mut());
     }
 }
@@ -61,19 +62,19 @@ interpose! {
 
     fn _exit(status: c_int) -> (), |me| {
         last_step(me);
-        finalise(Ending::Exited);
+        finalise::<Linux>(Ending::Exited);
         real::_exit(status)
     }
 
     fn _Exit(status: c_int) -> (), |me| {
         last_step(me);
-        finalise(Ending::Exited);
+        finalise::<Linux>(Ending::Exited);
         real::_Exit(status)
     }
 
     fn quick_exit(status: c_int) -> (), |me| {
         last_step(me);
-        finalise(Ending::Exited);
+        finalise::<Linux>(Ending::Exited);
         as_program(me, || real::quick_exit(status))
     }
 }

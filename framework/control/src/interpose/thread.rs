@@ -44,7 +44,7 @@ interpose! {
         if let Some(thread) = lookup(handle as usize) {
             (*thread).detached = true;
             if (*runtime()).has_finished(thread) {
-                (*runtime()).handles.remove(&(handle as usize));
+                (*runtime()).system.handles.remove(&(handle as usize));
                 edge::ended(thread);
             }
             if (*thread).recyclable {

@@ -11,7 +11,7 @@ use libc::{EINVAL, c_int, c_uint, clockid_t, itimerspec, itimerval, sigevent, ti
 use super::clock::{is_length, is_virtual, moment_of, nanoseconds, timespec_of};
 use super::{fail, interpose, signal};
 use crate::me::Unmanaged;
-use crate::runtime::outside::takes_part;
+use crate::runtime::outside::{Beside, takes_part};
 use crate::runtime::timers::{self, Purpose, Stack, Timer};
 use crate::runtime::{Logical, runtime};
 use crate::sys;
@@ -101,7 +101,7 @@ unsafe fn is_real(how: &str) {
     // SAFETY: called with the token.
     unsafe {
         signal::may_come();
-        takes_part(format_args!("{how} sets a timer of the kernel"));
+        takes_part(&Beside::Other(format!("{how} sets a timer of the kernel").into()));
     }
 }
 

@@ -9,8 +9,12 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use waylay_control_protocol::Statement;
+use waylay_runtime::inspect;
+
 use super::preempt::{give_way, instruction_in, is_for_caller, start_timer};
-use super::{inspect, runtime};
+use super::runtime;
+use crate::instrument::Linux;
 use crate::me::me;
 use crate::sys;
 
@@ -48,10 +52,7 @@ unsafe extern "C-unwind" fn on_look(_: c_int, _: *mut libc::siginfo_t, context: 
             return;
         }
         if !NAMED.swap(true, Ordering::Relaxed) {
-            inspect::line(format_args!(
-                "thread {} waits in a system call that is not under control",
-                (*me).id.0
-            ));
+            inspect::tell::<Linux>(&Statement::InKernel((*me).id.0));
         }
         MOMENT.store(u64::MAX, Ordering::Relaxed);
         give_way(me);

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use waylay_accesses::Frees;
 use waylay_schedule::{Event, EventKind};
 
-use super::{point, preempt, runtime};
+use super::{preempt, runtime, step};
 use crate::me::{Unmanaged, me};
 
 /// Whether such calls are steps. A byte, because assembly looks at it.
@@ -78,7 +78,7 @@ fn step_at(caller: usize, event: Event) {
     // alone when they succeed.
     unsafe {
         let errno = *libc::__errno_location();
-        point::step(me, event);
+        step(me, event);
         *libc::__errno_location() = errno;
     }
 }

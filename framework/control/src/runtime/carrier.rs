@@ -6,9 +6,12 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::handover::{Afterwards, after_switch, arrive, give_away_after_switch};
+use waylay_runtime::handover::arrive;
+
+use super::handover::{Afterwards, after_switch, give_away_after_switch};
 use super::logical::{Logical, Place};
-use super::{SHARED, preempt, runtime};
+use super::platform::STARTED;
+use super::{preempt, runtime};
 use crate::instrument::patch::trap;
 use crate::interpose::real_thread;
 use crate::me::{Unmanaged, as_program, me};
@@ -58,6 +61,11 @@ impl Carrier {
     pub(super) fn is_running(&self) -> bool {
         self.running
     }
+
+    /// Who the carrier is for libc while no fiber executes on it.
+    pub(crate) fn identity(&self) -> u64 {
+        self.idle.fs_base()
+    }
 }
 
 /// Tells the carrier that there is a next fiber.
@@ -73,7 +81,7 @@ pub(super) unsafe fn start(main: *mut Logical) -> Result<(), i32> {
     // SAFETY: by the caller's promise.
     unsafe {
         let unmanaged = Unmanaged::enter();
-        let carrier = &raw mut (*runtime()).carrier;
+        let carrier = &raw mut (*runtime()).system.carrier;
         (*carrier).next = main;
         real_thread::create_detached(carrier_main)?;
         drop(unmanaged);
@@ -96,7 +104,7 @@ pub(super) unsafe fn leave_its_trace() {
     const ENTRY: usize = 16;
     // SAFETY: by the caller's promise; the callback gets the local. The memory is never given back, like the carrier's.
     unsafe {
-        let trace = &raw mut (*runtime()).carrier.trace;
+        let trace = &raw mut (*runtime()).system.carrier.trace;
         if (*trace).is_null() {
             let _unmanaged = Unmanaged::enter();
             let mut modules = 0usize;
@@ -124,7 +132,7 @@ extern "C-unwind" fn carrier_main(_: *mut c_void) -> *mut c_void {
         sys::swap_signal_mask(mask);
         // SAFETY: whoever raised the signal passed the token with it, and named a suspended fiber.
         unsafe {
-            let carrier = &raw mut (*runtime()).carrier;
+            let carrier = &raw mut (*runtime()).system.carrier;
             (*carrier).idle.set_fs_base(fs_base());
             if (*carrier).kernel_id == 0 {
                 (*carrier).kernel_id = sys::thread_id();
@@ -176,8 +184,8 @@ extern "C" fn park() -> ! {
         if (*me).id == waylay_schedule::ThreadId::MAIN {
             wake();
         } else {
-            SHARED.started.store(1, core::sync::atomic::Ordering::Release);
-            sys::futex_wake(&SHARED.started);
+            STARTED.store(1, core::sync::atomic::Ordering::Release);
+            sys::futex_wake(&STARTED);
         }
         loop {
             (*me).homeward.wait();

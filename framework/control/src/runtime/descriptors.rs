@@ -3,13 +3,13 @@
 //! They stand in a list with what they wait for. Whoever changes a descriptor has the list looked through; when
 //! nobody can run, the whole list is polled and the library waits for the outside world.
 
+use waylay_runtime::handover::take_arrivals;
 use waylay_schedule::{Event, EventKind, ObjectId};
 
-use super::handover::take_arrivals;
 use super::logical::Logical;
 use super::outside::ask_outsiders;
-use super::point::{Waited, wait};
-use super::{SHARED, runtime};
+use super::{SHARED, Waited, runtime, wait};
+use crate::instrument::Linux;
 use crate::sched::{Choice, Key, Moment, Shares};
 use crate::sys;
 
@@ -68,9 +68,9 @@ pub(crate) unsafe fn wait_for_descriptors(
                 return Waited::Done;
             }
             let watch = Watch { thread: me, set: set.as_mut_ptr(), len: set.len() };
-            (*runtime()).watches.push(watch);
+            (*runtime()).system.watches.push(watch);
             let waited = wait(me, unknown_event(), key_of(me), Shares::ALL, deadline, None);
-            (*runtime()).watches.retain(|watch| watch.thread != me);
+            (*runtime()).system.watches.retain(|watch| watch.thread != me);
             if waited != Waited::Done {
                 return waited;
             }
@@ -86,7 +86,7 @@ pub(crate) unsafe fn descriptors_changed() {
     // SAFETY: by the caller's promise; watching threads are suspended, so their sets are still.
     unsafe {
         let runtime = runtime();
-        for watch in &(*runtime).watches {
+        for watch in &(*runtime).system.watches {
             if watch.len > 0 && poll(watch.set, watch.len, 0) != 0 {
                 (*runtime).sched.wake(key_of(watch.thread), 1, Shares::ALL);
             }
@@ -115,7 +115,7 @@ pub(super) unsafe fn look_outside(nanoseconds: u64) {
 unsafe fn watched() -> Vec<libc::pollfd> {
     // SAFETY: called with the token; watching threads are suspended, so their sets are still.
     unsafe {
-        let watches = &(*runtime()).watches;
+        let watches = &(*runtime()).system.watches;
         let sets = watches.iter().flat_map(|watch| (0..watch.len).map(move |index| (watch, index)));
         sets.map(|(watch, index)| *watch.set.add(index)).collect()
     }
@@ -136,7 +136,7 @@ pub(super) unsafe fn ask_outside(mut choice: Choice) -> Choice {
             }
             poll(all.as_mut_ptr(), all.len(), if choice == Choice::Idle { SLICE } else { -1 });
             if !SHARED.arrivals.load(core::sync::atomic::Ordering::Acquire).is_null() {
-                take_arrivals();
+                take_arrivals::<Linux>();
             }
             descriptors_changed();
             choice = (*runtime()).sched.choose();

@@ -5,9 +5,11 @@
 //! world is looked at whenever nobody could run but threads whose time came, in the end for about as long as the
 //! program would have slept, and such steps do not count for the limits of the run.
 
+use waylay_runtime::handover::take_arrivals;
+
 use super::descriptors::look_outside;
-use super::handover::take_arrivals;
 use super::runtime;
+use crate::instrument::Linux;
 use crate::sched::Moment;
 
 /// Rounds that cost no real time: most threads sleep a few times only before they go on.
@@ -43,16 +45,16 @@ pub(super) unsafe fn time_passes(now: Moment, deadline: Moment) {
     // SAFETY: by the caller's promise.
     unsafe {
         let runtime = runtime();
-        let awaits = (*runtime).sched.away() > 0 || (*runtime).watches.iter().any(|watch| !watch.is_empty());
+        let awaits = (*runtime).sched.away() > 0 || (*runtime).system.watches.iter().any(|watch| !watch.is_empty());
         if !awaits || !(*runtime).sched.only_time_passes() {
-            (*runtime).idling = Idling::default();
+            (*runtime).system.idling = Idling::default();
             return;
         }
         let length = deadline.0.saturating_sub(now.0);
-        let (taken, wait) = (*runtime).idling.round((*runtime).sched.steps, length);
+        let (taken, wait) = (*runtime).system.idling.round((*runtime).sched.steps, length);
         (*runtime).limits.excuse(taken);
         look_outside(wait);
-        take_arrivals();
+        take_arrivals::<Linux>();
     }
 }
 
@@ -65,10 +67,10 @@ pub(super) unsafe fn sleeps_for_real() {
     unsafe {
         let runtime = runtime();
         if !(*runtime).sched.is_alone() {
-            (*runtime).idling = Idling::default();
+            (*runtime).system.idling = Idling::default();
             return;
         }
-        let (taken, _) = (*runtime).idling.round((*runtime).sched.steps, 0);
+        let (taken, _) = (*runtime).system.idling.round((*runtime).sched.steps, 0);
         (*runtime).limits.excuse(taken);
     }
 }

@@ -8,11 +8,14 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
 use waylay_control_protocol::Switching;
+use waylay_runtime::handover::{dispatch, follow, resumed};
+use waylay_runtime::{Platform, in_process, point};
 use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::logical::{Logical, Place, Routine};
-use super::{SHARED, carrier, ending, handover, in_process, leaving, point, pool, robust, runtime};
-use crate::instrument;
+use super::platform::STARTED;
+use super::{carrier, handover, leaving, pool, robust, runtime};
+use crate::instrument::{self, Linux};
 use crate::interpose::{alone, real_thread};
 use crate::me::{Unmanaged, me, set_me};
 use crate::sched::{Choice, Key, Shares};
@@ -32,8 +35,8 @@ pub(crate) unsafe fn create(
     // SAFETY: by the caller's promise.
     unsafe {
         instrument::before_spawn();
-        match (*runtime()).switching {
-            Switching::Carrier if !(*runtime()).carrier.running => {
+        match (*runtime()).system.switching {
+            Switching::Carrier if !(*runtime()).system.carrier.running => {
                 if let Err(error) = carrier::start(me) {
                     return error;
                 }
@@ -60,17 +63,17 @@ pub(crate) unsafe fn create(
         (*thread).detached = real_thread::is_detached(attributes);
         (*thread).stack_size = stack_size.unwrap_or(0);
         (*thread).mask = (*me).mask;
-        (*thread).recyclable = (*runtime()).pooling && stack_size.is_some();
+        (*thread).recyclable = (*runtime()).repeats && stack_size.is_some();
         (*thread).id = ThreadId((*runtime()).logicals.len() as u32);
-        SHARED.started.store(0, Ordering::Relaxed);
+        STARTED.store(0, Ordering::Relaxed);
         let error = real_thread::create_with_room(handle, attributes, stack_size, enter, thread.cast());
         if error != 0 {
             drop(unmanaged);
             drop(Box::from_raw(thread));
             return error;
         }
-        while SHARED.started.load(Ordering::Acquire) == 0 {
-            sys::futex_wait(&SHARED.started, 0);
+        while STARTED.load(Ordering::Acquire) == 0 {
+            sys::futex_wait(&STARTED, 0);
         }
         drop(unmanaged);
         (*thread).handle = *handle as usize;
@@ -93,25 +96,25 @@ pub(crate) unsafe fn fill_pool(stack_size: usize, count: u32) -> i32 {
         if stack_size != 0 {
             libc::pthread_attr_setstacksize(&raw mut attributes, real_thread::with_room(stack_size));
         }
-        let first = (*runtime()).pool.len();
+        let first = (*runtime()).system.pool.len();
         for _ in 0..count {
             let thread = Box::into_raw(Logical::new(None, core::ptr::null_mut()));
             (*thread).id = ThreadId(u32::MAX);
             (*thread).stack_size = stack_size;
             (*thread).recyclable = true;
             (*thread).pooled = true;
-            SHARED.started.store(0, Ordering::Relaxed);
+            STARTED.store(0, Ordering::Relaxed);
             let mut handle: libc::pthread_t = 0;
             let error = real_thread::pthread_create(&raw mut handle, &raw const attributes, enter, thread.cast());
             if error != 0 {
                 return error;
             }
-            while SHARED.started.load(Ordering::Acquire) == 0 {
-                sys::futex_wait(&SHARED.started, 0);
+            while STARTED.load(Ordering::Acquire) == 0 {
+                sys::futex_wait(&STARTED, 0);
             }
             // The first comes out first: a thread that is created later lies lower, as it does in a process that creates
             // them when it needs them. (Rust keeps its threads in a tree by address.)
-            (*runtime()).pool.insert(first, thread);
+            (*runtime()).system.pool.insert(first, thread);
         }
         libc::pthread_attr_destroy(&raw mut attributes);
         0
@@ -123,7 +126,7 @@ unsafe fn from_pool(stack_size: Option<usize>) -> Option<*mut Logical> {
     let stack_size = stack_size?;
     // SAFETY: called with the token.
     unsafe {
-        let pool = &mut (*runtime()).pool;
+        let pool = &mut (*runtime()).system.pool;
         let place = pool.iter().rposition(|&thread| (*thread).stack_size == stack_size)?;
         let thread = pool.swap_remove(place);
         (*thread).pooled = false;
@@ -148,7 +151,7 @@ pub(super) unsafe fn register(thread: *mut Logical) {
         let runtime = runtime();
         (*thread).id = (*runtime).sched.add_thread();
         (*runtime).logicals.push(thread);
-        (*runtime).handles.insert((*thread).handle, thread);
+        (*runtime).system.handles.insert((*thread).handle, thread);
     }
 }
 
@@ -164,17 +167,17 @@ extern "C-unwind" fn enter(thread: *mut c_void) -> *mut c_void {
         (*thread).kernel_id = sys::thread_id();
         (*thread).handle = libc::pthread_self() as usize;
         arm_end(thread);
-        if (*runtime()).switching == Switching::Carrier {
+        if (*runtime()).system.switching == Switching::Carrier {
             carrier::move_to_carrier(thread);
         } else {
-            SHARED.started.store(1, Ordering::Release);
-            sys::futex_wake(&SHARED.started);
+            STARTED.store(1, Ordering::Release);
+            sys::futex_wake(&STARTED);
             set_me(core::ptr::null_mut());
             (*thread).baton.wait();
         }
         loop {
             set_me(core::ptr::null_mut());
-            handover::resumed(thread);
+            resumed(thread);
             set_me(thread);
             let Some(routine) = (*thread).routine else { return core::ptr::null_mut() };
             if snapshot::is_on() {
@@ -188,7 +191,7 @@ extern "C-unwind" fn enter(thread: *mut c_void) -> *mut c_void {
             pool::renew(thread);
             set_me(core::ptr::null_mut());
             let choice = leave(thread);
-            handover::follow(thread, choice);
+            follow(thread, choice);
         }
         let result = (*thread).result;
         // From here on the thread ends: libc's own exit path has to run on its kernel thread.
@@ -243,12 +246,12 @@ unsafe fn end_restored(thread: *mut Logical) {
     unsafe {
         let choice = leave(thread);
         if choice == Choice::Finished {
-            ending::all_finished();
+            Linux::all_finished(thread);
         }
         if (*thread).detached {
             to_pool(thread);
         }
-        handover::follow(thread, choice);
+        follow(thread, choice);
     }
 }
 
@@ -288,7 +291,7 @@ unsafe fn finish(thread: *mut Logical) {
         (*thread).recyclable = false;
         robust::pass_on(thread);
         let choice = leave(thread);
-        handover::dispatch(thread, choice);
+        dispatch(thread, choice);
     }
 }
 
@@ -298,13 +301,13 @@ unsafe fn leave(thread: *mut Logical) -> Choice {
     unsafe {
         let runtime = runtime();
         if (*thread).detached {
-            (*runtime).handles.remove(&(*thread).handle);
+            (*runtime).system.handles.remove(&(*thread).handle);
             instrument::edge::ended(thread);
         }
         super::signals::forget(thread);
         (*runtime).sched.freed(key_of(thread), Shares::ALL);
-        if (*runtime).pooling {
-            in_process::one_less();
+        if (*runtime).repeats {
+            in_process::one_less::<Linux>();
         }
         (*runtime).sched.finish()
     }
@@ -318,7 +321,7 @@ pub(crate) unsafe fn complete_join(thread: *mut Logical, result: *mut *mut c_voi
     // SAFETY: by the caller's promise.
     unsafe {
         let runtime = runtime();
-        (*runtime).handles.remove(&(*thread).handle);
+        (*runtime).system.handles.remove(&(*thread).handle);
         if (*thread).recyclable {
             if !result.is_null() {
                 *result = (*thread).result;
@@ -339,7 +342,7 @@ unsafe fn to_pool(thread: *mut Logical) {
     unsafe {
         if !(*thread).spent {
             (*thread).pooled = true;
-            (*runtime()).pool.push(thread);
+            (*runtime()).system.pool.push(thread);
         }
     }
 }
@@ -355,7 +358,7 @@ pub(crate) fn key_of(thread: *mut Logical) -> Key {
 /// The caller holds the token.
 pub(crate) unsafe fn lookup(handle: usize) -> Option<*mut Logical> {
     // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).handles.get(&handle).copied() }
+    unsafe { (*runtime()).system.handles.get(&handle).copied() }
 }
 
 /// Waits until `thread` has ended or `deadline` passed; true when it has ended.

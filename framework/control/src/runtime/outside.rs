@@ -7,11 +7,15 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use waylay_control_protocol::BESIDE;
+use waylay_control_protocol::Statement;
+pub(crate) use waylay_control_protocol::account::Beside;
+use waylay_runtime::inspect;
+use waylay_runtime::outside::is_running;
+pub(crate) use waylay_runtime::outside::{may_wait, waits};
 use waylay_schedule::EventKind;
 
-use super::{SHARED, call_off, inspect, runtime, watcher};
-use crate::instrument::edge;
+use super::{SHARED, call_off, runtime, watcher};
+use crate::instrument::{Linux, edge};
 use crate::sched::{Choice, Key, Shares, State};
 use crate::sys;
 
@@ -22,11 +26,11 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 ///
 /// # Safety
 /// The caller holds the token.
-pub(crate) unsafe fn takes_part(what: core::fmt::Arguments<'_>) {
+pub(crate) unsafe fn takes_part(what: &Beside<'_>) {
     // SAFETY: by the caller's promise.
     unsafe {
-        if (*runtime()).region.report().partly_controlled.swap(1, Ordering::Relaxed) == 0 {
-            inspect::note(format_args!("{BESIDE}{what}"));
+        if (*runtime()).note_uncontrolled() {
+            inspect::note::<Linux>(&Statement::Beside(what.clone()));
         }
     }
 }
@@ -38,9 +42,10 @@ pub(crate) unsafe fn takes_part(what: core::fmt::Arguments<'_>) {
 pub(crate) unsafe fn process_starts(how: &str) {
     // SAFETY: by the caller's promise.
     unsafe {
-        (*runtime()).region.report().partly_controlled.store(1, Ordering::Relaxed);
+        (*runtime()).note_uncontrolled();
         if !STARTED.swap(true, Ordering::Relaxed) {
-            inspect::note(format_args!("{BESIDE}{how} starts a process"));
+            let what = Beside::Other(format!("{how} starts a process").into());
+            inspect::note::<Linux>(&Statement::Beside(what));
             wait_anew();
         }
     }
@@ -68,7 +73,7 @@ unsafe fn wait_anew() {
 /// The caller holds the token.
 pub(crate) unsafe fn threads_start(how: &str) {
     // SAFETY: by the caller's promise.
-    unsafe { takes_part(format_args!("{how} makes libc start threads of its own")) };
+    unsafe { takes_part(&Beside::Other(format!("{how} makes libc start threads of its own").into())) };
 }
 
 /// Whether objects that processes share may be changed from outside.
@@ -113,8 +118,6 @@ unsafe impl Sync for Box {}
 
 static BOX: Box =
     Box { locked: AtomicBool::new(false), letters: UnsafeCell::new(([(Key(0), Act::Freed); LETTERS], 0)) };
-static RUNNING: AtomicBool = AtomicBool::new(false);
-static WAITERS: AtomicBool = AtomicBool::new(false);
 /// Counts letters, for the one who waits for them.
 static POSTED: AtomicU32 = AtomicU32::new(0);
 
@@ -137,13 +140,13 @@ impl Box {
 /// A run begins or ends.
 pub(super) fn set_running(running: bool) {
     STARTED.store(false, Ordering::Relaxed);
-    RUNNING.store(running, Ordering::Release);
+    waylay_runtime::outside::set_running(running);
 }
 
 /// A thread outside the schedule did something to an object.
 #[inline]
 pub(crate) fn did(key: Key, act: Act) {
-    if RUNNING.load(Ordering::Relaxed) {
+    if is_running() {
         post(key, act);
     }
 }
@@ -161,20 +164,6 @@ fn post(key: Key, act: Act) {
     sys::futex_wake(&POSTED);
 }
 
-/// A thread outside the schedule waits on an object whose real counterpart logical threads do not signal otherwise.
-#[inline]
-pub(crate) fn waits() {
-    if RUNNING.load(Ordering::Relaxed) {
-        WAITERS.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Whether signals have to reach real waiters too.
-#[inline]
-pub(crate) fn may_wait() -> bool {
-    WAITERS.load(Ordering::Relaxed)
-}
-
 /// Does what the letters say.
 ///
 /// # Safety
@@ -185,8 +174,8 @@ pub(super) unsafe fn take_letters() {
         for &(key, act) in &letters[..*count] {
             // SAFETY: by the caller's promise.
             unsafe {
-                takes_part(format_args!("a thread that is not under control wakes others"));
-                edge::outsider();
+                takes_part(&Beside::Other("a thread that is not under control wakes others".into()));
+                edge::outsider::<Linux>();
                 match act {
                     Act::Freed => (*runtime()).sched.freed(key, Shares::ALL),
                     Act::Woken(number) => {
@@ -224,8 +213,8 @@ pub(super) unsafe fn ask_outsiders() -> Choice {
             let slice = libc::timespec { tv_sec: 0, tv_nsec: SLICE_NS };
             sys::futex_wait_for(&POSTED, seen, &slice);
         }
-        takes_part(format_args!("threads that are not under control"));
-        inspect::line(format_args!("{} threads of the process are not under control", count_outsiders()));
+        takes_part(&Beside::Other("threads that are not under control".into()));
+        inspect::tell::<Linux>(&Statement::Outsiders(count_outsiders() as u32));
         Choice::Deadlock
     }
 }
@@ -245,7 +234,7 @@ unsafe fn count_outsiders() -> usize {
     // A thread that finds out at its very end that nobody can run has finished, but is no outsider.
     let caller = sys::thread_id();
     // SAFETY: called with the token.
-    let ours = unsafe { [caller, watcher::kernel_id(), (*runtime()).carrier.kernel_id] };
+    let ours = unsafe { [caller, watcher::kernel_id(), (*runtime()).system.carrier.kernel_id] };
     for_each_task(|task| {
         // SAFETY: called with the token.
         unsafe {
@@ -255,7 +244,7 @@ unsafe fn count_outsiders() -> usize {
             let unfinished = logicals.iter().filter(|&&thread| {
                 (*thread).recyclable || (*runtime).sched.thread((*thread).id).state != State::Finished
             });
-            let known = unfinished.chain(&(*runtime).pool).any(|&thread| (*thread).kernel_id == task);
+            let known = unfinished.chain(&(*runtime).system.pool).any(|&thread| (*thread).kernel_id == task);
             outsiders += usize::from(!known && !ours.contains(&task));
         }
     });

@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::logical::Logical;
-use super::robust;
+use super::{Runtime, robust};
 use crate::interpose::keys;
 use crate::real::Real;
 use crate::{snapshot, sys};
@@ -157,4 +157,29 @@ unsafe extern "C" fn note_block(info: *mut libc::dl_phdr_info, _: usize, to: *mu
 fn is_exempt(name: &[u8]) -> bool {
     const EXEMPT: [&[u8]; 3] = [b"/libc.so.6", b"/ld-linux-x86-64.so.2", b"/libwaylay_control.so"];
     EXEMPT.iter().any(|exempt| name.ends_with(exempt))
+}
+
+/// Forgets the threads of a run in which all but the main one have finished.
+pub(super) fn forget_threads(run: &mut Runtime) {
+    let pool = &mut run.system.pool;
+    for &thread in run.logicals.iter().filter(|&&thread| thread != run.main) {
+        // SAFETY: every thread but the main one has finished; those in the pool wait there, the others are gone and
+        // nobody has a pointer to them once the tables are cleared.
+        unsafe {
+            if !(*thread).recyclable {
+                drop(Box::from_raw(thread));
+            } else if !(*thread).pooled {
+                (*thread).pooled = true;
+                pool.push(thread);
+            }
+        }
+    }
+    // The first comes out first: a thread of the next run has the stack that the thread with its number had in this one, and
+    // would have in a process that begins with it.
+    pool.sort_unstable_by_key(|&thread| {
+        // SAFETY: threads in the pool live until the process ends.
+        core::cmp::Reverse(unsafe { (*thread).made })
+    });
+    run.logicals.clear();
+    run.system.handles.clear();
 }

@@ -11,10 +11,11 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use waylay_schedule::{Event, EventKind};
+use waylay_control_protocol::account::Beside;
+use waylay_runtime::point;
 
 use super::logical::Logical;
-use super::{blocked, outside, point, runtime};
+use super::{blocked, outside, runtime};
 use crate::me::{Unmanaged, me};
 use crate::sys;
 
@@ -31,8 +32,6 @@ const STATES: usize = 8;
 /// Bytes of the stack that belong to a state: the variables of a small function, below and above the stack pointer.
 const BELOW: usize = 128;
 const ABOVE: usize = 256;
-/// Yields until somebody else is chosen; strategies lower a thread that idles with some probability each time.
-const YIELDS: u32 = 1000;
 const RANGES: usize = 16;
 
 /// A module that must not be interrupted for long: it may hold locks that are invisible to us.
@@ -153,15 +152,8 @@ pub(super) unsafe fn give_way(me: *mut Logical) {
     unsafe {
         let errno = *libc::__errno_location();
         let inside = Unmanaged::enter();
-        outside::takes_part(format_args!("a loop without a step was interrupted"));
-        let switches = (*runtime()).sched.switches;
-        for _ in 0..YIELDS {
-            (*runtime()).region.report().forced.fetch_add(1, Ordering::Relaxed);
-            point::step(me, Event::local(EventKind::Yield));
-            if (*runtime()).sched.switches != switches {
-                break;
-            }
-        }
+        outside::takes_part(&Beside::Other("a loop without a step was interrupted".into()));
+        point::give_way(me);
         drop(inside);
         *libc::__errno_location() = errno;
     }

@@ -2,21 +2,23 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use waylay_control_protocol::{BEFORE_MAIN, Earlier, Ending, RegionMap, Settings, Switching, Timeouts};
-use waylay_schedule::{AnyStrategy, ChaCha, Run, Seed, Source, Spec};
+use waylay_control_protocol::account::Beside;
+use waylay_control_protocol::{RegionMap, Settings, Switching};
+use waylay_runtime::session::{limits_of, prepare, refuse};
+use waylay_schedule::{Run as Schedule, Seed, Source, Spec};
 
+use super::carrier::{self, Carrier};
+use super::idling::Idling;
 use super::logical::Logical;
-use super::{
-    Runtime, calls, carrier, carrier::Carrier, install, lifecycle, outside, pool, preempt, runtime,
-};
+use super::platform::State;
+use super::{calls, lifecycle, outside, pool, preempt, runtime};
 use crate::heap::{guard, strict};
-use crate::instrument;
+use crate::instrument::{self, Linux};
 use crate::interpose::{alone, processors};
 use crate::me::set_me;
-use crate::message::say;
+use crate::sched::{ByAddress, Limits, Scheduler};
 pub(crate) use crate::sched::{Planned, plan};
-use crate::sched::{ByAddress, Limits, Scheduler, Series};
-use crate::{sched, snapshot, sys};
+use crate::sys;
 
 /// The settings that the driver left, and how threads are to be switched.
 pub(crate) fn settings_of(region: &RegionMap) -> (Settings, Switching) {
@@ -31,13 +33,13 @@ pub(crate) fn settings_of(region: &RegionMap) -> (Settings, Switching) {
 pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
     let strategy = match planned {
         Ok(strategy) => strategy,
-        Err(error) => refuse(&region, &error),
+        Err(error) => refuse::<Linux>(&region, &error),
     };
     let settings = region.settings();
     let limits = limits_of(&settings);
     // SAFETY: by the caller's promise.
     unsafe {
-        prepare(region, strategy, limits, false);
+        prepare::<Linux>(region, strategy, limits, false);
         preempt::start(settings.preempt_ms);
         start(settings);
     }
@@ -62,7 +64,7 @@ pub(crate) unsafe fn prepare_to_restore(region: RegionMap) -> Result<(), i32> {
     // SAFETY: by the caller's promise.
     unsafe {
         let is_alone = alone::is_said();
-        let main = prepare(region, Spec::Random.build(), Limits::default(), true);
+        let main = prepare::<Linux>(region, Spec::Random.build(), Limits::default(), true);
         preempt::start(preempt_ms);
         pool::notice_modules();
         carrier::start(main)?;
@@ -88,7 +90,7 @@ pub(crate) unsafe fn begin_restored() {
         let region = &(*runtime()).region;
         let strategy = match plan(region) {
             Ok(strategy) => strategy,
-            Err(error) => refuse(region, &error),
+            Err(error) => refuse::<Linux>(region, &error),
         };
         let (settings, switching) = usable_settings(region);
         let scheduler = Scheduler::recording_into(region, &settings, strategy);
@@ -96,7 +98,7 @@ pub(crate) unsafe fn begin_restored() {
         (&raw mut (*runtime()).sched).write(scheduler);
         (*runtime()).settings = settings;
         (*runtime()).limits = limits_of(&settings);
-        (*runtime()).switching = switching;
+        (*runtime()).system.switching = switching;
         start(settings);
     }
 }
@@ -115,9 +117,9 @@ unsafe fn start(settings: Settings) {
     unsafe {
         let main = (*runtime()).main;
         if UNCONTROLLED.load(Ordering::Relaxed) {
-            outside::takes_part(format_args!("{BEFORE_MAIN}"));
+            outside::takes_part(&Beside::BeforeMain);
         }
-        (*runtime()).random.begin(Run { seed: Seed(!settings.seed), index: settings.run });
+        (*runtime()).random.begin(Schedule { seed: Seed(!settings.seed), index: settings.run });
         lifecycle::register(main);
         lifecycle::arm_end(main);
         instrument::begin_run();
@@ -134,43 +136,6 @@ unsafe fn start(settings: Settings) {
         }
         set_me(main);
     }
-}
-
-static IN_PROCESS: AtomicBool = AtomicBool::new(false);
-
-/// Makes everything ready for runs in this process, which the calling thread drives.
-///
-/// # Safety
-/// As for [`begin`], except that other threads may run as long as they stay out of the runs.
-pub(crate) unsafe fn prepare_in_process(region: RegionMap) {
-    let settings = region.settings();
-    let preempt_ms = settings.preempt_ms;
-    let mut limits = limits_of(&settings);
-    let (series, strategy) = match Series::of(&region, &mut limits) {
-        Ok(found) => found,
-        Err(error) => refuse(&region, &error),
-    };
-    // SAFETY: by the caller's promise.
-    unsafe {
-        prepare(region, strategy, limits, true);
-        (*runtime()).series = series;
-    }
-    preempt::start(preempt_ms);
-    IN_PROCESS.store(true, Ordering::Relaxed);
-}
-
-/// The runs that come before the one that follows a schedule.
-///
-/// # Safety
-/// [`prepare_in_process`] was called, and no run goes on.
-pub(crate) unsafe fn recalled() -> Option<Earlier> {
-    // SAFETY: by the caller's promise.
-    unsafe { sched::recalled(&(*runtime()).region) }
-}
-
-/// Whether [`prepare_in_process`] was called.
-pub(crate) fn is_prepared_in_process() -> bool {
-    IN_PROCESS.load(Ordering::Relaxed)
 }
 
 /// Whether fibers can work here: user code may set the FS base, and no shadow stack has to follow a switch.
@@ -196,53 +161,29 @@ fn usable_settings(region: &RegionMap) -> (Settings, Switching) {
     (settings, switching)
 }
 
-fn limits_of(settings: &Settings) -> Limits {
-    let limits = Limits::of(settings.max_steps).or_when_quiet();
-    if settings.timeouts == Timeouts::Idle as u32 { limits.asking_for_time() } else { limits }
-}
-
-unsafe fn prepare(region: RegionMap, strategy: AnyStrategy, limits: Limits, pooling: bool) -> *mut Logical {
-    let (settings, switching) = usable_settings(&region);
+/// The calling thread as the main thread of runs, and what a run has on this system only.
+pub(super) fn make_ready(region: &RegionMap) -> (*mut Logical, State) {
+    let (_, switching) = usable_settings(region);
     // Hand-overs between kernel threads on two processors take thirty times as long; under carrier that concerns the
     // creation of threads.
     processors::bind();
     let main = Box::into_raw(Logical::new(None, core::ptr::null_mut()));
-    // SAFETY: the caller vouches that no run has begun; `main` was just made.
+    let system = State {
+        switching,
+        handles: ByAddress::default(),
+        carrier: Carrier::new(),
+        watches: Vec::new(),
+        idling: Idling::default(),
+        held: 0,
+        overdue: Vec::new(),
+        sent: Vec::new(),
+        pool: Vec::new(),
+    };
+    // SAFETY: `main` was just made.
     unsafe {
         (*main).kernel_id = sys::thread_id();
         (*main).handle = libc::pthread_self() as usize;
         preempt::held_by((*main).kernel_id);
-        install(Runtime {
-            sched: Scheduler::recording_into(&region, &settings, strategy),
-            region,
-            settings,
-            limits,
-            switching,
-            logicals: Vec::new(),
-            handles: ByAddress::default(),
-            carrier: Carrier::new(),
-            // Apart from the strategy's stream, so that neither shifts the other.
-            random: ChaCha::new(),
-            looks: 0,
-            watches: Vec::new(),
-            idling: super::idling::Idling::default(),
-            held: 0,
-            overdue: Vec::new(),
-            sent: Vec::new(),
-            main,
-            pooling,
-            pool: Vec::new(),
-            series: Series::default(),
-        });
     }
-    main
-}
-
-/// Ends a process whose settings cannot be carried out: to go on in a weaker way would be a lie.
-fn refuse(region: &RegionMap, why: &str) -> ! {
-    say(format_args!("{why}"));
-    region.append_text(why);
-    region.report().ending.store(Ending::Refused as u32, Ordering::Release);
-    snapshot::exits(3);
-    sys::exit_now(3)
+    (main, system)
 }

@@ -126,7 +126,7 @@ pub(crate) fn kernel_pending() -> u64 {
 /// `me` executes the call and holds the token.
 pub(crate) unsafe fn pending(me: *mut Logical) -> u64 {
     // SAFETY: by the caller's promise.
-    unsafe { kernel_pending() | (*me).pending_signals | (*runtime()).held }
+    unsafe { kernel_pending() | (*me).pending_signals | (*runtime()).system.held }
 }
 
 /// Notes a signal for a thread, or for the process while no thread takes it, and breaks the thread's wait off for it.
@@ -137,9 +137,9 @@ unsafe fn post(to: *mut Logical, signal: i32, for_process: bool, origin: Origin)
     // SAFETY: by the caller's promise.
     unsafe {
         let runtime = runtime();
-        let known = if to.is_null() { &raw mut (*runtime).held } else { &raw mut (*to).pending_signals };
+        let known = if to.is_null() { &raw mut (*runtime).system.held } else { &raw mut (*to).pending_signals };
         if *known & bit(signal) == 0 || signal >= FIRST_REAL_TIME {
-            (*runtime).sent.push(Sent { signal, to, for_process, origin });
+            (*runtime).system.sent.push(Sent { signal, to, for_process, origin });
         }
         *known |= bit(signal);
         if to.is_null() {
@@ -187,7 +187,7 @@ pub(crate) unsafe fn send_to_process(me: *mut Logical, signal: i32, origin: Orig
     unsafe {
         let awaited = (*runtime()).logicals.iter().any(|&thread| (*thread).accepts & bit(signal) != 0);
         // The kernel keeps what every thread blocks; but the carrier, which is no thread of the program's, blocks nothing.
-        let kept = (*runtime()).carrier.is_running() && (*runtime()).logicals.iter().all(|&thread| {
+        let kept = (*runtime()).system.carrier.is_running() && (*runtime()).logicals.iter().all(|&thread| {
             (*runtime()).has_finished(thread) || timers::is_sleeper(thread) || (*thread).mask & bit(signal) != 0
         });
         if !awaited && !kept && !is_handled(signal) {
@@ -229,7 +229,7 @@ pub(super) unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, origin
         let target = alive.find(|&thread| takes(thread));
         let waits = target.is_some_and(|target| (*target).accepts & bit(signal) != 0);
         if target.is_some_and(|target| (*target).mask & bit(signal) == 0) && !waits && would_end_process(signal) {
-            (*runtime).overdue.push((signal, origin));
+            (*runtime).system.overdue.push((signal, origin));
             return;
         }
         match target {
@@ -253,7 +253,7 @@ pub(super) unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, origin
 pub(crate) unsafe fn actions_changed(me: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {
-        for (signal, origin) in core::mem::take(&mut (*runtime()).overdue) {
+        for (signal, origin) in core::mem::take(&mut (*runtime()).system.overdue) {
             send(me, signal, None, origin);
         }
     }
@@ -268,11 +268,11 @@ pub(crate) unsafe fn take_held(me: *mut Logical, blocked: u64) {
     unsafe {
         actions_changed(me);
         let runtime = runtime();
-        let held = (*runtime).held & !blocked;
+        let held = (*runtime).system.held & !blocked;
         if held != 0 {
-            (*runtime).held &= !held;
+            (*runtime).system.held &= !held;
             (*me).pending_signals |= held;
-            let sent = &mut (*runtime).sent;
+            let sent = &mut (*runtime).system.sent;
             sent.iter_mut()
                 .filter(|sent| sent.to.is_null() && held & bit(sent.signal) != 0)
                 .for_each(|sent| sent.to = me);
@@ -293,16 +293,16 @@ pub(crate) unsafe fn take_one_held(me: *mut Logical, set: u64) {
     unsafe {
         actions_changed(me);
         let runtime = runtime();
-        let held = (*runtime).held & set;
+        let held = (*runtime).system.held & set;
         if held != 0 && (kernel_pending() | (*me).pending_signals) & set == 0 {
             let signal = held.trailing_zeros() as i32 + 1;
             let is_it = |sent: &Sent| sent.to.is_null() && sent.signal == signal;
-            if let Some(sent) = (*runtime).sent.iter_mut().find(|sent| is_it(sent)) {
+            if let Some(sent) = (*runtime).system.sent.iter_mut().find(|sent| is_it(sent)) {
                 sent.to = me;
                 (*me).pending_signals |= bit(signal);
             }
-            if !(*runtime).sent.iter().any(is_it) {
-                (*runtime).held &= !bit(signal);
+            if !(*runtime).system.sent.iter().any(is_it) {
+                (*runtime).system.held &= !bit(signal);
             }
         }
         if (*me).pending_signals & set != 0 {
@@ -346,7 +346,7 @@ pub(crate) unsafe fn raise_pending(me: *mut Logical) {
 unsafe fn take_sent(me: *mut Logical, signal: i32) -> Option<Sent> {
     // SAFETY: called with the token.
     unsafe {
-        let sent = &mut (*runtime()).sent;
+        let sent = &mut (*runtime()).system.sent;
         let place = sent.iter().position(|sent| sent.to == me && sent.signal == signal)?;
         Some(sent.remove(place))
     }
@@ -360,8 +360,8 @@ pub(super) unsafe fn forget(thread: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {
         let runtime = runtime();
-        let (left, others) = core::mem::take(&mut (*runtime).sent).into_iter().partition(|sent| sent.to == thread);
-        (*runtime).sent = others;
+        let (left, others) = core::mem::take(&mut (*runtime).system.sent).into_iter().partition(|sent| sent.to == thread);
+        (*runtime).system.sent = others;
         let left: Vec<Sent> = left;
         for Sent { signal, origin, .. } in left.into_iter().filter(|sent| sent.for_process) {
             let alive = |other: &*mut Logical| *other != thread && !(*runtime).has_finished(*other);

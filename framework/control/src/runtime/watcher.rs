@@ -8,10 +8,13 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
+use waylay_runtime::handover::take_arrivals;
+
 use super::descriptors::descriptors_changed;
-use super::handover::{start, take_arrivals};
-use super::outside::{take_letters, takes_part};
+use super::handover::start;
+use super::outside::{Beside, take_letters, takes_part};
 use super::{SHARED, preempt, runtime};
+use crate::instrument::Linux;
 use crate::interpose::real_thread;
 use crate::me::Unmanaged;
 use crate::sched::Choice;
@@ -75,11 +78,11 @@ unsafe fn look(for_long: bool) -> bool {
     // SAFETY: called with the token, which is not used after it is given away.
     unsafe {
         loop {
-            take_arrivals();
+            take_arrivals::<Linux>();
             take_letters();
             descriptors_changed();
             if for_long && (*runtime()).sched.expire_first() {
-                takes_part(format_args!("a wait in the kernel that took long"));
+                takes_part(&Beside::Other("a wait in the kernel that took long".into()));
             }
             if let Choice::Run(next) = (*runtime()).sched.choose() {
                 start((&(*runtime()).logicals)[next.index()]);

@@ -7,7 +7,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use waylay_control_protocol::batch::{Fate, Record};
-use waylay_control_protocol::{Reply, Request};
+use waylay_control_protocol::{Reply, Request, Statement};
 
 use super::image::{Image, moved};
 use super::journal::Journal;
@@ -78,9 +78,9 @@ pub(crate) unsafe fn serve(socket: i32) {
         (&raw mut (*keeper).end).write(End::Status(0));
         (*keeper).socket = socket;
         (*keeper).start.set_fs_base(fs_base());
-        (*keeper).base.set_fs_base((*runtime()).carrier_identity());
+        (*keeper).base.set_fs_base((*runtime()).system.carrier.identity());
         let top = at.add(GUARD + length);
-        let entry = Context::starting(top, keep, (*runtime()).carrier_identity());
+        let entry = Context::starting(top, keep, (*runtime()).system.carrier.identity());
         switch(&raw mut (*keeper).start, &raw const entry);
     }
 }
@@ -89,7 +89,7 @@ pub(crate) unsafe fn serve(socket: i32) {
 fn give_up(why: &'static str) -> ! {
     // SAFETY: set-up runs with the token.
     let region = unsafe { &(*runtime()).region };
-    region.append_text(why);
+    region.tell(&Statement::Refusal(why.into()));
     // SAFETY: the keeper was made before anything could fail.
     fork_server::send(unsafe { (*keeper()).socket }, Reply::Unable);
     sys::exit_now(3)
@@ -219,8 +219,8 @@ impl Keeper {
         let batch = region.batch();
         // What the run has said so far is not why it is given back.
         let give_back = |why: &str| {
-            region.report().text.store(0, Ordering::Relaxed);
-            region.append_text(why);
+            region.take_back();
+            region.tell(&Statement::Refusal(why.into()));
             (Fate::Abandoned, 0)
         };
         let (fate, status) = match self.end {

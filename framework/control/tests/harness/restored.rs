@@ -136,7 +136,7 @@ impl Process {
                         record.stderr.to_vec(),
                     ))),
                     Fate::Abandoned => {
-                        answers.push(Err(String::from_utf8_lossy(record.told.text).into_owned()));
+                        answers.push(Err(record.told.account().text()));
                     }
                     Fate::MoreThreads => grow = true,
                 }

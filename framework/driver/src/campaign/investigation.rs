@@ -3,6 +3,7 @@
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use waylay_control_protocol::Account;
 use waylay_dist::Seed;
 use waylay_evidence::signature::Signature as EvidenceSignature;
 use waylay_evidence::{
@@ -14,11 +15,11 @@ use waylay_page::record::{Received, Sort};
 
 use super::leaks::LeakSeen;
 use super::scene::Scene;
+use super::stopped::Stopped;
 use super::strict::Verdict;
 use crate::failure::{Finding, Kind, Occurrence, Signature};
 use crate::host::HostLog;
 use crate::last_words::own_assertion;
-use crate::report::count;
 use crate::store::{Keep, Shelved};
 use crate::sys;
 
@@ -277,45 +278,19 @@ impl Investigator {
         &mut self,
         scene: &Scene<'_>,
         verdict: Verdict,
-        text: &str,
+        account: &Account,
         steps: u64,
         seed: Seed,
     ) -> Draft {
         let name = scene.test_name(Some(0)).unwrap_or_default();
-        // The library indents stacks; what is not indented says who waits for what.
-        let mut places: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
-        places.sort_unstable();
-        let mut waits: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
-        let (kind, what, known_by) = match verdict {
-            Verdict::Deadlock => {
-                let said = waits.iter().find(|line| line.starts_with("deadlock")).unwrap_or(&"deadlock");
-                (Kind::Deadlock, (*said).to_owned(), places.join(" "))
-            }
-            Verdict::Race => {
-                let said = waits.iter().find(|line| line.starts_with("race")).unwrap_or(&"race");
-                (Kind::Race, (*said).to_owned(), places.join(" "))
-            }
-            Verdict::Livelock => {
-                let why = waits.iter().find_map(|line| line.strip_prefix("livelock: "));
-                let why = why.map_or_else(String::new, |why| format!(": {why}"));
-                (Kind::Livelock, format!("no end after {} steps{why}", count(steps)), String::new())
-            }
-            Verdict::StepLimit | Verdict::Refused => {
-                (Kind::Livelock, format!("no end after {} steps: limit reached", count(steps)), String::new())
-            }
-        };
+        let Stopped { kind, what, known_by, reason } = Stopped::of(verdict, account, steps);
         let signature = EvidenceSignature::from_text(format!("{kind} in {name} {known_by}"));
         let occurrence = scene.occurrence_of_slot(Some(0), Some(0), scene.seed_of_slot(0, seed));
         let signature = named(kind, signature);
         let mut draft = self.draft(scene, kind, signature, what, Some(0), occurrence, Vec::new(), Vec::new());
-        if verdict == Verdict::Deadlock {
-            waits.retain(|line| !line.starts_with("deadlock"));
-            draft.finding.reason = Some(waits.join("\n"));
-            draft.finding.stacks_text = text.to_owned();
-        }
-        if verdict == Verdict::Race {
-            draft.finding.reason = Some(places.join("\n"));
-            draft.finding.stacks_text = text.to_owned();
+        if reason.is_some() {
+            draft.finding.reason = reason;
+            draft.finding.stacks_text = account.text();
         }
         draft
     }

@@ -19,6 +19,7 @@ mod recording;
 mod scenario;
 mod scene;
 mod session;
+mod stopped;
 pub mod strict;
 mod supervisor;
 mod totals;

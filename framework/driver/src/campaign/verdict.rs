@@ -29,11 +29,12 @@ impl Supervisor<'_> {
     /// Looks whether the library stopped the schedule. True when the host cannot go on.
     pub(super) fn take_verdict(&mut self, session: &mut Session, progress: &mut Progress) -> bool {
         let Some(region) = &session.region else { return false };
-        let (verdict, text) = match region.verdict() {
+        let (verdict, account) = match region.verdict() {
             None => return false,
-            Some(verdict) => (verdict, region.text()),
+            Some(verdict) => (verdict, region.account()),
         };
         if verdict == Verdict::Refused {
+            let text = account.text();
             self.problem(format!("scenario {}: the control library refuses: {}", progress.name, text.trim()));
             if let Some(test) = progress.turn.and_then(|turn| progress.tests.get_mut(turn)) {
                 test.retired = Some(format!("cannot run: {}", text.trim()));
@@ -46,7 +47,7 @@ impl Supervisor<'_> {
         }
         let steps = region.schedule().steps();
         let scene = Scene::of(session, progress, self.clock, &self.log);
-        let draft = self.investigator.stopped(&scene, verdict, &text, steps, self.campaign.record.seed);
+        let draft = self.investigator.stopped(&scene, verdict, &account, steps, self.campaign.record.seed);
         self.record(session, progress, draft);
         true
     }

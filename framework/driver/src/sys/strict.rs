@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use waylay_control_protocol::{
-    Added, Ending, Instrumentation, REGION_VARIABLE, RegionMap, Settings, Site, SiteList, Switching,
+    Account, Added, Ending, Instrumentation, REGION_VARIABLE, RegionMap, Settings, Site, SiteList, Switching,
     Timeouts, cache_folder,
 };
 use waylay_schedule::promise::Aimed;
@@ -100,9 +100,9 @@ impl ControlRegion {
         }
     }
 
-    /// What the library said in words.
-    pub(crate) fn text(&self) -> String {
-        self.region.text()
+    /// What the run told about itself.
+    pub(crate) fn account(&self) -> Account {
+        self.region.account()
     }
 
     /// The schedule of the last run, as far as it came.

@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_deadlock_shows_who_holds_what_and_waits_for_what() {
         let Told { timeline, names, .. } = timeline("x", &deadlock(), "deadlock", &mut |_| None).unwrap();
-        assert_eq!(names.clone().in_text("mutex-lock 0xc8", &mut |_| None), "mutex-lock B");
+        assert_eq!(names.clone().lock(0xc8, &mut |_| None), "B");
         assert_eq!((timeline.end, timeline.lanes.len()), (5, 2), "and some more, for what lasts for ever");
         assert_eq!(timeline.locks, ["lock A", "lock B"]);
         let mut held = timeline.held.clone();

@@ -54,36 +54,6 @@ impl Names {
         self.taken.insert(name.clone());
         Some(name)
     }
-
-    /// A text of the control library with names in place of addresses. Lines that begin with a space are code.
-    pub fn in_text(&mut self, text: &str, variables: Variables<'_>) -> String {
-        let mut out = String::with_capacity(text.len());
-        for line in text.split_inclusive('\n') {
-            match line.starts_with(' ') {
-                true => out.push_str(line),
-                false => self.in_line(line, &mut out, variables),
-            }
-        }
-        out
-    }
-
-    fn in_line(&mut self, line: &str, out: &mut String, variables: Variables<'_>) {
-        let mut rest = line;
-        while let Some(at) = rest.find(" 0x") {
-            let (before, behind) = (&rest[..=at], &rest[at + 3..]);
-            let digits = behind.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(behind.len());
-            out.push_str(before);
-            match u64::from_str_radix(&behind[..digits], 16) {
-                Ok(address) => {
-                    let lock = before.trim_end().ends_with("lock");
-                    out.push_str(&self.name(lock, address, variables));
-                }
-                Err(_) => out.push_str(&rest[at + 1..at + 3 + digits]),
-            }
-            rest = &behind[digits..];
-        }
-        out.push_str(rest);
-    }
 }
 
 /// Whether it is a variable's name and none that is given here.
@@ -139,25 +109,6 @@ mod tests {
         assert_eq!(lock(0x50), "TILL");
         assert_eq!(lock(0x40), "C", "a variable that is called like a letter is not");
         assert_eq!([0x10, 0x99].map(|address| names.other(address, &mut variable)), ["accounts", "#1"]);
-    }
-
-    #[test]
-    fn in_a_text_the_same_names_stand_for_addresses() {
-        let mut names = Names::default();
-        assert_eq!(names.lock(0x5080, &mut variable), "A");
-        let text = "deadlock: 2 threads, none can run\n\
-                    thread 1 (3 steps) waits in mutex-lock 0x5080, held by thread 2\n    program+0x10f5\n\
-                    thread 2 (1 steps) waits in mutex-lock 0x10, held by thread 1\n\
-                    thread 3 (1 steps) waits in cond-wait 0x77\n";
-        let expected = "deadlock: 2 threads, none can run\n\
-                        thread 1 (3 steps) waits in mutex-lock A, held by thread 2\n    program+0x10f5\n\
-                        thread 2 (1 steps) waits in mutex-lock accounts, held by thread 1\n\
-                        thread 3 (1 steps) waits in cond-wait #1\n";
-        assert_eq!(names.in_text(text, &mut variable), expected);
-        assert_eq!(
-            names.in_text("at 0x and 0xfffffffffffffffff", &mut variable),
-            "at 0x and 0xfffffffffffffffff"
-        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use waylay_schedule::EventKind;
-use waylay_scheduler::Key;
+use waylay_scheduler::{Key, Shares};
 
 use super::EINVAL;
 use crate::interpose::interpose_foreign;
@@ -55,7 +55,7 @@ interpose_foreign! {
             step(me, event);
             return LAST;
         }
-        wait(me, event, key, None, None);
+        wait(me, event, key, Shares::ALL, None, None);
         edge::takes_over(me, key);
         0
     }

@@ -4,7 +4,7 @@
 use core::ffi::c_int;
 
 use waylay_schedule::{Event, EventKind, ObjectId};
-use waylay_scheduler::{Key, Moment};
+use waylay_scheduler::{Key, Moment, Shares};
 
 use super::mutex::{self, Mutex, lock, relock, take_back};
 use super::{ETIMEDOUT, Timespec, after, moment_of};
@@ -30,7 +30,7 @@ unsafe fn wait_on(
         if error != 0 {
             return error;
         }
-        match wait(me, event, key, deadline, Some(relock(mutex))) {
+        match wait(me, event, key, Shares::ALL, deadline, Some(relock(mutex))) {
             Waited::TimedOut => match lock(me, mutex, None) {
                 0 => ETIMEDOUT,
                 error => error,

@@ -78,7 +78,7 @@ impl Mutexes {
 
 fn nobody_holds(key: Key) -> bool {
     // SAFETY: asked by the scheduler, on behalf of the token's holder.
-    unsafe { (*runtime()).mutexes.held.get(&key.0).is_none_or(|held| held.times == 0) }
+    unsafe { (*runtime()).system.mutexes.held.get(&key.0).is_none_or(|held| held.times == 0) }
 }
 
 /// What a waiter of a condition variable does when it is woken.
@@ -94,7 +94,7 @@ pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut Mutex, deadline: Option<
     // SAFETY: by the caller's promise.
     unsafe {
         loop {
-            let free = || !(*runtime()).mutexes.is_held_by_another(key.0, (*me).number);
+            let free = || !(*runtime()).system.mutexes.is_held_by_another(key.0, (*me).number);
             match acquire(me, event, key, Shares::ALL, deadline, free, || attempt(me, mutex)) {
                 Ok(result) => {
                     taken(key, Shares::ALL);
@@ -117,13 +117,13 @@ unsafe fn attempt(me: *mut Logical, mutex: *mut Mutex) -> Option<c_int> {
         }
         let result = real::pthread_mutex_trylock(mutex);
         if result == 0 {
-            (*runtime()).mutexes.locked(place, (*me).number);
+            (*runtime()).system.mutexes.locked(place, (*me).number);
             edge::locked(me, Key(place), Way::Exclusive);
         }
         if result != EBUSY {
             return Some(result);
         }
-        let mine = (*runtime()).mutexes.is_held_by(place, (*me).number);
+        let mine = (*runtime()).system.mutexes.is_held_by(place, (*me).number);
         (mine && with_checked(|checked| checked.contains(&place))).then_some(EDEADLK)
     }
 }
@@ -150,7 +150,7 @@ pub(super) unsafe fn unlock(me: *mut Logical, mutex: *mut Mutex) -> c_int {
         if result == 0 {
             edge::unlocked(me, Key(mutex as usize));
         }
-        if result == 0 && (*runtime()).mutexes.unlocked(mutex as usize) {
+        if result == 0 && (*runtime()).system.mutexes.unlocked(mutex as usize) {
             freed(Key(mutex as usize), Shares::ALL);
         }
         result
@@ -193,7 +193,7 @@ interpose_foreign! {
         make(mutex, attributes)
     }
     fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int = destroy(mutex), |_| {
-        (*runtime()).mutexes.held.remove(&(mutex as usize));
+        (*runtime()).system.mutexes.held.remove(&(mutex as usize));
         destroy(mutex)
     }
     fn pthread_mutex_lock(mutex: *mut Mutex) -> c_int = real::pthread_mutex_lock(mutex), |me| {
@@ -207,7 +207,7 @@ interpose_foreign! {
         step(me, event_at(EventKind::MutexTryLock, key));
         let result = real::pthread_mutex_trylock(mutex);
         if result == 0 {
-            (*runtime()).mutexes.locked(key.0, (*me).number);
+            (*runtime()).system.mutexes.locked(key.0, (*me).number);
             edge::locked(me, key, Way::Exclusive);
             taken(key, Shares::ALL);
         }

@@ -26,7 +26,7 @@ unsafe fn is_free(lock: *const Lock) -> bool {
 unsafe fn note_taken(me: *mut Logical, key: Key) {
     // SAFETY: by the caller's promise.
     unsafe {
-        (*runtime()).mutexes.locked(key.0, (*me).number);
+        (*runtime()).system.mutexes.locked(key.0, (*me).number);
         edge::locked(me, key, Way::Exclusive);
         taken(key, Shares::ALL);
     }
@@ -64,7 +64,7 @@ interpose_foreign! {
         let key = Key(lock as usize);
         let result = real::pthread_spin_unlock(lock);
         edge::unlocked(me, key);
-        (*runtime()).mutexes.unlocked(key.0);
+        (*runtime()).system.mutexes.unlocked(key.0);
         freed(key, Shares::ALL);
         step(me, event_at(EventKind::MutexUnlock, key));
         result

@@ -42,7 +42,7 @@ unsafe fn logical(thread: usize) -> Option<*mut Logical> {
     unsafe {
         let ask: unsafe extern "C" fn(usize) -> *mut c_void = core::mem::transmute(HANDLE.address());
         let handle = ask(thread);
-        if handle.is_null() { None } else { (*runtime()).handles.thread(handle) }
+        if handle.is_null() { None } else { (*runtime()).system.handles.thread(handle) }
     }
 }
 

@@ -9,6 +9,9 @@
 
 use core::arch::naked_asm;
 
+use waylay_patch::registers::{ALL_REGISTERS, AREA};
+use waylay_patch::{restore_registers, save_registers};
+
 use super::table::at_site;
 
 /// Words that the stub pushes before it calls. The last is filled in by what is called: where the program is.
@@ -87,12 +90,6 @@ pub(in crate::instrument) unsafe fn program_registers(saved: usize) -> [usize; 7
     let below = |words: usize| word(saved - words * 8);
     [saved + PROGRAM, word(saved + 8), below(1), below(2), below(3), below(4), below(5)]
 }
-
-/// The parts of the processor's state that are saved: old floating point, vectors of all widths, masks. Not protection
-/// keys: those belong to the kernel thread.
-const STATE: u32 = 0xe7;
-/// More than any processor needs for these: 64 + 512 + 256 + 64 + 512 + 1024 and what lies between.
-const AREA: usize = 4096;
 
 /// The short way.
 ///
@@ -235,20 +232,8 @@ pub(super) unsafe extern "C" fn long() {
         "push r15",
         "and rsp, -64",
         "sub rsp, {area}",
-        // The instruction wants the header of what it writes to be clear.
-        "xor eax, eax",
-        "mov [rsp + 512], rax",
-        "mov [rsp + 520], rax",
-        "mov [rsp + 528], rax",
-        "mov [rsp + 536], rax",
-        "mov [rsp + 544], rax",
-        "mov [rsp + 552], rax",
-        "mov [rsp + 560], rax",
-        "mov [rsp + 568], rax",
-        "mov eax, {state}",
         "mov r8, rdx",
-        "xor edx, edx",
-        "xsavec64 [rsp]",
+        save_registers!(),
         "mov rdx, r8",
         // Whoever runs next finds the old floating-point stack empty; its control word comes back below.
         "fnstcw [rsp - 8]",
@@ -256,9 +241,7 @@ pub(super) unsafe extern "C" fn long() {
         "fldcw [rsp - 8]",
         "mov r8, rbp",
         "call {at_site}",
-        "mov eax, {state}",
-        "xor edx, edx",
-        "xrstor64 [rsp]",
+        restore_registers!(),
         "lea rsp, [rbp + 8]",
         "pop rbp",
         "pop r11",
@@ -276,7 +259,7 @@ pub(super) unsafe extern "C" fn long() {
         address = const ADDRESS,
         program = const PROGRAM,
         area = const AREA,
-        state = const STATE,
+        state = const ALL_REGISTERS,
         at_site = sym at_site,
     )
 }

@@ -77,7 +77,7 @@ impl Restored {
                 match record.fate {
                     Fate::Made => tell(next + made, Answer::Made(record)),
                     Fate::Abandoned => {
-                        tell(next + made, Answer::GivenBack(&String::from_utf8_lossy(record.told.text)));
+                        tell(next + made, Answer::GivenBack(&record.told.account().text()));
                     }
                     Fate::MoreThreads => {
                         grow = true;

@@ -307,7 +307,7 @@ impl Server {
         let output = doing("read the program's output", self.streams.take())?;
         let observed = Observed::new(&self.region.told(), status, output, hung);
         if observed.ending == waylay_control_protocol::Ending::Refused {
-            return Err(RunError::Refused(observed.text));
+            return Err(RunError::Refused(observed.account.text()));
         }
         Ok(observed)
     }

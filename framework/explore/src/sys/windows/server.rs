@@ -91,7 +91,7 @@ impl Server {
         let observed = Observed::new(&self.region.told(), status, output, hung);
         let entered = self.region.report().switching.load(std::sync::atomic::Ordering::Relaxed) != 0;
         if observed.ending == Ending::Refused {
-            return Err(RunError::Refused(observed.text));
+            return Err(RunError::Refused(observed.account.text()));
         }
         if !entered && settings.in_process == 0 && hung.is_none() {
             let lacks = missing_libraries(&self.program.file).map(|what| format!("it {what}"));

@@ -5,27 +5,31 @@
 //! goes on without them and the run counts them as left behind. `waylay_scheduler` decides which it is.
 
 use waylay_schedule::ThreadId;
+use waylay_scheduler::Choice;
 
-use super::handover::{logical, pass};
-use super::{descriptors, runtime};
-use crate::sched::Choice;
+use crate::handover::logical;
+use crate::platform::Platform;
+use crate::run::run;
 
 /// The main thread waits for the others from now on.
 ///
 /// # Safety
 /// The main thread makes the call, with the token.
-pub(super) unsafe fn open() {
+pub(crate) unsafe fn open<P: Platform>() {
     // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).limits.close((*runtime()).sched.steps) };
+    unsafe {
+        let run = run::<P>();
+        (*run).limits.close((*run).sched.steps);
+    }
 }
 
 /// The wait is over.
 ///
 /// # Safety
 /// As for [`open`].
-pub(super) unsafe fn close() {
+pub(crate) unsafe fn close<P: Platform>() {
     // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).limits.closed() };
+    unsafe { (*run::<P>()).limits.closed() };
 }
 
 /// A choice that nobody can follow. While the main thread waits for the others, it goes on without them.
@@ -33,14 +37,14 @@ pub(super) unsafe fn close() {
 /// # Safety
 /// The caller holds the token.
 #[cold]
-pub(super) unsafe fn without_the_rest(choice: Choice) -> Choice {
+pub unsafe fn without_the_rest<P: Platform>(choice: Choice) -> Choice {
     // SAFETY: by the caller's promise.
     unsafe {
-        if !(*runtime()).limits.is_closing() {
+        if !(*run::<P>()).limits.is_closing() {
             return choice;
         }
-        descriptors::descriptors_changed();
-        (*runtime()).sched.choose_without_the_rest()
+        P::look_before_closing();
+        (*run::<P>()).sched.choose_without_the_rest()
     }
 }
 
@@ -50,14 +54,14 @@ pub(super) unsafe fn without_the_rest(choice: Choice) -> Choice {
 /// # Safety
 /// The caller holds the token and is not the main thread.
 #[cold]
-pub(super) unsafe fn leave_the_rest() {
+pub(crate) unsafe fn leave_the_rest<P: Platform>() {
     // SAFETY: by the caller's promise; the process makes no further run, so that the strategy is not asked.
     unsafe {
-        let runtime = runtime();
-        if (*runtime).limits.of_those_left((*runtime).sched.steps) {
-            let me = logical((*runtime).sched.current());
-            (*runtime).sched.interrupt(ThreadId::MAIN);
-            pass(me, logical(ThreadId::MAIN));
+        let run = run::<P>();
+        if (*run).limits.of_those_left((*run).sched.steps) {
+            let me = logical::<P>((*run).sched.current());
+            (*run).sched.interrupt(ThreadId::MAIN);
+            P::pass(me, logical::<P>(ThreadId::MAIN));
             unreachable!("a thread that was left behind is never chosen again");
         }
     }

@@ -1,0 +1,279 @@
+//! Linux, as the controlled run needs it.
+
+use core::sync::atomic::AtomicU32;
+
+use waylay_control_protocol::{Ending, RegionMap, Switching};
+use waylay_runtime::{Platform, Run, Shared, Slot, Thread};
+use waylay_schedule::{Event, ThreadId};
+
+use super::logical::Logical;
+use super::signals::{Handled, raise_pending};
+use super::{
+    Waited, carrier, descriptors, handover, idling, lifecycle, outside, patience, pool, preempt, session,
+    signals, watcher,
+};
+use crate::heap::{guard, strict};
+use crate::instrument::{self, Linux};
+use crate::interpose::{cancellation_point, forget_timers};
+use crate::me::{Unmanaged, me, set_me};
+use crate::message::say;
+use crate::sched::{ByAddress, Choice, Moment};
+use crate::{snapshot, sys};
+
+/// What a run has on Linux only.
+pub(crate) struct State {
+    /// How threads are switched.
+    pub(crate) switching: Switching,
+    /// By `pthread_t`.
+    pub(crate) handles: ByAddress<usize, *mut Logical>,
+    pub(crate) carrier: carrier::Carrier,
+    pub(crate) watches: Vec<descriptors::Watch>,
+    /// How long threads have only slept while the outside world was awaited.
+    pub(crate) idling: idling::Idling,
+    /// Signals to the process that every thread blocks: bit n-1 is signal n.
+    pub(crate) held: u64,
+    /// Signals of timers that would end the process.
+    pub(crate) overdue: Vec<(i32, signals::Origin)>,
+    /// Signals on their way.
+    pub(crate) sent: Vec<signals::Sent>,
+    /// Threads that wait for another routine.
+    pub(crate) pool: Vec<*mut Logical>,
+}
+
+pub(crate) static SHARED: Shared<Logical> = Shared::new();
+static RUN: Slot<Run<Linux>> = Slot::new();
+/// A created kernel thread has reached its place.
+pub(super) static STARTED: AtomicU32 = AtomicU32::new(0);
+
+/// The run.
+///
+/// # Safety
+/// The caller holds the token, a run has begun, and no borrow of the result lives across a handover.
+#[inline(always)]
+pub(crate) unsafe fn runtime() -> *mut Run<Linux> {
+    // SAFETY: the slot is filled before the first logical thread exists and never emptied.
+    unsafe { RUN.get() }
+}
+
+impl Thread for Logical {
+    type System = Linux;
+
+    #[inline(always)]
+    unsafe fn id(this: *mut Logical) -> ThreadId {
+        // SAFETY: by the caller's promise.
+        unsafe { (*this).id }
+    }
+
+    #[inline(always)]
+    unsafe fn is_unpreemptible(this: *mut Logical) -> bool {
+        // SAFETY: by the caller's promise.
+        unsafe { (*this).unpreemptible > 0 }
+    }
+
+    #[inline]
+    unsafe fn next_arrival(this: *mut Logical) -> *mut *mut Logical {
+        // SAFETY: by the caller's promise.
+        unsafe { &raw mut (*this).next_arrival }
+    }
+
+    #[inline(always)]
+    unsafe fn begins_to_wait(this: *mut Logical) {
+        // SAFETY: by the caller's promise.
+        unsafe { (*this).handled = Handled::Nothing };
+    }
+}
+
+impl Platform for Linux {
+    type Logical = Logical;
+    type State = State;
+
+    #[inline(always)]
+    fn slot() -> &'static Slot<Run<Linux>> {
+        &RUN
+    }
+
+    #[inline(always)]
+    fn shared() -> &'static Shared<Logical> {
+        &SHARED
+    }
+
+    #[inline]
+    unsafe fn pass(me: *mut Logical, next: *mut Logical) {
+        // SAFETY: by the caller's promise.
+        unsafe { handover::pass(me, next) };
+    }
+
+    unsafe fn give(next: *mut Logical) {
+        // SAFETY: by the caller's promise.
+        unsafe { handover::start(next) };
+    }
+
+    unsafe fn wait_afloat(me: *mut Logical) {
+        // SAFETY: by the caller's promise.
+        unsafe { handover::wait_afloat(me) };
+    }
+
+    unsafe fn before_floating() {
+        preempt::held_by(0);
+        // SAFETY: by the caller's promise.
+        if unsafe { !(*runtime()).system.watches.is_empty() || (*runtime()).sched.has_deadlines() } {
+            watcher::watch();
+        }
+    }
+
+    unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnOnce() -> R) -> R {
+        // SAFETY: by the caller's promise.
+        unsafe { handover::excursion(me, event, work) }
+    }
+
+    fn is_held_by_caller() -> bool {
+        preempt::is_held_by_caller()
+    }
+
+    #[inline(always)]
+    fn set_me(me: *mut Logical) {
+        set_me(me);
+    }
+
+    #[inline(always)]
+    fn me() -> *mut Logical {
+        me()
+    }
+
+    #[inline]
+    fn before_pass() {
+        if guard::is_on() {
+            guard::look();
+        }
+    }
+
+    #[inline]
+    unsafe fn resumed(me: *mut Logical) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            instrument::resumed(me);
+            if (*me).pending_signals != 0 {
+                raise_pending(me);
+            }
+            if (*me).cancels_anywhere && (*me).cancelled {
+                cancellation_point(me);
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn time_passes(now: Moment, deadline: Moment) {
+        // SAFETY: by the caller's promise.
+        unsafe { idling::time_passes(now, deadline) };
+    }
+
+    #[inline]
+    unsafe fn sleeps_for_real(me: *mut Logical, deadline: Moment) -> Option<Waited> {
+        // SAFETY: by the caller's promise.
+        unsafe { patience::sleeps_for_real(me, deadline) }
+    }
+
+    unsafe fn acquire_beyond<R>(
+        me: *mut Logical,
+        event: Event,
+        deadline: Option<Moment>,
+        attempt: impl FnMut() -> Option<R>,
+    ) -> Result<R, Waited> {
+        // SAFETY: by the caller's promise.
+        unsafe { patience::acquire_from_outside(me, event, deadline, attempt) }
+    }
+
+    unsafe fn take_letters() {
+        // SAFETY: by the caller's promise.
+        unsafe { outside::take_letters() };
+    }
+
+    unsafe fn ask_outside(choice: Choice) -> Choice {
+        // SAFETY: by the caller's promise.
+        unsafe { descriptors::ask_outside(choice) }
+    }
+
+    unsafe fn look_before_closing() {
+        // SAFETY: by the caller's promise.
+        unsafe { descriptors::descriptors_changed() };
+    }
+
+    fn set_running(running: bool) {
+        outside::set_running(running);
+    }
+
+    unsafe fn make_ready(region: &RegionMap) -> (*mut Logical, State) {
+        session::make_ready(region)
+    }
+
+    unsafe fn watch_computing() {
+        // SAFETY: by the caller's promise.
+        preempt::start(unsafe { (*runtime()).settings.preempt_ms });
+    }
+
+    unsafe fn renew() {
+        pool::notice_modules();
+    }
+
+    unsafe fn register(thread: *mut Logical) {
+        // SAFETY: by the caller's promise.
+        unsafe { lifecycle::register(thread) };
+    }
+
+    unsafe fn begin_run() {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            instrument::begin_run();
+            // Most runs follow nothing, and allocate as fast as they would without us.
+            strict::control_while(instrument::edge::follows());
+            outside::set_running(true);
+            forget_timers();
+        }
+    }
+
+    fn forget_threads(run: &mut Run<Linux>) {
+        pool::forget_threads(run);
+    }
+
+    fn before_report(ending: Ending) {
+        if ending == Ending::Exited {
+            guard::look_at_all();
+        }
+    }
+
+    /// libc ends the process with its last thread, but our carrier is one too.
+    unsafe fn all_finished(_: *mut Logical) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            super::finalise::<Linux>(Ending::Exited);
+            set_me(core::ptr::null_mut());
+            if (*runtime()).system.carrier.running {
+                libc::exit(0);
+            }
+        }
+    }
+
+    fn before_exit(status: i32) {
+        snapshot::exits(status);
+    }
+
+    fn exit_now(status: i32) -> ! {
+        sys::exit_now(status)
+    }
+
+    fn hold() -> ! {
+        loop {
+            // SAFETY: plain call.
+            unsafe { sys::call(libc::SYS_pause, [0; 6]) };
+        }
+    }
+
+    fn say(text: core::fmt::Arguments<'_>) {
+        say(text);
+    }
+
+    fn unmanaged<R>(work: impl FnOnce() -> R) -> R {
+        let _unmanaged = Unmanaged::enter();
+        work()
+    }
+}
