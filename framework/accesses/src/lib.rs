@@ -25,6 +25,7 @@ mod progress;
 mod races;
 mod rounds;
 mod sharing;
+pub mod stores;
 mod suspects;
 mod verdict;
 mod watch;
