@@ -51,7 +51,8 @@ pub struct Store {
 impl Store {
     /// Whether it touches one of these bytes.
     pub fn overlaps(&self, address: usize, bytes: usize) -> bool {
-        self.address < address.saturating_add(bytes) && address < self.address.saturating_add(self.bytes as usize)
+        self.address < address.saturating_add(bytes)
+            && address < self.address.saturating_add(self.bytes as usize)
     }
 
     fn exchange(&mut self, memory: &mut impl Memory) {
@@ -97,7 +98,14 @@ impl StoreBuffer {
     }
 
     /// The thread, whose view is in memory, is about to store. False when that cannot wait, because it is too long.
-    pub fn note(&mut self, memory: &mut impl Memory, address: usize, bytes: usize, code: usize, step: bool) -> bool {
+    pub fn note(
+        &mut self,
+        memory: &mut impl Memory,
+        address: usize,
+        bytes: usize,
+        code: usize,
+        step: bool,
+    ) -> bool {
         if bytes == 0 || bytes > WIDEST || !step && self.is_empty() {
             return false;
         }
