@@ -34,11 +34,11 @@ pub mod words;
 
 pub use account::{Account, Statement};
 pub use batch::{Batch, Fate, Record, Told, Wish};
+pub use delayed::{DelayedReport, DelayedStore};
 pub use in_process::{
     BEGIN_RUN, BeginRun, Begun, EARLIER_RUNS, END_RUN, Earlier, EarlierRuns, EndRun, RunSummary, STOP_RUN,
     StopRun,
 };
-pub use delayed::{DelayedReport, DelayedStore};
 pub use instrumentation::{Instrumentation, Level, Site, cache_folder};
 pub use race::{AccessReport, Pair, RaceReport};
 pub use region::{Note, NoteWriter, Region, RegionError, RegionMap, Stretch};

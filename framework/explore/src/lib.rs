@@ -30,6 +30,7 @@ mod batch;
 pub mod budget;
 mod cause;
 pub mod confirm;
+pub mod delayed;
 pub mod deliberate;
 pub mod explain;
 pub mod explorer;
