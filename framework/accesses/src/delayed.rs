@@ -16,8 +16,8 @@ use crate::access::Access;
 use crate::process::{Process, Who};
 use crate::stores::{Memory, Store, StoreBuffer, WIDEST};
 
-/// Whether stores of this run may wait.
-static ON: AtomicBool = AtomicBool::new(false);
+/// Whether stores of this run may wait. A byte, because assembly looks at it.
+pub static ON: AtomicBool = AtomicBool::new(false);
 
 struct Buffers {
     /// By thread.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use waylay_control_protocol::DelayedStore;
-use waylay_evidence::{CodeAddress, MemoryMap, Symbolizer};
+use waylay_evidence::{CodeAddress, MemoryMap, Origin, Symbolizer, origin};
 
 use crate::race;
 use crate::variable::Variables;
@@ -48,7 +48,9 @@ pub(crate) fn describe(
         // The code is an instruction, or one byte behind the call of a hook; both lie in the line that is meant.
         let mut place = |code: u64| {
             let frames = names.resolve(map, &[CodeAddress::Return(code + 1)]);
-            frames.first().map_or_else(|| format!("{code:#x}"), race::line)
+            // Of functions that were put into each other, the program's own rather than a library's.
+            let own = frames.iter().find(|frame| origin(frame) == Origin::Own).or(frames.first());
+            own.map_or_else(|| format!("{code:#x}"), race::line)
         };
         let (stored, read) = (place(store.store), place(store.read));
         let object = variables

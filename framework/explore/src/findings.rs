@@ -131,6 +131,12 @@ impl<'a> Findings<'a> {
         let sites = places_of(conditions);
         let unexplained = signature.as_ref().and_then(|signature| self.unexplained.get(signature));
         let worth_a_look = unexplained.is_some_and(|tried| tried.is_outdated(sites));
+        let delayed = conditions.memory == Memory::Tso && !failing.observed.delayed.is_empty();
+        if *seen > most && delayed && signature.is_none() {
+            // None of those that were examined could be believed.
+            self.unconfirmed_delays += 1;
+            return Ok(Taken::Doubtful);
+        }
         if *seen > most && !worth_a_look {
             self.not_examined += 1;
             let found = self.found.iter_mut().find(|found| Some(&found.signature) == signature.as_ref());
@@ -147,7 +153,7 @@ impl<'a> Findings<'a> {
             }
             evidence => evidence?,
         };
-        if conditions.memory == Memory::Tso && !failing.observed.delayed.is_empty() {
+        if delayed {
             match self.is_beyond_doubt(failing, conditions, &evidence) {
                 Ok(true) => {}
                 Ok(false) => {
@@ -257,6 +263,10 @@ impl<'a> Findings<'a> {
         conditions: &Conditions,
         evidence: &Evidence,
     ) -> Result<bool, RunError> {
+        // What could not be patched may store, or be the fence.
+        if failing.observed.patched.1 > 0 {
+            return Ok(false);
+        }
         if !evidence.confirmed || self.libraries.is_empty() {
             return Ok(evidence.confirmed);
         }

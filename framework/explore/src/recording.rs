@@ -217,6 +217,7 @@ impl Conditions {
         }
         // An order that is missed would be taken for a race, and a store that is would overtake others.
         wanted.all = u32::from(self.steps.races || self.memory == Memory::Tso);
+        wanted.delays = u32::from(self.memory == Memory::Tso);
         wanted.host = u32::from(self.in_process);
         if let Some(folder) = cache_folder() {
             wanted.set_cache(&folder);

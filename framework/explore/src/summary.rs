@@ -305,8 +305,9 @@ impl Summary {
         }
         if self.store_buffers > 0 {
             lines.push(format!(
-                "stores wait as on x86 (tso): {} of the threads are store buffers, and each store that leaves one is a step",
-                count(self.store_buffers)
+                "stores wait as on x86 (tso): {} of {} threads only let them be seen, and each store that is so is a step",
+                count(self.store_buffers),
+                self.threads
             ));
         }
         lines.extend(steps_line(self.steps, self.accesses, self.sites));

@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use waylay_dist::Seed;
 use waylay_driver::config::suggestion;
-use waylay_explore::{Level, Memory};
 use waylay_explore::restart::Restart;
+use waylay_explore::{Level, Memory};
 
 use crate::output::Failed;
 use crate::serve::{ServeOptions, ServiceCommand};

@@ -109,11 +109,15 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
     }
     if options.memory == Memory::Tso {
         if cfg!(windows) {
-            return Err(Failed::Usage("--memory tso works on Linux only: on Windows stores are seen at once".to_owned()));
+            return Err(Failed::Usage(
+                "--memory tso works on Linux only: on Windows stores are seen at once".to_owned(),
+            ));
         }
         if !options.level.sees_accesses() || options.patch.contains(&Patch::None) {
             let why = "a store that is not seen would overtake those that wait";
-            return Err(Failed::Usage(format!("--memory tso needs --level auto or memory, and patching: {why}")));
+            return Err(Failed::Usage(format!(
+                "--memory tso needs --level auto or memory, and patching: {why}"
+            )));
         }
     }
     program.environment.extend(options.environment.iter().cloned());

@@ -5,6 +5,7 @@
 //! - [`access`]: what both report, for `waylay-accesses` to make steps of
 //! - [`copies`]: functions of the C library that read and write memory for the program
 //! - [`delay`]: where stores may no longer wait, with `--memory tso`
+//! - [`outward`]: calls of functions whose stores are not seen
 //! - [`watch`]: what is known about the run's accesses, in this process
 //! - [`modules`]: the modules of the process
 //!
@@ -15,6 +16,7 @@ mod access;
 mod copies;
 pub(crate) mod delay;
 mod modules;
+mod outward;
 pub(crate) mod patch;
 mod tsan;
 mod watch;
