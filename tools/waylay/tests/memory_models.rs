@@ -248,3 +248,58 @@ fn stores_that_are_not_seen_are_refused() {
     let ran = place.waylay(&["explore", "--memory", "pso", "--", "/bin/true"]);
     assert!(ran.status.code() == Some(2) && ran.stderr.contains("sc or tso"), "{ran:#?}");
 }
+
+/// Dekker's first attempt again, as a plugin test: in the host, schedule after schedule in one process.
+#[test]
+fn plugin_tests_find_forgotten_fences() {
+    let source = "\
+#include \"waylay.hpp\"
+#include <atomic>
+#include <thread>
+static std::atomic<int> wants[2];
+static bool entered[2];
+class Dekker : public waylay::TestBase {
+ public:
+  void TestMain(waylay::Worker& worker) override {
+    entered[0] = entered[1] = false;
+    wants[0] = wants[1] = 0;
+    auto visit = [](int me) {
+      wants[me].store(1, std::memory_order_release);
+#ifdef FIXED
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+      // Nobody leaves, so that only one can enter.
+      entered[me] = !wants[!me].load(std::memory_order_acquire);
+    };
+    std::thread one(visit, 0), other(visit, 1);
+    one.join();
+    other.join();
+    worker.check(!entered[0] || !entered[1], \"both were inside\");
+  }
+};
+WAYLAY_PLUGIN(\"fences\", waylay::test<Dekker>(\"dekker\", \"two threads, one room\"))
+";
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../framework/abi/include");
+    for (memory, twin, status) in [("tso", "-DBUG", 1), ("tso", "-DFIXED", 0), ("sc", "-DBUG", 0)] {
+        let place = Workplace::with(&format!(
+            "seed = '0x5eed'\n[defaults]\nmax-failures = 1\n[[scenario]]\nname = 's'\nmode = 'strict'\nruns = 2000\n\
+             strategy = 'random'\nmemory = '{memory}'\n[[scenario.test]]\nplugin = './libfences.so'\nname = 'dekker'\n\
+             workers = 1\n"
+        ));
+        let file = place.write("fences.cpp", source);
+        let mut compile = Command::new("g++");
+        compile.args(["-std=c++17", "-O1", "-g", "-fPIC", "-shared", "-pthread", twin, "-I"]).arg(&include);
+        let built = compile.arg(&file).arg("-o").arg(place.path().join("libfences.so")).status();
+        assert!(built.expect("g++ is installed").success());
+        let ran = place.run(status, &[]);
+        if status == 1 {
+            let failure = ran.failure("fences", "dekker");
+            assert_eq!((failure.kind(), failure.what()), ("assert", "both were inside"), "{:#}", failure.json);
+            let folder = failure.folder.to_str().expect("a plain path");
+            let again = place.waylay(&["replay", folder, "--times", "5", "--json"]).json();
+            assert_eq!((&again["reproduced"], &again["diverged"]), (&5.into(), &0.into()), "{again:#}");
+            let stacks = std::fs::read_to_string(failure.folder.join("stacks.txt")).expect("they are kept");
+            assert!(stacks.contains("was still in its store buffer when thread"), "{stacks}");
+        }
+    }
+}
