@@ -294,7 +294,12 @@ WAYLAY_PLUGIN(\"fences\", waylay::test<Dekker>(\"dekker\", \"two threads, one ro
         let ran = place.run(status, &[]);
         if status == 1 {
             let failure = ran.failure("fences", "dekker");
-            assert_eq!((failure.kind(), failure.what()), ("assert", "both were inside"), "{:#}", failure.json);
+            assert_eq!(
+                (failure.kind(), failure.what()),
+                ("assert", "both were inside"),
+                "{:#}",
+                failure.json
+            );
             let folder = failure.folder.to_str().expect("a plain path");
             let again = place.waylay(&["replay", folder, "--times", "5", "--json"]).json();
             assert_eq!((&again["reproduced"], &again["diverged"]), (&5.into(), &0.into()), "{again:#}");
