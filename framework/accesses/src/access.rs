@@ -5,6 +5,7 @@
 use waylay_schedule::{Event, EventKind};
 use waylay_scheduler::Now;
 
+use crate::delayed;
 use crate::process::Process;
 use crate::races::Deed;
 use crate::verdict;
@@ -48,7 +49,12 @@ pub unsafe fn ordering<P: Process>(me: P::Thread, access: Access) {
     let reads = access.kind != EventKind::AtomicStore;
     let writes = access.kind != EventKind::AtomicLoad;
     // SAFETY: by the caller's promise.
-    unsafe { compare_as::<P>(me, access, (reads, writes, true), true) };
+    unsafe {
+        compare_as::<P>(me, access, (reads, writes, true), true);
+        if delayed::is_on() && writes {
+            if reads { delayed::drain::<P>(me) } else { delayed::note::<P>(me, &access, false) }
+        }
+    };
 }
 
 /// An access that reads and then writes, in one instruction that others can come in between on a real machine: two steps.
@@ -63,8 +69,9 @@ pub unsafe fn read_write<P: Process>(me: P::Thread, access: Access) {
             return;
         }
         let (candidate, learns) = is_candidate::<P>(me, access);
-        if candidate {
-            announce_read_write::<P>(me, access);
+        let stepped = candidate && announce_read_write::<P>(me, access);
+        if delayed::is_on() && !stepped {
+            delayed::note::<P>(me, &access, false);
         }
         if learns {
             note_round::<P>(me, access);
@@ -74,24 +81,34 @@ pub unsafe fn read_write<P: Process>(me: P::Thread, access: Access) {
     }
 }
 
-unsafe fn announce_read_write<P: Process>(me: P::Thread, access: Access) {
+/// Says whether it was a step.
+unsafe fn announce_read_write<P: Process>(me: P::Thread, access: Access) -> bool {
     // SAFETY: called with the token; the program is about to access the memory itself.
     unsafe {
         let waits = waits::<P>(access);
         if !is_step::<P>(access, waits) {
-            return;
+            return false;
         }
         if !matches!(access.bytes, 1 | 2 | 4 | 8) {
-            return announce::<P>(me, access, waits);
+            announce::<P>(me, access, waits);
+            if delayed::is_on() {
+                delayed::note::<P>(me, &access, true);
+            }
+            return true;
         }
         announce::<P>(me, Access { kind: EventKind::PlainRead, ..access }, waits);
         let read = read_word(access.address, access.bytes);
         let switches = (*P::scheduler()).switches;
         announce::<P>(me, access, false);
+        if delayed::is_on() {
+            // Before what was read is put back: that is nobody's store.
+            delayed::note::<P>(me, &access, true);
+        }
         if (*P::scheduler()).switches != switches {
             let bytes = read.to_le_bytes();
             core::ptr::copy_nonoverlapping(bytes.as_ptr(), access.address as *mut u8, access.bytes);
         }
+        true
     }
 }
 
@@ -115,6 +132,15 @@ pub unsafe fn atomic<P: Process>(me: P::Thread, access: Access) {
             let reads = access.kind != EventKind::AtomicStore;
             let writes = access.kind != EventKind::AtomicLoad;
             compare::<P>(me, access, (reads, writes, true));
+            if delayed::is_on() {
+                match access.kind {
+                    EventKind::AtomicLoad => delayed::reads::<P>(me, &access),
+                    EventKind::AtomicStore => delayed::note::<P>(me, &access, (*P::scheduler()).live() > 1),
+                    _ => delayed::drain::<P>(me),
+                }
+            }
+        } else if delayed::is_on() {
+            delayed::drain::<P>(me);
         }
     }
 }
@@ -135,10 +161,12 @@ pub unsafe fn plain<P: Process>(me: P::Thread, access: Access) {
             let switches = (*P::scheduler()).switches;
             (*P::watch()).looks.writes(switches, access.code, access.address);
         }
+        let mut stepped = false;
         if candidate && access.kind == EventKind::PlainRead && looks_on::<P>(access) {
             // Whoever is to run before it can run at the PAUSE.
         } else if candidate && is_step::<P>(access, waits) {
             announce::<P>(me, access, waits);
+            stepped = true;
         } else if waits {
             P::step(me, Event::local(EventKind::Yield));
         }
@@ -151,6 +179,13 @@ pub unsafe fn plain<P: Process>(me: P::Thread, access: Access) {
         }
         let writes = access.kind == EventKind::PlainWrite;
         compare::<P>(me, access, (!writes, writes, false));
+        if delayed::is_on() {
+            if writes {
+                delayed::note::<P>(me, &access, stepped);
+            } else if stepped {
+                delayed::reads::<P>(me, &access);
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`Process`]. Nothing here decides who runs.
 //!
 //! - [`access`]: an access becomes a step, or does not
+//! - [`delayed`]: stores that others see later than they are made; [`stores`]: one thread's of them, pure
 //! - `watch`: which do, and what a run teaches about others
 //! - `modules`: code addresses that mean the same in every process
 //! - `objects`: what kind of memory an access is to; pure
@@ -16,6 +17,7 @@
 //!   `waylay_scheduler::Looks`
 
 pub mod access;
+pub mod delayed;
 mod freed;
 mod modules;
 mod objects;
@@ -25,6 +27,7 @@ mod progress;
 mod races;
 mod rounds;
 mod sharing;
+pub mod stores;
 mod suspects;
 mod verdict;
 mod watch;

@@ -95,6 +95,25 @@ pub trait Process: Default + Sized + 'static {
     /// The thread executes the call and holds the token.
     unsafe fn step(thread: Self::Thread, event: Event);
 
+    /// Where the stack of a thread ends, which is where its highest frame begins; stores below are its own affair.
+    ///
+    /// # Safety
+    /// The thread takes part in the run.
+    unsafe fn stack_end(_thread: Self::Thread) -> usize {
+        usize::MAX
+    }
+
+    /// Whether memory can be read, at an address that code of the program is about to write to.
+    fn is_readable(_address: usize) -> bool {
+        true
+    }
+
+    /// Something has a number like a thread from now on that is none: it only makes stores visible.
+    ///
+    /// # Safety
+    /// As for [`Process::scheduler`].
+    unsafe fn flusher_made(_flusher: ThreadId) {}
+
     /// An access that is a step found news: the run goes on.
     ///
     /// # Safety

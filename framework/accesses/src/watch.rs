@@ -8,11 +8,12 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
-use waylay_control_protocol::{Level, Pair, RegionMap, Site};
+use waylay_control_protocol::{Level, Memory, Pair, RegionMap, Site};
 use waylay_schedule::{EventKind, ThreadId};
 use waylay_scheduler::{ByAddress, Looks, Spins};
 
 use crate::access::Access;
+use crate::delayed;
 use crate::modules::Modules;
 use crate::objects::Objects;
 use crate::order::{Locks, Order, Way};
@@ -77,6 +78,8 @@ pub struct Watch<P> {
     codes: Vec<usize>,
     /// The code of the process is as `chosen` wants it.
     in_place: bool,
+    /// Stores may wait, so that all of them are looked at: one that is not seen must not overtake them.
+    delaying: bool,
     process: PhantomData<P>,
 }
 
@@ -112,6 +115,8 @@ impl<P: Process> Watch<P> {
     pub fn begin_run(&mut self, region: &RegionMap) {
         self.level = region.level();
         self.choose(region);
+        // SAFETY: as this is called.
+        unsafe { delayed::begin_run(region) };
         self.chosen.iter_mut().flat_map(ByAddress::values_mut).for_each(|steps| *steps = 0);
         self.looks = Looks::default();
         self.spins = Spins::default();
@@ -162,6 +167,8 @@ impl<P: Process> Watch<P> {
         if !region.level().sees_accesses() {
             return;
         }
+        let delaying = region.settings().memory == Memory::Tso as u32;
+        self.in_place &= core::mem::replace(&mut self.delaying, delaying) == delaying;
         match region.chosen() {
             None => {
                 if !self.in_place || self.sites.is_some() {
@@ -195,7 +202,11 @@ impl<P: Process> Watch<P> {
         if !alone {
             region.report().partly_controlled.store(1, Ordering::Relaxed);
         }
-        let attention = if self.chosen.is_none() { Attention::All } else { Attention::These(&self.codes) };
+        let attention = if self.chosen.is_none() || self.delaying {
+            Attention::All
+        } else {
+            Attention::These(&self.codes)
+        };
         P::turn(attention, alone, false);
         alone
     }
@@ -229,7 +240,7 @@ impl<P: Process> Watch<P> {
     pub fn attend_to_new(&mut self, region: &RegionMap, first_new: usize) {
         self.find_sites();
         self.find_deliberate(region);
-        let all = self.looking && (self.learning || self.racing) || self.chosen.is_none();
+        let all = self.looking && (self.learning || self.racing) || self.chosen.is_none() || self.delaying;
         let attention = if all { Attention::All } else { Attention::These(&self.codes) };
         P::turn_new(first_new, attention, self.looking);
         P::report(region.report());
@@ -277,7 +288,7 @@ impl<P: Process> Watch<P> {
         if self.accesses >= MOST_ACCESSES {
             (self.learning, self.racing) = (false, false);
             FOLLOWED.store(false, Ordering::Relaxed);
-            if self.looking && self.chosen.is_some() {
+            if self.looking && self.chosen.is_some() && !self.delaying {
                 P::turn(Attention::These(&self.codes), false, false);
             }
             self.tell_of_copies(false);
@@ -292,7 +303,7 @@ impl<P: Process> Watch<P> {
 
     /// Has copies told of if some of them are steps, or all are looked at.
     fn tell_of_copies(&self, looking: bool) {
-        let steps = self.chosen.is_none() || self.copies_chosen;
+        let steps = self.chosen.is_none() || self.copies_chosen || self.delaying;
         P::tell_of_copies(self.level.sees_accesses() && (looking || steps));
     }
 
@@ -301,6 +312,7 @@ impl<P: Process> Watch<P> {
         // For an order that is missed a race would be seen where there is none.
         if self.looking
             && !self.racing
+            && !self.delaying
             && self.chosen.as_ref().is_some_and(|chosen| !chosen.contains_key(&code))
         {
             let most = match region.settings().run {
@@ -334,7 +346,8 @@ impl<P: Process> Watch<P> {
 
     /// Whether an access is of no interest at all: its site lay in wait for somebody to come by, in a run that is not looked at.
     pub(crate) fn passes(&mut self, access: &Access, region: &RegionMap) -> bool {
-        let Some(site) = access.site.filter(|_| !self.looking && self.chosen.is_some()) else { return false };
+        let lies_in_wait = !self.looking && self.chosen.is_some() && !self.delaying;
+        let Some(site) = access.site.filter(|_| lies_in_wait) else { return false };
         let passes = P::comes_by(site);
         if passes {
             region.report().reached.fetch_add(1, Ordering::Relaxed);
@@ -366,8 +379,10 @@ impl<P: Process> Watch<P> {
         if *steps == MOST_STEPS {
             let place = self.modules.site(code, P::modules).unwrap_or(Site(0));
             region.report().add_limited(place.0);
-            self.in_place = false;
-            site.into_iter().for_each(P::dismiss);
+            if !self.delaying {
+                self.in_place = false;
+                site.into_iter().for_each(P::dismiss);
+            }
         }
         *steps < MOST_STEPS
     }

@@ -100,6 +100,8 @@ pub struct Instrumentation {
     pub keep_reports: u32,
     /// 1: no access of a module whose accesses are patched may be missed, whatever that costs.
     pub all: u32,
+    /// 1: stores may wait, so that calls out of modules whose accesses are patched are noticed.
+    pub delays: u32,
     /// 1: the program is a host of ours, which is not patched: what it loads is the user's.
     pub host: u32,
     modules_length: u32,
@@ -116,6 +118,7 @@ impl Default for Instrumentation {
             patch: 0,
             keep_reports: 0,
             all: 0,
+            delays: 0,
             host: 0,
             modules_length: 0,
             cache_length: 0,

@@ -17,6 +17,7 @@
 pub mod account;
 pub mod batch;
 mod coded;
+mod delayed;
 mod encoding;
 pub mod in_process;
 pub mod instrumentation;
@@ -33,6 +34,7 @@ pub mod words;
 
 pub use account::{Account, Statement};
 pub use batch::{Batch, Fate, Record, Told, Wish};
+pub use delayed::{DelayedReport, DelayedStore};
 pub use in_process::{
     BEGIN_RUN, BeginRun, Begun, EARLIER_RUNS, END_RUN, Earlier, EarlierRuns, EndRun, RunSummary, STOP_RUN,
     StopRun,
@@ -43,7 +45,7 @@ pub use region::{Note, NoteWriter, Region, RegionError, RegionMap, Stretch};
 pub use report::{Ending, HeldAt, Report, Tally};
 #[cfg(target_os = "linux")]
 pub use server::{Reply, Request, ServerError, ServerLink};
-pub use settings::{ClockSource, RandomSource, Settings, Switching, Timeouts};
+pub use settings::{ClockSource, Memory, RandomSource, Settings, Switching, Timeouts};
 pub use site_list::{Added, SiteList};
 
 /// Environment variable with the number of the descriptor (on Windows, of the handle) of the [`Region`].

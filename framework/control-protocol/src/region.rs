@@ -325,6 +325,7 @@ impl RegionMap {
             .chain(&report.overlooked_sites)
             .chain(&report.refused_sites)
             .for_each(|word| word.store(0, Ordering::Relaxed));
+        report.delayed.words().for_each(|word| word.store(0, Ordering::Relaxed));
         report.race.words().for_each(|word| word.store(0, Ordering::Relaxed));
         report.tally.words().for_each(|word| word.store(0, Ordering::Relaxed));
         Ok(())

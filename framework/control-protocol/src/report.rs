@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::coded::coded;
+use crate::delayed::DelayedReport;
 use crate::race::RaceReport;
 
 /// Depths that [`Tally`] tells apart; what aims deeper counts as the last.
@@ -110,6 +111,8 @@ pub struct Report {
     pub races_over: AtomicU32,
     /// The race that ended the run, if one did.
     pub race: RaceReport,
+    /// Stores that waited in a store buffer while others read.
+    pub delayed: DelayedReport,
     /// A code of [`HeldAt`], 0 while the process is not held; set last.
     pub held: AtomicU32,
     /// The system's number of the thread that came to that point.

@@ -1,5 +1,7 @@
 //! What the driver wants of a run.
 
+use core::str::FromStr;
+
 use crate::coded::coded;
 use crate::in_process::Earlier;
 
@@ -41,6 +43,35 @@ coded! {
         Real = 1,
     }
 }
+coded! {
+    /// When a store is seen by others.
+    Memory {
+        /// At once: sequential consistency.
+        Sc = 0,
+        /// When it leaves the thread's store buffer, which the strategy chooses: x86-TSO.
+        Tso = 1,
+    }
+}
+
+impl Memory {
+    /// Its name, as in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Memory::Sc => "sc",
+            Memory::Tso => "tso",
+        }
+    }
+}
+
+impl FromStr for Memory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Memory, String> {
+        let known = [Memory::Sc, Memory::Tso].into_iter().find(|memory| memory.name() == text);
+        known.ok_or_else(|| format!("`{text}` is no memory model: sc or tso"))
+    }
+}
+
 /// What the driver wants of a run. Written before the run begins, constant while it lasts.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +109,8 @@ pub struct Settings {
     pub hold: u32,
     /// 1: it is looked which code sites access memory that threads share, at the memory level.
     pub profile: u32,
+    /// A code of [`Memory`].
+    pub memory: u32,
     /// 1: a debugger looks on: faults in moved code happen where the program has it.
     pub debugged: u32,
     /// 1: accesses that nothing orders end the run, unless they are among those that are [known](crate::RegionMap::forgive).
@@ -123,6 +156,7 @@ impl Settings {
             parameters: 0,
             hold: 0,
             profile: 0,
+            memory: Memory::Sc as u32,
             debugged: 0,
             races: 0,
             stop_at: 0,

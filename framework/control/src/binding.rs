@@ -77,6 +77,63 @@ unsafe extern "C" fn redirect_one(info: *mut libc::dl_phdr_info, _: usize, wante
     1
 }
 
+/// Has the module at this base call other functions than those its slots lead to, where `instead` knows one for such an
+/// address. Slots that the loader would fill at the first call are filled, as far as it is certain with what.
+///
+/// # Safety
+/// As for [`redirect`].
+pub(crate) unsafe fn redirect_bound(base: usize, instead: &mut dyn FnMut(usize) -> Option<usize>) {
+    let mut wanted = (base, instead);
+    // SAFETY: the callback gets a pointer to the local.
+    unsafe { libc::dl_iterate_phdr(Some(redirect_bound_one), (&raw mut wanted).cast()) };
+}
+
+unsafe extern "C" fn redirect_bound_one(info: *mut libc::dl_phdr_info, _: usize, wanted: *mut c_void) -> c_int {
+    type Wanted<'a> = (usize, &'a mut dyn FnMut(usize) -> Option<usize>);
+    // SAFETY: libc passes a valid record of a module that is mapped, and we passed what is wanted.
+    unsafe {
+        let (base, instead) = &mut *wanted.cast::<Wanted<'_>>();
+        if (*info).dlpi_addr as usize != *base {
+            return 0;
+        }
+        if let Some(imports) = Imports::of(&*info) {
+            if !imports.symbolic {
+                imports.bind();
+            }
+            let code = imports.code.clone();
+            imports.replace(&mut |_, bound, calls| {
+                let leads_out = bound != 0 && !code.contains(&bound);
+                if leads_out && (calls || is_code(bound)) { instead(bound) } else { None }
+            });
+        }
+    }
+    1
+}
+
+/// Whether a module has code there, and not data.
+fn is_code(address: usize) -> bool {
+    struct Sought(usize, bool);
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, sought: *mut c_void) -> c_int {
+        // SAFETY: libc passes a valid record of a module that is mapped, and we passed what is sought.
+        unsafe {
+            let sought = &mut *sought.cast::<Sought>();
+            let headers = core::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum as usize);
+            let start = (*info).dlpi_addr as usize;
+            sought.1 = headers.iter().any(|header| {
+                let from = start + header.p_vaddr as usize;
+                header.p_type == libc::PT_LOAD
+                    && header.p_flags & libc::PF_X != 0
+                    && (from..from + header.p_memsz as usize).contains(&sought.0)
+            });
+            c_int::from(sought.1)
+        }
+    }
+    let mut sought = Sought(address, false);
+    // SAFETY: the callback gets a pointer to the local.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut sought).cast()) };
+    sought.1
+}
+
 const PAGE: usize = 4096;
 const GLOB_DAT: u64 = 6;
 const JUMP_SLOT: u64 = 7;
@@ -189,6 +246,15 @@ impl Imports {
     /// # Safety
     /// As for [`redirect`].
     unsafe fn redirect(&self, instead: &mut dyn FnMut(&CStr) -> Option<usize>) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.replace(&mut |name, _, _| instead(name)) };
+    }
+
+    /// The same; `instead` is told the name, what the slot holds, and whether it is for calls alone.
+    ///
+    /// # Safety
+    /// As for [`redirect`].
+    unsafe fn replace(&self, instead: &mut dyn FnMut(&CStr, usize, bool) -> Option<usize>) {
         let called = |slot: &&Relocation| matches!(slot.info & 0xffff_ffff, GLOB_DAT | JUMP_SLOT);
         for slot in self.slots.iter().chain(self.data).filter(called) {
             // SAFETY: the tables are the module's own; what is sealed is opened for the moment.
@@ -197,8 +263,10 @@ impl Imports {
                 if symbol.st_shndx != 0 || symbol.st_value != 0 {
                     continue;
                 }
-                let Some(to) = instead(CStr::from_ptr(self.names.add(symbol.st_name as usize))) else { continue };
                 let place = self.base + slot.offset as usize;
+                let name = CStr::from_ptr(self.names.add(symbol.st_name as usize));
+                let calls = slot.info & 0xffff_ffff == JUMP_SLOT;
+                let Some(to) = instead(name, (place as *const usize).read(), calls) else { continue };
                 let sealed = self.sealed.contains(&place);
                 let page = (place & !(PAGE - 1)) as *mut c_void;
                 if sealed && libc::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_WRITE) != 0 {
@@ -292,7 +360,7 @@ unsafe fn look_up(name: *const c_char, version: Option<&CStr>) -> Option<*mut c_
 }
 
 /// Where the module begins that an address belongs to.
-fn module_of(address: *mut c_void) -> Option<usize> {
+pub(crate) fn module_of(address: *mut c_void) -> Option<usize> {
     let mut info = core::mem::MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: `dladdr` fills the record when it answers with a number other than 0, whatever the address.
     unsafe {

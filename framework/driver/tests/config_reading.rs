@@ -348,6 +348,7 @@ fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
                 max_steps: NonZeroU64::new(steps).unwrap(),
                 limit_is_failure: limit,
                 timeouts: if idle { TimeoutRule::Idle } else { TimeoutRule::Choice },
+                memory: waylay_control_protocol::Memory::Sc,
                 level: StepLevel::ALL[level],
                 patch,
                 minimize: waylay_driver::config::Minimizing(patch.then_some(Duration::from_secs(7))),

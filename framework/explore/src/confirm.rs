@@ -22,6 +22,7 @@ use waylay_report::timeline::{self, Doing, Timeline};
 use waylay_schedule::conversation::Said;
 use waylay_schedule::{EventKind, Schedule};
 
+use crate::delayed::{self, DelayedText};
 use crate::deliberate::{Sources, Weighed, weigh};
 use crate::held::{Held, HoldAt, Stop, hold};
 use crate::observed::{Hang, Observed, to_stretches};
@@ -79,6 +80,8 @@ pub struct Rerun {
     pub at_panic: bool,
     /// The same for people, with what the library said.
     pub text: String,
+    /// Stores that waited in a store buffer while others read.
+    pub delayed: Vec<DelayedText>,
     /// What could not be collected, and why.
     pub gaps: Vec<String>,
     /// Which files of code were loaded where.
@@ -167,6 +170,7 @@ fn rerun_until(
     });
     let code = MemoryMap::of(held.process()).unwrap_or_default();
     let mut variables = Variables::of(&code);
+    let delayed = delayed::describe(&observed.delayed, &code, &mut variables, names);
     let said: Option<Vec<Said>> =
         region.notes().and_then(|notes| notes.iter().map(|&note| Said::from_words(note)).collect());
     let mut told =
@@ -207,6 +211,9 @@ fn rerun_until(
     if !text.is_empty() {
         text = format!("{}\n", text.trim_end());
     }
+    for store in &delayed {
+        text = format!("{text}{}\n", store.sentence());
+    }
     if !stacks.is_empty() {
         text = format!("{}\n{text}", render::stacks(&stacks, RenderOptions::default()));
     }
@@ -216,6 +223,7 @@ fn rerun_until(
         stacks,
         at_panic,
         text,
+        delayed,
         gaps,
         code,
         waits,

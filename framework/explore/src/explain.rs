@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use waylay_control_protocol::Memory;
 use waylay_driver::failure::Kind;
 use waylay_evidence::Symbolizer;
 use waylay_report::cause::Why;
@@ -51,6 +52,10 @@ pub fn explain(
     }
     let why = match cause(record, &minimized.turns, library, &mut server, &whole, names)? {
         Ok(cause) => Why { cause: Some(cause), no_cause: None },
+        // When stores are seen is no event of a thread, so that orders of those may not be enough.
+        Err(reason) if record.conditions.memory == Memory::Tso => {
+            unknown(format!("{reason} (when stores that wait are seen is no order of events)"))
+        }
         Err(reason) => unknown(reason),
     };
     Ok(Explanation { minimized: Some(minimized), why })

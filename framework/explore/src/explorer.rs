@@ -232,7 +232,7 @@ impl<'a> Exploration<'a> {
         Exploration {
             plan,
             learner: Learner::new(&plan.strategy, Seed(plan.seed)),
-            findings: Findings::new(plan),
+            findings: Findings::new(plan, unseen.libraries.clone()),
             begun: Instant::now(),
             summary,
             aimed: Aimed::default(),
@@ -368,6 +368,7 @@ impl<'a> Exploration<'a> {
         }
         summary.overlooked |= observed.overlooked;
         summary.races_over += u64::from(observed.races_over);
+        summary.store_buffers = summary.store_buffers.max(observed.store_buffers);
         let judged = failed.is_some() || observed.ending != Ending::StepLimit && observed.hung.is_none();
         summary.limit_reached += u64::from(!judged);
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
@@ -412,6 +413,10 @@ impl<'a> Exploration<'a> {
                 match self.findings.take(&failing, &conditions, store)? {
                     Taken::Atomic(sites) => {
                         self.sites.know_atomic(&sites);
+                        lesson.outcome = Outcome::Cut;
+                        false
+                    }
+                    Taken::Doubtful => {
                         lesson.outcome = Outcome::Cut;
                         false
                     }
@@ -596,6 +601,15 @@ impl<'a> Exploration<'a> {
         summary.races = self.plan.conditions.steps.races;
         summary.doubtful_races = self.findings.doubtful_races;
         summary.unconfirmed_races = self.findings.unconfirmed_races;
+        summary.memory = self.plan.conditions.memory.name();
+        summary.unconfirmed_delays = self.findings.unconfirmed_delays;
+        if summary.unconfirmed_delays > 0 {
+            summary.notes.push(format!(
+                "{} failing runs in which stores waited were not shown by a fresh process that sees every store, and are not \
+                 reported",
+                summary.unconfirmed_delays
+            ));
+        }
         if let Some(instead) = &self.findings.shown_instead {
             summary.notes.push(format!(
                 "{} races were not shown by a fresh process and are not reported (the first: {instead})",

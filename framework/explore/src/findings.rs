@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use waylay_control_protocol::Statement;
+use waylay_control_protocol::{Memory, Statement};
 use waylay_driver::failure::{Finding, Kind, Occurrence, Signature};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
@@ -12,6 +12,7 @@ use waylay_report::shell;
 use waylay_schedule::Schedule;
 
 use crate::confirm::{Evidence, confirm};
+use crate::delayed::DelayedText;
 use crate::deliberate::Weighed;
 use crate::explain::{Explanation, explain};
 use crate::explorer::{ExploreError, Plan};
@@ -49,6 +50,10 @@ pub(crate) struct Findings<'a> {
     pub(crate) not_examined: u64,
     /// Keys of what looked like a race and is none.
     innocent: BTreeSet<String>,
+    /// Libraries of the system that the program names.
+    libraries: Vec<String>,
+    /// Failures in which stores waited, and that a fresh process did not show.
+    pub(crate) unconfirmed_delays: u64,
     /// Races that a fresh process did not show, and those that may be none.
     pub(crate) unconfirmed_races: u64,
     /// What the first of the former showed instead.
@@ -86,10 +91,12 @@ pub(crate) enum Taken {
     Again,
     /// No failure: accesses at these sites are atomic.
     Atomic(Vec<u64>),
+    /// None that can be believed: stores waited, and a fresh process did not fail in the same way.
+    Doubtful,
 }
 
 impl<'a> Findings<'a> {
-    pub(crate) fn new(plan: &'a Plan) -> Findings<'a> {
+    pub(crate) fn new(plan: &'a Plan, libraries: Vec<String>) -> Findings<'a> {
         Findings {
             plan,
             keys: BTreeMap::new(),
@@ -98,6 +105,8 @@ impl<'a> Findings<'a> {
             not_examined: 0,
             innocent: BTreeSet::new(),
             unconfirmed_races: 0,
+            libraries,
+            unconfirmed_delays: 0,
             shown_instead: None,
             doubtful_races: 0,
             unexplained: BTreeMap::new(),
@@ -122,6 +131,12 @@ impl<'a> Findings<'a> {
         let sites = places_of(conditions);
         let unexplained = signature.as_ref().and_then(|signature| self.unexplained.get(signature));
         let worth_a_look = unexplained.is_some_and(|tried| tried.is_outdated(sites));
+        let delayed = conditions.memory == Memory::Tso && !failing.observed.delayed.is_empty();
+        if *seen > most && delayed && signature.is_none() {
+            // None of those that were examined could be believed.
+            self.unconfirmed_delays += 1;
+            return Ok(Taken::Doubtful);
+        }
         if *seen > most && !worth_a_look {
             self.not_examined += 1;
             let found = self.found.iter_mut().find(|found| Some(&found.signature) == signature.as_ref());
@@ -138,6 +153,20 @@ impl<'a> Findings<'a> {
             }
             evidence => evidence?,
         };
+        if delayed {
+            match self.is_beyond_doubt(failing, conditions, &evidence) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.unconfirmed_delays += 1;
+                    return Ok(Taken::Doubtful);
+                }
+                Err(RunError::Interrupted) => {
+                    self.not_examined += 1;
+                    return Ok(Taken::Again);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
         let key = failure.key.clone();
         self.keys.entry(key).or_default().1 = Some(evidence.signature.hash.clone());
         let mut failure = failure.clone();
@@ -191,6 +220,7 @@ impl<'a> Findings<'a> {
             race: evidence.race.map(|race| race.text),
             forced: minimized.as_ref().map(|minimized| minimized.after),
             hint: hint(failing.observed, conditions),
+            delayed: evidence.seen.delayed.clone(),
             why,
         });
         Ok(Taken::New)
@@ -223,6 +253,26 @@ impl<'a> Findings<'a> {
         let Plan { program, library, expected, seed, .. } = self.plan;
         let run = (*seed, failing.planned.run.index);
         confirm(program, library, conditions, expected, run, schedule, failing.failure, &mut self.names)
+    }
+
+    /// Whether a failure in which stores waited is there, too, when no store overtakes them: those that libraries of the
+    /// system make are otherwise not seen, and go to memory at once.
+    fn is_beyond_doubt(
+        &mut self,
+        failing: &Failing<'_>,
+        conditions: &Conditions,
+        evidence: &Evidence,
+    ) -> Result<bool, RunError> {
+        // What could not be patched may store, or be the fence.
+        if failing.observed.patched.1 > 0 {
+            return Ok(false);
+        }
+        if !evidence.confirmed || self.libraries.is_empty() {
+            return Ok(evidence.confirmed);
+        }
+        let mut conditions = conditions.clone();
+        conditions.steps.memory_modules.extend_from_slice(&self.libraries);
+        Ok(self.confirm(failing, &conditions, failing.schedule)?.confirmed)
     }
 
     /// Minimises a failure and looks for its cause, unless it was not confirmed or takes too long each time. What is shown
@@ -354,7 +404,11 @@ impl<'a> Findings<'a> {
             what: failure.what.clone(),
             reason: match &evidence.race {
                 Some(race) => Some(race.text.lines().join("\n")),
-                None => Some(evidence.seen.waits.join("\n")).filter(|waits| !waits.is_empty()),
+                None => {
+                    let delays = evidence.seen.delayed.iter().map(DelayedText::sentence);
+                    let all: Vec<String> = evidence.seen.waits.iter().cloned().chain(delays).collect();
+                    Some(all.join("\n")).filter(|all| !all.is_empty())
+                }
             },
             test: Some(self.plan.program.title()),
             plugin: None,

@@ -30,6 +30,7 @@ mod batch;
 pub mod budget;
 mod cause;
 pub mod confirm;
+pub mod delayed;
 pub mod deliberate;
 pub mod explain;
 pub mod explorer;
@@ -60,7 +61,7 @@ pub mod variable;
 mod worker;
 
 pub use sys::{ServerFailure, debugger};
-pub use waylay_control_protocol::{Level, cache_folder};
+pub use waylay_control_protocol::{Level, Memory, cache_folder};
 
 /// A folder for what is not kept; it is gone with the value.
 pub fn scratch_folder() -> std::io::Result<tempfile::TempDir> {

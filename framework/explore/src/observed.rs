@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::race::Race;
-use waylay_control_protocol::{Account, Ending, Stretch, Told};
+use waylay_control_protocol::{Account, DelayedStore, Ending, Stretch, Told};
 use waylay_schedule::{EventKind, Schedule, Segment, ThreadId};
 
 use crate::sys::exit_status;
@@ -53,6 +53,10 @@ pub struct Observed {
     pub patched: (u32, u32),
     /// Two accesses that nothing orders, at which it ended.
     pub race: Option<Race>,
+    /// Threads that only let stores become visible.
+    pub store_buffers: u64,
+    /// Stores that waited in a store buffer while others read, the last of them.
+    pub delayed: Vec<DelayedStore>,
     /// It had to be killed because it did not end.
     pub hung: Option<Hang>,
     /// What it wrote.
@@ -115,6 +119,8 @@ impl Observed {
             races_over: report.races_over.load(Ordering::Relaxed) != 0,
             patched: (report.patched.load(Ordering::Relaxed), report.refused.load(Ordering::Relaxed)),
             race: Race::of(&report.race),
+            store_buffers: report.delayed.flushers.load(Ordering::Relaxed),
+            delayed: report.delayed.all(),
             hung,
             stdout,
             stderr,

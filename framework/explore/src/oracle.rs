@@ -306,6 +306,8 @@ mod tests {
             overlooked_places: Vec::new(),
             refused_places: Vec::new(),
             races_over: false,
+            store_buffers: 0,
+            delayed: Vec::new(),
             patched: (0, 0),
             race: None,
             hung: None,

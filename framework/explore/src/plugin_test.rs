@@ -114,6 +114,7 @@ impl Confirmer {
             before,
             max_steps: failed.strict.max_steps.get(),
             patience_ms: failed.patience.as_millis() as u64,
+            memory: failed.strict.memory,
             idle_timeouts: failed.strict.timeouts == TimeoutRule::Idle,
             in_process: true,
             calls: false,

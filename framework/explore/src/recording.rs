@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use waylay_control_protocol::{
-    ClockSource, Earlier, Instrumentation, Level, Pair, RandomSource, RegionError, RegionMap, Settings, Site,
-    Switching, Timeouts, cache_folder,
+    ClockSource, Earlier, Instrumentation, Level, Memory, Pair, RandomSource, RegionError, RegionMap,
+    Settings, Site, Switching, Timeouts, cache_folder,
 };
 use waylay_driver::archive;
 use waylay_driver::failure::Kind;
@@ -57,6 +57,9 @@ pub struct Conditions {
     /// Freed memory is kept back, so that its misuse shows.
     #[serde(default)]
     pub guard: bool,
+    /// When others see a store.
+    #[serde(default = "sequential", skip_serializing_if = "is_sequential", with = "memory_text")]
+    pub memory: Memory,
     /// What is a step.
     #[serde(default)]
     pub steps: Steps,
@@ -132,6 +135,29 @@ impl Default for Steps {
     }
 }
 
+fn sequential() -> Memory {
+    Memory::Sc
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
+fn is_sequential(memory: &Memory) -> bool {
+    *memory == Memory::Sc
+}
+
+mod memory_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use waylay_control_protocol::Memory;
+
+    #[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
+    pub(super) fn serialize<S: Serializer>(memory: &Memory, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(memory.name())
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Memory, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 mod level_text {
     use serde::{Deserialize, Deserializer, Serializer};
     use waylay_control_protocol::Level;
@@ -154,6 +180,7 @@ impl Default for Conditions {
             idle_timeouts: false,
             real_time: false,
             real_random: false,
+            memory: Memory::Sc,
             steps: Steps::default(),
             in_process: false,
             calls: true,
@@ -177,6 +204,7 @@ impl Conditions {
         settings.guard = u32::from(self.guard);
         settings.profile = u32::from(self.steps.profiled);
         settings.races = u32::from(self.steps.races);
+        settings.memory = self.memory as u32;
         settings
     }
 
@@ -187,8 +215,9 @@ impl Conditions {
         if !wanted.set_memory_modules(&self.steps.memory_modules) {
             return Err(RegionError::TooLong(self.steps.memory_modules.iter().map(String::len).sum()));
         }
-        // An order that is missed would be taken for a race.
-        wanted.all = u32::from(self.steps.races);
+        // An order that is missed would be taken for a race, and a store that is would overtake others.
+        wanted.all = u32::from(self.steps.races || self.memory == Memory::Tso);
+        wanted.delays = u32::from(self.memory == Memory::Tso);
         wanted.host = u32::from(self.in_process);
         if let Some(folder) = cache_folder() {
             wanted.set_cache(&folder);

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 use waylay_control_protocol::instrumentation::RACING_MEMORY;
 use waylay_driver::report::{Covered, count, left_out, steps_line};
-use waylay_report::cause::{WIDTH, Why};
+use waylay_report::cause::{WIDTH, Why, wrap};
 use waylay_report::shell;
 use waylay_schedule::promise::Promise;
 
+use crate::delayed::DelayedText;
 use crate::race::RaceText;
 use crate::recording::Steps;
 use crate::restart::{Off, Restart};
@@ -46,6 +47,9 @@ pub struct Found {
     pub race: Option<RaceText>,
     /// Switches that have to be forced to make it fail, if its schedule was made small.
     pub forced: Option<u64>,
+    /// Stores that waited in a store buffer while others read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub delayed: Vec<DelayedText>,
     /// An option that may make it go away, if it is no fault of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -62,6 +66,11 @@ impl Found {
             |label: &str, value: &str| lines.push(format!("   {label:<7} {value}").trim_end().to_owned());
         for (place, line) in self.why.lines(WIDTH).iter().enumerate() {
             row(if place == 0 { "cause" } else { "" }, line);
+        }
+        for delayed in &self.delayed {
+            for (place, line) in wrap(&delayed.sentence(), WIDTH).iter().enumerate() {
+                row(if place == 0 { "delayed" } else { "" }, line);
+            }
         }
         row("what", &self.what);
         let race = self.race.as_ref().map(RaceText::lines);
@@ -183,6 +192,12 @@ pub struct Summary {
     pub doubtful_races: u64,
     /// Races that a fresh process did not show.
     pub unconfirmed_races: u64,
+    /// When others see a store: `sc` or `tso`.
+    pub memory: &'static str,
+    /// Threads of `threads` that are store buffers, which only let stores become visible.
+    pub store_buffers: u64,
+    /// Failures in which stores waited, and that a fresh process did not show: they are not reported.
+    pub unconfirmed_delays: u64,
     /// Runs that touched more memory than races are looked for in.
     pub races_over: u64,
     /// Instructions of unmodified code that were patched to be steps.
@@ -287,6 +302,13 @@ impl Summary {
         }
         if let Some(promise) = &self.guarantee {
             lines.push(promise.to_string());
+        }
+        if self.store_buffers > 0 {
+            lines.push(format!(
+                "stores wait as on x86 (tso): {} of {} threads only let them be seen, and each store that is so is a step",
+                count(self.store_buffers),
+                self.threads
+            ));
         }
         lines.extend(steps_line(self.steps, self.accesses, self.sites));
         if self.partly_controlled > 0 {

@@ -260,7 +260,8 @@ fn before(Constraint { first, then, object }: &Constraint) -> String {
 }
 
 /// Breaks a text into lines at spaces.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+/// A text in lines of about so many characters.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

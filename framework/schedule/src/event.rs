@@ -204,6 +204,8 @@ kinds! {
     PlainRead = 60, "plain-read", Address, Read;
     /// Writes plain memory.
     PlainWrite = 61, "plain-write", Address, Write;
+    /// A store that a thread made before leaves its store buffer: from now on others see it.
+    StoreFlush = 62, "store-flush", Address, Write;
 
     /// Sends a signal to the thread that is the object.
     SignalSend = 64, "signal-send", Thread, Write;
@@ -250,6 +252,7 @@ impl EventKind {
                     | EventKind::Fence
                     | EventKind::PlainRead
                     | EventKind::PlainWrite
+                    | EventKind::StoreFlush
             )
     }
 

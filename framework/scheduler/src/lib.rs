@@ -10,6 +10,7 @@
 mod alarms;
 mod clock;
 mod closing;
+mod flushing;
 mod handlers;
 mod learning;
 mod limits;
@@ -25,6 +26,7 @@ mod thread;
 mod waiting;
 
 pub use clock::{Clock, Moment};
+pub use flushing::Flush;
 pub use limits::{Asks, Limits};
 pub use plan::{Planned, plan};
 pub use recording::Recording;

@@ -70,6 +70,12 @@ impl Recording {
         self.publish();
     }
 
+    /// Whether the open stretch is this thread's.
+    pub fn is_of(&self, thread: ThreadId) -> bool {
+        // SAFETY: one of the entries that are ours.
+        !self.open.is_null() && unsafe { (*self.open).thread == thread.0 }
+    }
+
     /// Whether choices were lost because the memory was full.
     pub fn lost(&self) -> bool {
         self.lost

@@ -6,6 +6,7 @@ use waylay_schedule::{AnyStrategy, Event, EventKind, ObjectId, RunReport, Strate
 
 use super::alarms::Alarms;
 use super::clock::{Clock, Moment};
+use super::flushing::Flushers;
 use super::handlers::Suspensions;
 use super::recording::Recording;
 use super::thread::{Acquire, Key, Outcome, Shares, State, Thread};
@@ -35,7 +36,7 @@ pub enum Choice {
 
 /// One run's threads and the strategy that orders them.
 pub struct Scheduler {
-    strategy: AnyStrategy,
+    pub(super) strategy: AnyStrategy,
     pub(super) threads: Vec<Thread>,
     pub(super) lines: Lines,
     /// Waits that a signal handler interrupts.
@@ -43,6 +44,8 @@ pub struct Scheduler {
     /// Deadlines that wait for an idle moment, or for an alarm.
     pub(super) deadlines: BTreeSet<(Moment, ThreadId)>,
     pub(super) alarms: Alarms,
+    /// What lets stores of threads become visible later than they are made.
+    pub(super) flushers: Flushers,
     pub(super) policy: TimeoutPolicy,
     /// Virtual time.
     pub clock: Clock,
@@ -74,6 +77,7 @@ impl Scheduler {
             lines: Lines::default(),
             suspensions: Suspensions::default(),
             alarms: Alarms::default(),
+            flushers: Flushers::default(),
             deadlines: BTreeSet::new(),
             policy,
             clock: Clock::default(),
@@ -96,6 +100,7 @@ impl Scheduler {
         self.lines.clear();
         self.suspensions.clear();
         self.alarms.clear();
+        self.flushers.clear();
         self.deadlines.clear();
         self.clock = Clock::default();
         self.recording.clear();
@@ -209,8 +214,11 @@ impl Scheduler {
         let me = self.current;
         let pending = &mut self.threads[me.index()].pending;
         (pending.kind, pending.extent, pending.object, pending.also) = (kind, extent, object, also);
-        let next = self.strategy.step(me, Event { object, also, extent, kind });
+        let mut next = self.strategy.step(me, Event { object, also, extent, kind });
         if next != me {
+            if self.flushers.are_there() {
+                next = self.flush_until_thread(next);
+            }
             self.chose(next);
             return next;
         }
@@ -413,6 +421,7 @@ impl Scheduler {
         let me = self.current;
         self.threads[me.index()].state = State::Finished;
         self.suspensions.forget(me);
+        self.end_flusher(me);
         self.live -= 1;
         self.strategy.finished(me);
         self.choose()
@@ -422,6 +431,9 @@ impl Scheduler {
     pub fn choose(&mut self) -> Choice {
         loop {
             if let Some(next) = self.strategy.pick() {
+                if self.flush_by(next) {
+                    continue;
+                }
                 self.chose(next);
                 self.settle(next);
                 return Choice::Run(next);
@@ -446,12 +458,13 @@ impl Scheduler {
     fn chose(&mut self, next: ThreadId) {
         self.steps += 1;
         self.threads[next.index()].steps += 1;
-        if next == self.current {
+        if next == self.current && !self.flushers.take_interruption() {
             let first = self.threads[next.index()].pending.kind;
             self.recording.again(next, first);
         } else {
             let first = self.offered(next).kind;
             self.recording.begin(next, first);
+            self.flushers.take_interruption();
             self.switches += 1;
             self.current = next;
             self.settle(next);

@@ -163,3 +163,51 @@ fn requeued_waiters_are_woken_at_their_new_place() {
     assert_eq!(scheduler.wake(MUTEX, u32::MAX, Shares::ALL), 1);
     assert_eq!(scheduler.wake(CONDITION, u32::MAX, Shares::ALL), 1);
 }
+
+mod flushers {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    static LEFT: AtomicU32 = AtomicU32::new(0);
+
+    fn oldest() -> Event {
+        Event::access(EventKind::StoreFlush, 0x1000, 4)
+    }
+
+    fn flush(owner: ThreadId) -> Option<Event> {
+        assert_eq!(owner, ThreadId::MAIN);
+        (LEFT.fetch_sub(1, Ordering::Relaxed) > 1).then(oldest)
+    }
+
+    #[test]
+    fn stores_are_flushed_by_steps_that_no_thread_makes() {
+        let mut scheduler = scheduler(2, TimeoutPolicy::Idle);
+        until_runs(&mut scheduler, ThreadId::MAIN);
+        LEFT.store(3, Ordering::Relaxed);
+        assert_eq!(scheduler.stores_wait(ThreadId::MAIN, oldest(), flush), Some(ThreadId(2)));
+        assert_eq!(scheduler.flushes_for(ThreadId(2)), Some(ThreadId::MAIN));
+        let mut chosen = 0;
+        while LEFT.load(Ordering::Relaxed) > 0 {
+            // Only threads are ever told to run, and nobody waits for what flushes.
+            let next = scheduler.step(Event::local(EventKind::Yield));
+            assert!(next.0 < 2 && scheduler.live() == 2, "{next}");
+            chosen += 1;
+        }
+        assert_eq!(scheduler.thread(ThreadId(2)).steps, 3);
+        let of_threads: u64 = (0..2).map(|thread| scheduler.thread(ThreadId(thread)).steps).sum();
+        assert!(
+            of_threads >= chosen && scheduler.steps == of_threads + 3,
+            "{} {of_threads}",
+            scheduler.steps
+        );
+        // The same flusher serves the thread's later stores, and ends with it.
+        until_runs(&mut scheduler, ThreadId::MAIN);
+        LEFT.store(1, Ordering::Relaxed);
+        assert_eq!(scheduler.stores_wait(ThreadId::MAIN, oldest(), flush), None);
+        scheduler.no_store_waits(ThreadId::MAIN);
+        assert_eq!(run(scheduler.finish()), ThreadId(1));
+        assert_eq!(scheduler.finish(), Choice::Finished);
+        assert_eq!(LEFT.load(Ordering::Relaxed), 1, "what is drained is not flushed");
+    }
+}

@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use waylay_dist::Seed;
 use waylay_driver::config::suggestion;
-use waylay_explore::Level;
 use waylay_explore::restart::Restart;
+use waylay_explore::{Level, Memory};
 
 use crate::output::Failed;
 use crate::serve::{ServeOptions, ServiceCommand};
@@ -309,6 +309,10 @@ pub(crate) struct ExploreSettings {
     /// auto on.
     #[arg(long)]
     pub(crate) races: bool,
+    /// When other threads see a store: sc (at once), tso (when it leaves the store buffer, as on x86; see
+    /// docs/memory-models.md).
+    #[arg(long, default_value = "sc", value_name = "MODEL")]
+    pub(crate) memory: Memory,
     /// Allocating, freeing, output and files are no steps.
     #[arg(long)]
     pub(crate) no_calls: bool,

@@ -176,6 +176,7 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
             max_steps: std::num::NonZeroU64::new(plan.max_steps).unwrap_or(std::num::NonZeroU64::MAX),
             limit_is_failure: true,
             timeouts: TimeoutRule::Choice,
+            memory: waylay_control_protocol::Memory::Sc,
             level: StepLevel::default(),
             // Strategies are compared by the steps that a test is known to have.
             patch: false,

@@ -9,6 +9,7 @@ use waylay_driver::failure::FailureEntry;
 use waylay_driver::interrupt;
 use waylay_driver::report::{count, span};
 use waylay_driver::store::CampaignRecord;
+use waylay_explore::Memory;
 use waylay_explore::explorer::{self, ExploreError, Plan, Progress, State};
 use waylay_explore::oracle::Expected;
 use waylay_explore::program::Program;
@@ -106,6 +107,19 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
         let why = "atomics of code that was not compiled for it would order nothing, and races be seen where there are none";
         return Err(Failed::Usage(format!("--races needs what --patch none leaves out: {why}")));
     }
+    if options.memory == Memory::Tso {
+        if cfg!(windows) {
+            return Err(Failed::Usage(
+                "--memory tso works on Linux only: on Windows stores are seen at once".to_owned(),
+            ));
+        }
+        if !options.level.sees_accesses() || options.patch.contains(&Patch::None) {
+            let why = "a store that is not seen would overtake those that wait";
+            return Err(Failed::Usage(format!(
+                "--memory tso needs --level auto or memory, and patching: {why}"
+            )));
+        }
+    }
     program.environment.extend(options.environment.iter().cloned());
     program.isolated = options.isolate;
     if let Some(file) = &options.stdin {
@@ -149,6 +163,7 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
             idle_timeouts: options.idle_timeouts,
             real_time: options.real_time,
             real_random: options.real_random,
+            memory: options.memory,
             steps: steps(options),
             in_process: false,
             calls: !options.no_calls,

@@ -66,6 +66,7 @@ impl Hosts {
             max_steps: NonZeroU64::new(20_000).expect("not zero"),
             limit_is_failure: true,
             timeouts: TimeoutRule::Choice,
+            memory: waylay_control_protocol::Memory::Sc,
             level: StepLevel::Atomics,
             patch,
             minimize: waylay_driver::config::Minimizing(None),

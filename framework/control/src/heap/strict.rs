@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{guard, next};
-use crate::instrument::edge;
+use crate::instrument::{delay, edge};
 use crate::runtime::calls;
 
 /// Whether calls go through this file. A byte, because assembly looks at it.
@@ -59,7 +59,7 @@ pub(super) fn reallocated(
 
 /// How long a block is, if somebody wants to know: 0 otherwise.
 pub(super) fn length(pointer: *mut c_void) -> usize {
-    if pointer.is_null() || !(calls::are_steps() || edge::follows()) {
+    if pointer.is_null() || !(calls::are_steps() || edge::follows() || delay::is_on()) {
         return 0;
     }
     // SAFETY: a block of the allocator, by the promise of whoever is about to free it.
@@ -76,6 +76,7 @@ pub(super) unsafe fn free(pointer: *mut c_void, caller: usize) {
         return;
     }
     let block = (pointer.addr(), length(pointer));
+    delay::release(block);
     calls::at_free(caller, block);
     if edge::follows() {
         edge::before_free(block, caller, calls::frees(caller));
@@ -98,6 +99,7 @@ pub(super) fn before_reallocation(pointer: *mut c_void, bytes: usize, caller: us
         return calls::before_allocation(caller);
     }
     let block = (pointer.addr(), bytes);
+    delay::release(block);
     calls::at_free(caller, block);
     if edge::follows() {
         edge::before_free(block, caller, calls::frees(caller));

@@ -15,6 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use waylay_accesses::{Access, access};
 use waylay_schedule::EventKind;
 
+use super::delay;
 use super::patch::Loaded;
 use super::watch::Linux;
 use crate::binding;
@@ -250,6 +251,9 @@ unsafe extern "C-unwind" fn before(copy: &'static Copy, arguments: &[usize; 6], 
         let accesses = &mut all[..count];
         let compared = is_close(code) && copy.shape.is_exact();
         let stepped = access::before_copy::<Linux>(me, accesses);
+        if delay::is_on() && accesses.iter().any(|access| access.kind == WRITE) {
+            delay::drain(me);
+        }
         let mut answer = onward;
         match first_half(copy.shape, arguments).filter(|_| stepped) {
             Some(half) => {

@@ -4,14 +4,19 @@
 //! - [`patch`]: instructions that are replaced where no compiler was asked
 //! - [`access`]: what both report, for `waylay-accesses` to make steps of
 //! - [`copies`]: functions of the C library that read and write memory for the program
+//! - [`delay`]: where stores may no longer wait, with `--memory tso`
+//! - [`outward`]: calls of functions whose stores are not seen
 //! - [`watch`]: what is known about the run's accesses, in this process
 //! - [`modules`]: the modules of the process
 //!
-//! Nothing here decides who runs. Executions are sequentially consistent whatever memory orders the program names.
+//! Nothing here decides who runs. Executions are sequentially consistent whatever memory orders the program names, or those of
+//! x86 where stores may wait ([`delay`]).
 
 mod access;
 mod copies;
+pub(crate) mod delay;
 mod modules;
+mod outward;
 pub(crate) mod patch;
 mod tsan;
 mod watch;

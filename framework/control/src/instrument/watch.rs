@@ -1,11 +1,12 @@
 //! What is known about the run's accesses, in this process: where it is kept, and what it is told.
 
-use waylay_accesses::{Attention, Frees, Module, Process, Watch, Who, access, follows_order, is_in_want};
+use waylay_accesses::{Attention, Frees, Module, Process, Watch, Who, access, delayed, follows_order, is_in_want};
 use waylay_control_protocol::{RegionMap, Report, Statement};
 use waylay_runtime::Slot;
 use waylay_schedule::{Event, ThreadId};
 
 use super::copies;
+use super::delay;
 use super::modules;
 use super::patch;
 use crate::runtime::{Logical, end_at_race, is_prepared_in_process, outside, runtime, step};
@@ -49,6 +50,22 @@ impl Process for Linux {
     unsafe fn step(thread: *mut Logical, event: Event) {
         // SAFETY: by the caller's promise.
         unsafe { step(thread, event) };
+    }
+
+    #[inline]
+    unsafe fn stack_end(thread: *mut Logical) -> usize {
+        // SAFETY: by the caller's promise. libc's block for a thread lies at the end of its stack; above the main thread's
+        // there is nothing.
+        unsafe { if (*thread).id == ThreadId::MAIN { usize::MAX } else { (*thread).handle } }
+    }
+
+    fn is_readable(address: usize) -> bool {
+        delay::is_readable(address)
+    }
+
+    unsafe fn flusher_made(flusher: ThreadId) {
+        // SAFETY: by the caller's promise.
+        unsafe { delay::flusher_made(flusher) };
     }
 
     #[inline]
@@ -160,6 +177,8 @@ pub(crate) unsafe fn before_spawn() {
 /// The thread executes the call, holds the token and is inside the library.
 #[inline]
 pub(crate) unsafe fn resumed(me: *mut Logical) {
+    // SAFETY: by the caller's promise.
+    unsafe { delayed::resumed((*me).id) };
     if is_in_want() {
         // SAFETY: by the caller's promise.
         unsafe { (*watch()).resumed((*me).id, &(*runtime()).region) };

@@ -10,6 +10,7 @@ use libc::{c_int, c_long, sigset_t};
 
 use super::futex::{futex, note_outsider};
 use super::{fail, identity, random, sleep};
+use crate::instrument::delay;
 use crate::me::{Unmanaged, as_program, me};
 use crate::runtime::Logical;
 use crate::sys;
@@ -53,6 +54,7 @@ pub(crate) unsafe fn serve(me: *mut Logical, number: c_long, arguments: [usize; 
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: by the caller's promise.
     unsafe {
+        delay::before_call(me);
         match number {
             libc::SYS_futex => Some(futex(me, a, b as i32, c as u32, d, e, f as u32)),
             libc::SYS_sched_yield => {

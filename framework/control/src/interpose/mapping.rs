@@ -10,7 +10,7 @@ use libc::{c_int, off_t};
 use waylay_accesses::Frees;
 
 use super::fail;
-use crate::instrument::edge;
+use crate::instrument::{delay, edge};
 use crate::instrument::patch::trap;
 use crate::me::{Unmanaged, me};
 use crate::runtime::{calls, signals};
@@ -100,6 +100,7 @@ unsafe extern "C-unwind" fn unmap(at: *mut c_void, len: usize, caller: usize) ->
 /// Memory is about to be unmapped by code at `caller`: a free, which is a step where it was seen to conflict. (Languages
 /// unmap something at the end of every thread that nobody else knows.)
 fn gives_back(block: (usize, usize), caller: usize) {
+    delay::release(block);
     if edge::follows() && block.1 > 0 {
         let how = match calls::frees(caller) {
             Frees::AreNoSteps => Frees::AreNoSteps,

@@ -78,7 +78,10 @@ macro_rules! interpose {
                 // SAFETY: `me` is the calling thread, and a logical thread that runs program code has the token;
                 // pointers are valid by the caller's promise to libc.
                 #[allow(unused_unsafe)]
-                unsafe { $body }
+                unsafe {
+                    crate::instrument::delay::before_call($me);
+                    $body
+                }
             }
         )+
     };

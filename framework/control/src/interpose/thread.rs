@@ -6,7 +6,7 @@ use libc::{pthread_attr_t, pthread_t};
 
 use super::{interpose, real_thread};
 use crate::heap::tag;
-use crate::instrument::edge;
+use crate::instrument::{delay, edge};
 use crate::me::{Unmanaged, as_program, me};
 use crate::runtime::{Routine, create, exit_point, lookup, note_uncontrolled_thread, runtime};
 
@@ -30,6 +30,7 @@ unsafe extern "C-unwind" fn pthread_create(
             real_thread::pthread_create(handle, attributes, start.0, start.1)
         } else {
             let _inside = Unmanaged::enter();
+            delay::before_call(me);
             create(me, handle, attributes, start.0, start.1)
         };
         if error != 0 {

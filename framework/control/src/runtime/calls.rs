@@ -11,6 +11,7 @@ use waylay_accesses::Frees;
 use waylay_schedule::{Event, EventKind};
 
 use super::{preempt, runtime, step};
+use crate::instrument::delay;
 use crate::me::{Unmanaged, me};
 
 /// Whether such calls are steps. A byte, because assembly looks at it.
@@ -79,6 +80,7 @@ fn step_at(caller: usize, event: Event) {
     unsafe {
         let errno = *libc::__errno_location();
         step(me, event);
+        delay::drain(me);
         *libc::__errno_location() = errno;
     }
 }

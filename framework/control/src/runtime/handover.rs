@@ -13,7 +13,7 @@ use super::descriptors::ask_outside;
 use super::logical::{Logical, Place};
 use super::{preempt, runtime};
 use crate::instrument::patch::trap;
-use crate::instrument::{Linux, edge};
+use crate::instrument::{Linux, delay, edge};
 use crate::me::as_program;
 use crate::sched::Choice;
 use crate::switch::switch;
@@ -270,6 +270,7 @@ pub(crate) unsafe fn demote_me(me: *mut Logical) {
 pub(crate) unsafe fn in_handlers<R>(me: *mut Logical, signals: u64, call: impl FnOnce() -> R) -> R {
     // SAFETY: by the caller's promise.
     unsafe {
+        delay::drain(me);
         (*me).handlers += 1;
         edge::interrupted(me, signals);
         let result = as_program(me, call);

@@ -299,6 +299,7 @@ unsafe fn finish(thread: *mut Logical) {
 unsafe fn leave(thread: *mut Logical) -> Choice {
     // SAFETY: the thread holds the token.
     unsafe {
+        instrument::delay::before_call(thread);
         let runtime = runtime();
         if (*thread).detached {
             (*runtime).system.handles.remove(&(*thread).handle);

@@ -225,7 +225,7 @@ impl Platform for Linux {
         unsafe {
             instrument::begin_run();
             // Most runs follow nothing, and allocate as fast as they would without us.
-            strict::control_while(instrument::edge::follows());
+            strict::control_while(instrument::edge::follows() || instrument::delay::is_on());
             outside::set_running(true);
             forget_timers();
         }

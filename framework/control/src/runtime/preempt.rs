@@ -16,6 +16,7 @@ use waylay_runtime::point;
 
 use super::logical::Logical;
 use super::{blocked, outside, runtime};
+use crate::instrument::delay;
 use crate::me::{Unmanaged, me};
 use crate::sys;
 
@@ -152,6 +153,8 @@ pub(super) unsafe fn give_way(me: *mut Logical) {
     unsafe {
         let errno = *libc::__errno_location();
         let inside = Unmanaged::enter();
+        // It may be in front of a store that was noted already.
+        delay::drain(me);
         outside::takes_part(&Beside::Other("a loop without a step was interrupted".into()));
         point::give_way(me);
         drop(inside);

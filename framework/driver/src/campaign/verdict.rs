@@ -17,6 +17,7 @@ use super::strict::{Examination, FailedSchedule, Verdict};
 use super::supervisor::Supervisor;
 use crate::failure::{Kind, Signature};
 use crate::report::{count, plural};
+use crate::sys::ControlRegion;
 
 /// Failures that look alike and are examined; the rest are counted.
 const EXAMINED_ALIKE: u64 = 3;
@@ -72,6 +73,15 @@ impl Supervisor<'_> {
                     && let Some(test) = progress.current_strict()
                 {
                     test.unconfirmed += 1;
+                    let name = &progress.name;
+                    if session.region.as_ref().is_some_and(ControlRegion::stores_waited) {
+                        // A store that is not seen may have overtaken one that waited.
+                        self.problem(format!(
+                            "scenario {name}: a failure in which stores waited is not reported: {}",
+                            draft.finding.gaps.join("; ")
+                        ));
+                        return;
+                    }
                 }
                 let entry = self.examined.0.entry(key).or_default();
                 *entry = (entry.0 + 1, Some(draft.finding.signature.clone()));

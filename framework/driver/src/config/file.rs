@@ -133,6 +133,7 @@ impl ScenarioTable {
                 max_steps: reader.optional("max-steps"),
                 limit_is_failure: reader.optional("limit-is-failure"),
                 timeouts: reader.optional("timeouts"),
+                memory: reader.optional("memory"),
                 level: reader.optional("level"),
                 patch: reader.optional("patch"),
                 minimize: reader.optional("minimize"),

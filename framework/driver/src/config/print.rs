@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use waylay_control_protocol::Memory;
 use waylay_dist::{Spec, format_duration};
 use waylay_randomizer::RawSettings;
 
@@ -62,6 +63,9 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
         writeln!(f, "max-steps = {}", strict.max_steps)?;
         writeln!(f, "limit-is-failure = {}", strict.limit_is_failure)?;
         writeln!(f, "timeouts = \"{}\"", strict.timeouts.name())?;
+        if strict.memory != Memory::Sc {
+            writeln!(f, "memory = \"{}\"", strict.memory.name())?;
+        }
         writeln!(f, "level = \"{}\"", strict.level.name())?;
         writeln!(f, "patch = {}", strict.patch)?;
         writeln!(f, "minimize = \"{}\"", strict.minimize)?;

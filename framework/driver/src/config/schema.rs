@@ -109,6 +109,7 @@ fn scenario() -> Value {
             "max-steps": whole(1, "Of strict mode: steps after which a schedule is stopped and not judged."),
             "limit-is-failure": boolean("Of strict mode: whether a schedule that reaches max-steps has failed."),
             "timeouts": { "enum": ["choice", "idle"], "description": "Of strict mode: when timeouts end." },
+            "memory": { "enum": ["sc", "tso"], "description": "Of strict mode: when others see a store." },
             "level": {
                 "enum": ["sync", "atomics", "auto", "memory"],
                 "description": "Of strict mode: what is a step in plugins beside calls."

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use waylay_control_protocol::Level;
+use waylay_control_protocol::{Level, Memory};
 use waylay_schedule::Spec;
 use waylay_schedule::spec::{DEFAULT, PLANNED_RUNS};
 
@@ -24,6 +24,8 @@ pub struct Strict {
     pub limit_is_failure: bool,
     /// When a wait with a deadline, or a sleep, may end by itself.
     pub timeouts: TimeoutRule,
+    /// When others see a store.
+    pub memory: Memory,
     /// What is a step in plugins.
     pub level: StepLevel,
     /// Atomic instructions of plugins that were not compiled to report them are found in their code, and are steps too.
@@ -121,6 +123,7 @@ pub(super) struct StrictKeys {
     pub(super) max_steps: Option<At<u64>>,
     pub(super) limit_is_failure: Option<At<bool>>,
     pub(super) timeouts: Option<At<TimeoutRule>>,
+    pub(super) memory: Option<At<Memory>>,
     pub(super) level: Option<At<StepLevel>>,
     pub(super) patch: Option<At<bool>>,
     pub(super) minimize: Option<At<Minimizing>>,
@@ -137,6 +140,20 @@ impl StrictKeys {
                 findings.add(Diagnostic::error(zero.span, format!("0 {what} run nothing")));
             }
         }
+        let level = self.level.map_or(StepLevel::default(), |level| level.value);
+        let patch = self.patch.is_none_or(|patch| patch.value);
+        if let Some(tso) = self.memory.filter(|memory| memory.value == Memory::Tso) {
+            if cfg!(windows) {
+                let why = "`memory = \"tso\"` works on Linux only: on Windows stores are seen at once";
+                findings.add(Diagnostic::error(tso.span, why.to_owned()));
+            } else if !level.level().sees_accesses() || !patch {
+                let why = "a store that is not seen would overtake those that wait";
+                findings.add(
+                    Diagnostic::error(tso.span, format!("`memory = \"tso\"` needs to see every store: {why}"))
+                        .help("set level = \"auto\" or \"memory\", and leave patch = false out"),
+                );
+            }
+        }
         let runs = self.runs.and_then(|runs| NonZeroU64::new(runs.value));
         Strict {
             strategy: self.strategy_with_depth(runs, findings),
@@ -148,8 +165,9 @@ impl StrictKeys {
                 .unwrap_or(NonZeroU64::MIN),
             limit_is_failure: self.limit_is_failure.is_some_and(|failure| failure.value),
             timeouts: self.timeouts.map_or(TimeoutRule::Choice, |rule| rule.value),
-            level: self.level.map_or(StepLevel::default(), |level| level.value),
-            patch: self.patch.is_none_or(|patch| patch.value),
+            memory: self.memory.map_or(Memory::Sc, |memory| memory.value),
+            level,
+            patch,
             minimize: self.minimize.map_or(Minimizing::default(), |time| time.value),
         }
     }
@@ -185,6 +203,7 @@ impl StrictKeys {
             ("max-steps", self.max_steps.map(|at| at.span)),
             ("limit-is-failure", self.limit_is_failure.map(|at| at.span)),
             ("timeouts", self.timeouts.map(|at| at.span)),
+            ("memory", self.memory.map(|at| at.span)),
             ("level", self.level.map(|at| at.span)),
             ("patch", self.patch.map(|at| at.span)),
             ("minimize", self.minimize.map(|at| at.span)),

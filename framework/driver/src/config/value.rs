@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::DeValue;
+use waylay_control_protocol::Memory;
 use waylay_dist::{Seed, Value, parse_duration};
 
 use super::bytes::ByteSize;
@@ -229,6 +230,17 @@ impl FromToml for TimeoutRule {
         Self::ALL.into_iter().find(|rule| rule.name() == text).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
             Refusal::Help(format!("unknown rule `{text}`"), suggestion::help(text, &names))
+        })
+    }
+}
+
+impl FromToml for Memory {
+    const EXPECTED: &'static str = "when others see a store: \"sc\" or \"tso\"";
+
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
+        let text = text(value)?;
+        text.parse().map_err(|refused| {
+            Refusal::Help(refused, suggestion::help(text, &[Memory::Sc.name(), Memory::Tso.name()]))
         })
     }
 }

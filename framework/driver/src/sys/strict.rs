@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use waylay_control_protocol::{
-    Account, Added, Ending, Instrumentation, REGION_VARIABLE, RegionMap, Settings, Site, SiteList, Switching,
+    Account, Added, Ending, Instrumentation, Memory, REGION_VARIABLE, RegionMap, Settings, Site, SiteList, Switching,
     Timeouts, cache_folder,
 };
 use waylay_schedule::promise::Aimed;
@@ -40,6 +40,10 @@ impl ControlRegion {
         // Plugins that were compiled for it have steps of their own; those that were not are patched.
         let mut wanted = Instrumentation::new(strict.level.level(), strict.patch);
         wanted.host = 1;
+        if strict.memory == Memory::Tso {
+            // A store that is missed would overtake those that wait.
+            (wanted.all, wanted.delays) = (1, 1);
+        }
         if let Some(folder) = cache_folder() {
             wanted.set_cache(&folder);
         }
@@ -53,6 +57,7 @@ impl ControlRegion {
             TimeoutRule::Choice => Timeouts::Choice,
             TimeoutRule::Idle => Timeouts::Idle,
         } as u32;
+        settings.memory = strict.memory as u32;
         if strict.level.level().sees_accesses() {
             region.choose(&mut settings, sites);
             region.learn(&mut settings, sites.len());
@@ -117,6 +122,11 @@ impl ControlRegion {
     /// Whether the schedule is incomplete.
     pub(crate) fn is_cut(&self) -> bool {
         self.region.report().cut.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a thread of the last run read what a store of another was to change that waited.
+    pub(crate) fn stores_waited(&self) -> bool {
+        self.region.report().delayed.count.load(Ordering::Relaxed) != 0
     }
 
     /// Whether something outside the library's control took part in the last run.
@@ -201,6 +211,7 @@ mod tests {
             max_steps: NonZeroU64::MIN,
             limit_is_failure: false,
             timeouts: TimeoutRule::Choice,
+            memory: Memory::Sc,
             level,
             patch: true,
             minimize: crate::config::Minimizing(None),

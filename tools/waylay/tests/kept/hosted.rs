@@ -91,6 +91,7 @@ impl Hosts {
             max_steps: NonZeroU64::new(100_000).expect("not zero"),
             limit_is_failure: true,
             timeouts: TimeoutRule::Choice,
+            memory: waylay_control_protocol::Memory::Sc,
             level: StepLevel::default(),
             patch: true,
             minimize: Minimizing(None),

@@ -52,15 +52,19 @@ impl Loaded {
     /// Whether its plain accesses are of interest.
     pub(super) fn is_close(&self, by: &Instrumentation, program: &str, asked: bool) -> bool {
         let named = |wish: &str| self.name() == wish || self.path == wish;
+        self.is_own(by, program, asked) || by.level().sees_accesses() && by.memory_modules().any(named)
+    }
+
+    /// The same without having been named.
+    pub(super) fn is_own(&self, by: &Instrumentation, program: &str, asked: bool) -> bool {
         let brought = || scope::is_own(&self.path, program);
-        let own = match by.level() {
+        match by.level() {
             Level::Sync | Level::Atomics => false,
             // The program of a host is not the user's; what it loads is.
             Level::Memory if by.host != 0 => asked || brought(),
             Level::Memory => self.is_program(),
             Level::Auto => asked || self.is_program() || brought(),
-        };
-        own || by.level().sees_accesses() && by.memory_modules().any(named)
+        }
     }
 
     /// The file, to be read.

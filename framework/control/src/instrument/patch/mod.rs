@@ -39,6 +39,7 @@ pub(super) use loaded::Loaded;
 use module::Module;
 
 use super::copies;
+use super::outward;
 
 pub(super) use stub::program_registers;
 
@@ -94,12 +95,14 @@ fn patch_new_modules(asked: Option<&CStr>) -> Option<usize> {
     let state = state()?;
     let before = state.modules.len();
     let later = !state.seen.is_empty();
+    let mut all_own = Vec::new();
     let asked = asked.filter(|_| state.wanted.host != 0).and_then(|file| file.to_str().ok());
     for module in Loaded::all() {
         if state.seen.contains(&module.base) {
             continue;
         }
         state.seen.push(module.base);
+        let mut own = false;
         if state.wanted.host != 0 && module.is_program() {
             continue;
         }
@@ -109,7 +112,9 @@ fn patch_new_modules(asked: Option<&CStr>) -> Option<usize> {
             silence::silence(&module, state.wanted.level(), cache.as_deref());
         }
         if state.wanted.level().sees_accesses() && !scope::is_left_alone(&module.path) {
-            copies::see(&module, module.is_close(&state.wanted, &state.program, asked == Some(&*module.path)));
+            let asked = asked == Some(&*module.path);
+            copies::see(&module, module.is_close(&state.wanted, &state.program, asked));
+            own = module.is_own(&state.wanted, &state.program, asked);
         }
         let patched = module
             .wanted(&state.wanted, &state.program, asked == Some(&*module.path))
@@ -117,6 +122,14 @@ fn patch_new_modules(asked: Option<&CStr>) -> Option<usize> {
                 Module::patch(&module, wanted, cache.as_deref(), number, module.orders(&state.wanted))
             });
         state.modules.extend(patched);
+        if own {
+            outward::sees_stores_of(&module);
+            all_own.push(module);
+        }
+    }
+    if state.wanted.delays != 0 {
+        // Last, because calls among them need nothing.
+        all_own.iter().for_each(outward::see);
     }
     table::publish();
     (state.modules.len() > before).then_some(before)

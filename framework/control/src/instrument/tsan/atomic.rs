@@ -9,7 +9,10 @@ use waylay_control_protocol::Level;
 use waylay_schedule::EventKind;
 
 use crate::instrument::access::{Access, atomic};
-use crate::instrument::reports;
+use crate::instrument::{delay, reports};
+
+/// The number of the strongest order.
+const SEQUENTIAL: i32 = 5;
 
 /// Announces an operation. Operations of one kind on one object count as one place in the code.
 #[inline(always)]
@@ -48,8 +51,10 @@ macro_rules! operations {
             // SAFETY: by the caller's promise.
             unsafe { (*at.cast::<$atomic>()).load(Ordering::SeqCst) }
         }}
-        exported! { $bits, "store", fn store(at: *mut $value, value: $value, _order: i32) {
-            announce(EventKind::AtomicStore, at);
+        exported! { $bits, "store", fn store(at: *mut $value, value: $value, order: i32) {
+            // Compilers make an exchange of it, which does not wait.
+            let exchanges = delay::is_on() && order == SEQUENTIAL;
+            announce(if exchanges { EventKind::AtomicRmw } else { EventKind::AtomicStore }, at);
             // SAFETY: by the caller's promise.
             unsafe { (*at.cast::<$atomic>()).store(value, Ordering::SeqCst) }
         }}
@@ -203,7 +208,8 @@ mod pair {
 /// # Safety
 /// None.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn __tsan_atomic_thread_fence(_order: i32) {
+unsafe extern "C" fn __tsan_atomic_thread_fence(order: i32) {
+    delay::fence(order == SEQUENTIAL);
     fence(Ordering::SeqCst);
 }
 
