@@ -22,6 +22,7 @@
 //! - [`recording`]: what is kept of a failure, and read back
 //! - [`plugin_test`]: the same for schedules of plugin tests, which a campaign found
 //! - [`replay`] and [`minimize`]: what can be done with it; [`debugger`]: under gdb
+//! - [`follow`]: its cause in another build
 //! - `cause`: which orders of events it needs; [`explain`]: minimised, and its cause, within a [`budget`]
 //! - [`suite`]: the cases of a suite of unit tests, each a program of its own
 //! - [`summary`]: what people and machines are told
@@ -34,6 +35,7 @@ pub mod deliberate;
 pub mod explain;
 pub mod explorer;
 mod findings;
+pub mod follow;
 mod guide;
 pub mod held;
 pub mod learner;

@@ -6,6 +6,8 @@
 
 #[path = "explore/causes.rs"]
 mod causes;
+#[path = "explore/edited.rs"]
+mod edited;
 #[path = "explore/endings.rs"]
 mod endings;
 #[cfg(target_os = "linux")]
