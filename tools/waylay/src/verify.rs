@@ -139,7 +139,7 @@ fn subject(arguments: &VerifyOptions) -> Result<Subject, Failed> {
     let failure = archive::read_failure(&found).map_err(usage)?;
     let campaign = archive::read_campaign(&found.campaign).map_err(usage)?;
     let mut failure = failure;
-    failure.rate = archive::rate_in(&failure, &campaign);
+    archive::measure(&mut failure, &campaign);
     let seen = failure.best_rate().ok_or_else(|| {
         let why = "no test is to blame, so how often it comes was not measured; run the whole mix again";
         Failed::Usage(format!("{}: {why}", failure.id))

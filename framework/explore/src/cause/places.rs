@@ -129,14 +129,18 @@ impl<'a> Places<'a> {
         let before = &threads[..(step as usize).min(threads.len())];
         let before = before.iter().rposition(|thread| *thread == name.thread);
         let places = before.map(|before| before as u64 + 1).into_iter().chain([step]);
+        let mut foreign = None;
         // The first half of an instruction that reads and writes has one, where the second has none.
         for place in places.chain(before.map(|before| before as u64)) {
             let stack = self.stacks(run, place).get(&name.thread.0).cloned();
-            if let Some(stack) = stack.filter(|stack| stack.frames.iter().any(is_own)) {
-                return Some(stack);
+            match stack.filter(|stack| !own(&stack.frames).is_empty()) {
+                Some(stack) if stack.frames.iter().any(is_own) => return Some(stack),
+                // Code that was put into that of a runtime has its name, where no lines are known.
+                Some(stack) => foreign = foreign.or(Some(stack)),
+                None => {}
             }
         }
-        None
+        foreign
     }
 
     /// What both events of an order touch.
