@@ -22,6 +22,7 @@
 //! - [`recording`]: what is kept of a failure, and read back
 //! - [`plugin_test`]: the same for schedules of plugin tests, which a campaign found
 //! - [`replay`] and [`minimize`]: what can be done with it; [`debugger`]: under gdb
+//! - [`directed`]: a search that is aimed at pairs of places
 //! - [`follow`]: its cause in another build
 //! - `cause`: which orders of events it needs; [`explain`]: minimised, and its cause, within a [`budget`]
 //! - [`suite`]: the cases of a suite of unit tests, each a program of its own
@@ -32,6 +33,7 @@ pub mod budget;
 mod cause;
 pub mod confirm;
 pub mod deliberate;
+pub mod directed;
 pub mod explain;
 pub mod explorer;
 mod findings;

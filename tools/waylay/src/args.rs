@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use waylay_dist::Seed;
 use waylay_driver::config::suggestion;
 use waylay_explore::Level;
+use waylay_explore::directed::spot::Spot;
 use waylay_explore::restart::Restart;
 
 use crate::output::Failed;
@@ -221,7 +222,24 @@ pub(crate) struct ExploreOptions {
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
     #[command(flatten)]
+    pub(crate) aim: AimOptions,
+    #[command(flatten)]
     pub(crate) settings: ExploreSettings,
+}
+
+/// Where a search is aimed at.
+#[derive(Debug, Args)]
+pub(crate) struct AimOptions {
+    /// Aim at this line and that of `--and`: threads are held back at one until another thread has come by the other, in both
+    /// orders.
+    #[arg(long, value_name = "FILE:LINE", requires = "and")]
+    pub(crate) between: Option<Spot>,
+    /// The other line; it may be the same.
+    #[arg(long, value_name = "FILE:LINE", requires = "between")]
+    pub(crate) and: Option<Spot>,
+    /// Aim at the places of this report: a text of ThreadSanitizer or helgrind, or a failure of ours (its folder).
+    #[arg(long, value_name = "REPORT", conflicts_with_all = ["between", "and"])]
+    pub(crate) reproduce: Option<PathBuf>,
 }
 
 /// How programs are explored, whichever these are.

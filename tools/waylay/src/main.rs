@@ -3,6 +3,7 @@
 #[macro_use]
 mod output;
 
+mod aimed;
 mod args;
 mod bound;
 mod cargo;

@@ -8,6 +8,7 @@ use waylay_dist::Seed;
 use waylay_driver::interrupt;
 use waylay_driver::report::{count, span};
 use waylay_driver::store::load_failure;
+use waylay_explore::directed::AIMED;
 use waylay_explore::explorer::{self, Plan, Progress, State};
 use waylay_explore::follow::{Followed, RUNS, follow};
 use waylay_explore::plugin_test::is_host;
@@ -96,6 +97,11 @@ pub(crate) fn run(
     arguments: &VerifyOptions,
 ) -> Result<Outcome, Failed> {
     record.program.check().map_err(|error| Failed::Usage(error.to_string()))?;
+    if record.parameters.strategy == AIMED {
+        let why = "it was found by a search that was aimed at it, which does not tell how often it comes: run `waylay explore` \
+                   with the same --between or --reproduce on the program as it is now";
+        return Err(Failed::Usage(format!("{}: {why}", subject.failure.id)));
+    }
     let strategy = Spec::parse(&record.parameters.strategy, subject.needed)
         .map_err(|error| Failed::Usage(error.to_string()))?;
     let plan = Plan {

@@ -167,7 +167,7 @@ impl Trace {
 
 /// Whether the order of such an event among others is free to be chosen. What threads do to each other as threads is
 /// settled by the program, and a lock is given back where it is given back.
-fn is_free(kind: EventKind) -> bool {
+pub(crate) fn is_free(kind: EventKind) -> bool {
     use EventKind::*;
     !matches!(
         kind,
