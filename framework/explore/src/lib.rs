@@ -23,6 +23,7 @@
 //! - [`plugin_test`]: the same for schedules of plugin tests, which a campaign found
 //! - [`replay`] and [`minimize`]: what can be done with it; [`debugger`]: under gdb
 //! - [`directed`]: a search that is aimed at pairs of places
+//! - [`hunt`]: a schedule for a failure that has none
 //! - [`follow`]: its cause in another build
 //! - `cause`: which orders of events it needs; [`explain`]: minimised, and its cause, within a [`budget`]
 //! - [`suite`]: the cases of a suite of unit tests, each a program of its own
@@ -40,6 +41,7 @@ mod findings;
 pub mod follow;
 mod guide;
 pub mod held;
+pub mod hunt;
 pub mod learner;
 mod libraries;
 pub mod minimize;

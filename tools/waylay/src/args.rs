@@ -16,7 +16,8 @@ use waylay_explore::restart::Restart;
 use crate::output::Failed;
 use crate::serve::{ServeOptions, ServiceCommand};
 pub(crate) use kept::{
-    CompletionsOptions, ExportOptions, FailuresOptions, ManOptions, ReportOptions, ShowOptions, VerifyOptions,
+    CompletionsOptions, ExportOptions, FailuresOptions, HuntOptions, ManOptions, ReportOptions, ShowOptions,
+    VerifyOptions,
 };
 pub(crate) use suite::{CargoOptions, CaseOptions, SuiteOptions};
 
@@ -111,6 +112,8 @@ pub(crate) enum Command {
     Doctor(DoctorOptions),
     /// Run a failure again and count how often it comes back.
     Replay(ReplayOptions),
+    /// Look for a failure that was only seen freely in strict mode, and give it the schedule.
+    Hunt(HuntOptions),
     /// Find the fewest forced switches with which a failure of strict mode still happens.
     Minimize(MinimizeOptions),
     /// Print what to compile C and C++ with, so that atomics and accesses are steps.

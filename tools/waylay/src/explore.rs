@@ -202,6 +202,12 @@ impl Lines {
         Lines { quiet: options.quiet, every, next: every, feed }
     }
 
+    /// Tells, and writes no history: what is searched for is known already.
+    pub(crate) fn untold() -> Lines {
+        interrupt::watch();
+        Lines { quiet: false, every: LINE_IN_LOG, next: LINE_IN_LOG, feed: None }
+    }
+
     /// Ends the history.
     pub(crate) fn finish(mut self) {
         if let Some(problem) = self.feed.take().and_then(Feed::finish) {

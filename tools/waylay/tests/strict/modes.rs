@@ -57,16 +57,19 @@ name = 'lost'
 workers = 1
 ";
 
-#[test]
-fn what_was_seen_freely_first_has_a_schedule_and_its_rates_stand_side_by_side() {
-    let place = Workplace::with(CONFIG);
-    let file = place.write("modes.cpp", SOURCE);
+fn build(place: &Workplace, source: &str) {
+    let file = place.write("modes.cpp", source);
     let include = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../framework/abi/include");
     let mut compile = Command::new("g++");
     compile.args(["-std=c++17", "-O1", "-g", "-fPIC", "-shared", "-pthread", "-include", "mutex", "-I"]);
     let built = compile.arg(include).arg(&file).arg("-o").arg(place.path().join("libmodes.so")).status();
     assert!(built.expect("a compiler").success());
+}
 
+#[test]
+fn what_was_seen_freely_first_has_a_schedule_and_its_rates_stand_side_by_side() {
+    let place = Workplace::with(CONFIG);
+    build(&place, SOURCE);
     let ran = place.run(1, &[]);
     let failure = ran.failure("modes", "lost");
     assert_eq!(failure.json["scenarios"]["first"], 3, "{:#}", failure.json);
@@ -91,4 +94,30 @@ fn what_was_seen_freely_first_has_a_schedule_and_its_rates_stand_side_by_side() 
     let again = place.waylay(&["replay", folder, "--times", "3", "--json"]).json();
     assert_eq!((&again["reproduced"], &again["diverged"]), (&3.into(), &0.into()), "{again:#}");
     assert_eq!(place.waylay(&["minimize", folder]).code(), Some(0));
+}
+
+/// Only the first scenario.
+fn freely() -> &'static str {
+    CONFIG.split_once("[[scenario]]\nname = 'then'").map(|(first, _)| first).expect("two scenarios")
+}
+
+#[test]
+fn what_was_only_seen_freely_is_hunted_down() {
+    let place = Workplace::with(freely());
+    build(&place, SOURCE);
+    let ran = place.run(1, &[]);
+    let failure = ran.failure("modes", "lost");
+    assert_eq!(failure.kind(), "assert", "{:#}", failure.json);
+    let folder = failure.folder.to_str().expect("a plain path");
+    assert!(!failure.folder.join("schedule.bin").exists());
+    assert_eq!(place.waylay(&["minimize", folder]).code(), Some(2), "it has no schedule yet");
+    let hunted = place.waylay(&["hunt", folder, "--runs", "400", "--seed", "1", "--json"]);
+    assert_eq!((hunted.code(), &hunted.json()["found"]), (Some(1), &true.into()), "{hunted:#?}");
+    assert!(hunted.stderr.contains("it has a schedule now"), "{hunted:#?}");
+    let again = place.waylay(&["replay", folder, "--times", "3", "--json"]).json();
+    assert_eq!((&again["reproduced"], &again["diverged"]), (&3.into(), &0.into()), "{again:#}");
+    let shown = place.waylay(&["show", folder]).stdout;
+    assert!(shown.contains("   cause     depth "), "{shown}");
+    let more = place.waylay(&["hunt", folder]);
+    assert!(more.code() == Some(2) && more.stderr.contains("has a schedule already"), "{more:#?}");
 }
