@@ -1,5 +1,6 @@
 //! A failure, as data: what broke, where, how often, and how to see it again. This is what `failure.json` holds.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -216,6 +217,9 @@ pub struct FailureEntry {
     pub last_seen: Timestamp,
     /// The campaign's seed: with it and an occurrence the random choices of an iteration can be repeated.
     pub campaign_seed: Seed,
+    /// How often in each scenario; empty in records of before that was counted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub scenarios: BTreeMap<String, u64>,
     /// The first occurrences (a limited number).
     pub occurrences: Vec<Occurrence>,
     /// Stacks of the first occurrence.

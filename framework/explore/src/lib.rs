@@ -22,6 +22,9 @@
 //! - [`recording`]: what is kept of a failure, and read back
 //! - [`plugin_test`]: the same for schedules of plugin tests, which a campaign found
 //! - [`replay`] and [`minimize`]: what can be done with it; [`debugger`]: under gdb
+//! - [`directed`]: a search that is aimed at pairs of places
+//! - [`hunt`]: a schedule for a failure that has none
+//! - [`follow`]: its cause in another build
 //! - `cause`: which orders of events it needs; [`explain`]: minimised, and its cause, within a [`budget`]
 //! - [`suite`]: the cases of a suite of unit tests, each a program of its own
 //! - [`summary`]: what people and machines are told
@@ -32,11 +35,14 @@ mod cause;
 pub mod confirm;
 pub mod delayed;
 pub mod deliberate;
+pub mod directed;
 pub mod explain;
 pub mod explorer;
 mod findings;
+pub mod follow;
 mod guide;
 pub mod held;
+pub mod hunt;
 pub mod learner;
 mod libraries;
 pub mod minimize;

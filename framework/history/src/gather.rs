@@ -55,7 +55,7 @@ impl History {
         }
         let mut failure = failure.unwrap_or_else(|| bare(&row));
         if let Some(record) = campaign.as_deref().map(|name| self.record(name)).transpose()?.flatten() {
-            failure.rate = archive::rate_in(&failure, &archive::record::campaign(&record));
+            archive::measure(&mut failure, &archive::record::campaign(&record));
         }
         failure.state = row.state;
         failure.count_ever = row.count;

@@ -31,6 +31,15 @@ pub struct EventPlace {
     /// Locks that the thread holds there.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub locks: Vec<String>,
+    /// Bytes from the start of the function, where no line is known but the function is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub offset: Option<u64>,
+    /// The how manieth of `occurrence` are at this place: 1 is the first; 0 when nobody counted.
+    #[serde(skip_serializing_if = "is_none", default)]
+    pub here: u32,
+    /// The same for all places of this function.
+    #[serde(skip_serializing_if = "is_none", default)]
+    pub in_function: u32,
 }
 
 /// Two events that come in this order when it fails.
@@ -54,6 +63,10 @@ pub struct Trials {
     /// How many failed in another way.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub other_failures: u64,
+}
+
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -108,10 +121,19 @@ impl EventPlace {
         let file = self.file.rsplit(['/', '\\']).next().unwrap_or_default();
         match (self.function.as_str(), file, self.line) {
             ("", "", _) => "code without a name".to_owned(),
-            (function, "", _) => function.to_owned(),
             ("", file, line) => format!("{file}:{line}"),
+            (function, _, 0) => {
+                let offset = self.offset.map_or_else(String::new, |offset| format!("+{offset:#x}"));
+                format!("{function}{offset}")
+            }
+            (function, "", _) => function.to_owned(),
             (function, file, line) => format!("{function} ({file}:{line})"),
         }
+    }
+
+    /// The event in words.
+    pub fn sentence(&self, object: &str) -> String {
+        format!("thread {} {} {object} in {}", self.thread, self.does(), self.place())
     }
 
     /// What it does, of a thread in the present: `reads`, `takes`.
@@ -156,6 +178,13 @@ impl EventPlace {
             "free" => "freed",
             _ => return None,
         })
+    }
+}
+
+impl Constraint {
+    /// The order in words.
+    pub fn sentence(&self) -> String {
+        before(self)
     }
 }
 

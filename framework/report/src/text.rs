@@ -6,7 +6,7 @@ use crate::cause::WIDTH;
 use crate::confidence::{SURE, clean_runs_for};
 use crate::escape::is_hidden;
 use crate::guarantee;
-use crate::model::{Failure, FailureState, Frame, Mode, Night, Origin, Stack, Verdict};
+use crate::model::{Failure, FailureState, Frame, Mode, Night, Origin, Stack, Verdict, side_by_side};
 use crate::numbers::{count, plural};
 use crate::page::verdict_words;
 
@@ -116,6 +116,7 @@ pub fn failure(failure: &Failure, all_frames: bool) -> String {
     };
     let seen = format!("first {}, last {}", date(failure.first_seen), date(failure.last_seen));
     row("often", &format!("{}, {seen}", plural(failure.count, "time")));
+    row("modes", &side_by_side(&failure.rates).unwrap_or_default());
     if let Some(first) = failure.occurrences.first() {
         let worker = first.worker.map_or_else(String::new, |worker| format!(" of worker {worker}"));
         let place = format!("iteration {}{worker} of scenario {}", count(first.iteration), first.scenario);

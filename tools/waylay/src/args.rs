@@ -9,13 +9,15 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use waylay_dist::Seed;
 use waylay_driver::config::suggestion;
+use waylay_explore::directed::spot::Spot;
 use waylay_explore::restart::Restart;
 use waylay_explore::{Level, Memory};
 
 use crate::output::Failed;
 use crate::serve::{ServeOptions, ServiceCommand};
 pub(crate) use kept::{
-    CompletionsOptions, ExportOptions, FailuresOptions, ManOptions, ReportOptions, ShowOptions, VerifyOptions,
+    CompletionsOptions, ExportOptions, FailuresOptions, HuntOptions, ManOptions, ReportOptions, ShowOptions,
+    VerifyOptions,
 };
 pub(crate) use suite::{CargoOptions, CaseOptions, SuiteOptions};
 
@@ -110,6 +112,8 @@ pub(crate) enum Command {
     Doctor(DoctorOptions),
     /// Run a failure again and count how often it comes back.
     Replay(ReplayOptions),
+    /// Look for a failure that was only seen freely in strict mode, and give it the schedule.
+    Hunt(HuntOptions),
     /// Find the fewest forced switches with which a failure of strict mode still happens.
     Minimize(MinimizeOptions),
     /// Print what to compile C and C++ with, so that atomics and accesses are steps.
@@ -225,7 +229,24 @@ pub(crate) struct ExploreOptions {
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
     #[command(flatten)]
+    pub(crate) aim: AimOptions,
+    #[command(flatten)]
     pub(crate) settings: ExploreSettings,
+}
+
+/// Where a search is aimed at.
+#[derive(Debug, Args)]
+pub(crate) struct AimOptions {
+    /// Aim at this line and that of `--and`: threads are held back at one until another thread has come by the other, in both
+    /// orders.
+    #[arg(long, value_name = "FILE:LINE", requires = "and")]
+    pub(crate) between: Option<Spot>,
+    /// The other line; it may be the same.
+    #[arg(long, value_name = "FILE:LINE", requires = "between")]
+    pub(crate) and: Option<Spot>,
+    /// Aim at the places of this report: a text of ThreadSanitizer or helgrind, or a failure of ours (its folder).
+    #[arg(long, value_name = "REPORT", conflicts_with_all = ["between", "and"])]
+    pub(crate) reproduce: Option<PathBuf>,
 }
 
 /// How programs are explored, whichever these are.

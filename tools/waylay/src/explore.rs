@@ -40,7 +40,10 @@ pub(crate) fn library() -> Result<PathBuf, Failed> {
 }
 
 pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed> {
-    explore_program(&options.command, &options.settings, json)
+    match crate::aimed::targets(&options.aim)? {
+        Some(targets) => crate::aimed::explore(&options.command, &options.settings, &targets, json),
+        None => explore_program(&options.command, &options.settings, json),
+    }
 }
 
 /// Explores one program.
@@ -56,25 +59,9 @@ pub(crate) fn explore_program(
         let seed = Seed::new(plan.seed);
         eprintln!("waylay: exploring {} with {}, seed {seed}", plan.program.file.display(), plan.strategy);
     }
-    interrupt::watch();
-    let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
-    let feed = match Feed::open(&options.out, Context::default()) {
-        Ok(feed) => Some(feed),
-        Err(error) => {
-            eprintln!("waylay: the history is not written: {error}");
-            None
-        }
-    };
-    let mut lines = Lines { quiet: options.quiet, every, next: every, feed };
-    let summary = explorer::explore(&plan, &mut lines).map_err(|error| match error {
-        ExploreError::NoThreads { .. }
-        | ExploreError::ThreadsBeforeMain(_)
-        | ExploreError::Run(RunError::NoMain { .. }) => Failed::Usage(error.to_string()),
-        other => Failed::Own(other.to_string()),
-    })?;
-    if let Some(problem) = lines.feed.take().and_then(Feed::finish) {
-        eprintln!("waylay: the history is not written: {problem}");
-    }
+    let mut lines = Lines::new(options);
+    let summary = explorer::explore(&plan, &mut lines).map_err(refused)?;
+    lines.finish();
     eprint!("\n{}", summary.text());
     if json {
         print_json(&summary)?;
@@ -91,6 +78,16 @@ pub(crate) fn explore_program(
             Ok(BAD_USAGE)
         }
         _ => Ok(kept(&summary.folder, if summary.failures > 0 { FAILURES } else { CLEAN })),
+    }
+}
+
+/// What kind of error it is that an exploration could not be made.
+pub(crate) fn refused(error: ExploreError) -> Failed {
+    match error {
+        ExploreError::NoThreads { .. }
+        | ExploreError::ThreadsBeforeMain(_)
+        | ExploreError::Run(RunError::NoMain { .. }) => Failed::Usage(error.to_string()),
+        other => Failed::Own(other.to_string()),
     }
 }
 
@@ -198,11 +195,40 @@ fn steps(options: &ExploreSettings) -> Steps {
 }
 
 /// A line every few seconds, and one for every new failure.
-struct Lines {
+pub(crate) struct Lines {
     quiet: bool,
     every: Duration,
     next: Duration,
     feed: Option<Feed>,
+}
+
+impl Lines {
+    /// Begins to tell, and to write the history.
+    pub(crate) fn new(options: &ExploreSettings) -> Lines {
+        interrupt::watch();
+        let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
+        let feed = match Feed::open(&options.out, Context::default()) {
+            Ok(feed) => Some(feed),
+            Err(error) => {
+                eprintln!("waylay: the history is not written: {error}");
+                None
+            }
+        };
+        Lines { quiet: options.quiet, every, next: every, feed }
+    }
+
+    /// Tells, and writes no history: what is searched for is known already.
+    pub(crate) fn untold() -> Lines {
+        interrupt::watch();
+        Lines { quiet: false, every: LINE_IN_LOG, next: LINE_IN_LOG, feed: None }
+    }
+
+    /// Ends the history.
+    pub(crate) fn finish(mut self) {
+        if let Some(problem) = self.feed.take().and_then(Feed::finish) {
+            eprintln!("waylay: the history is not written: {problem}");
+        }
+    }
 }
 
 impl Progress for Lines {

@@ -3,6 +3,7 @@
 #[macro_use]
 mod output;
 
+mod aimed;
 mod args;
 mod bound;
 mod cargo;
@@ -12,6 +13,7 @@ mod doctor;
 mod explore;
 mod export;
 mod flags;
+mod hunt;
 mod installation;
 mod lines;
 mod list;
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::New(options) => new::command(&options, json),
         Command::Doctor(options) => doctor::doctor(&options, json),
         Command::Replay(options) => replay::replay(&options, json),
+        Command::Hunt(options) => hunt::hunt(&options, json),
         Command::Minimize(options) => minimize::minimize(&options, json),
         Command::Cflags(options) => flags::compile(&options, json),
         Command::Ldflags(options) => flags::link(&options, json),

@@ -1,4 +1,4 @@
-//! `waylay replay` of a failure of strict mode: the same schedule, exactly.
+//! `waylay replay` of a failure of strict mode: the same schedule, exactly; of another build, the orders of its cause.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,6 +10,7 @@ use waylay_driver::interrupt;
 use waylay_driver::report::count;
 use waylay_driver::store::load_failure;
 use waylay_explore::debugger::under_gdb;
+use waylay_explore::follow::{Answer, Followed, RUNS, follow};
 use waylay_explore::minimize::load_minimized;
 use waylay_explore::plugin_test::is_host;
 use waylay_explore::recording;
@@ -46,6 +47,9 @@ struct Outcome {
     /// What is not the build that failed: the program, or modules of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_builds: Vec<String>,
+    /// What following the orders of the cause in another build came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    followed: Option<Followed>,
 }
 
 pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed> {
@@ -69,8 +73,26 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     let times = arguments.times.unwrap_or(TIMES);
     let go_on = || !interrupt::requested() && begun.elapsed() < arguments.duration;
     let known = entry.as_ref().filter(|_| !changed.is_empty());
-    let replayed =
-        run_again(&record, &schedule, &library, times, known, go_on).map_err(|error| own(&error))?;
+    let cause = known.and_then(|known| known.why.cause.as_ref()).filter(|_| !arguments.minimized);
+    let followed = match cause {
+        Some(cause) => {
+            let times = arguments.times.unwrap_or(RUNS);
+            let followed = follow(&record, cause, &library, times, go_on).map_err(|error| own(&error))?;
+            eprintln!("waylay: {}", followed.sentence());
+            Some(followed)
+        }
+        None => None,
+    };
+    // Steps are counted otherwise in another build, but the schedule may lead there all the same.
+    let replayed = match followed.as_ref().filter(|followed| followed.answer == Answer::SameFailure) {
+        Some(followed) => Replayed {
+            runs: followed.runs,
+            reproduced: followed.failures,
+            other_failures: followed.other_failures,
+            ..Replayed::default()
+        },
+        None => run_again(&record, &schedule, &library, times, known, go_on).map_err(|error| own(&error))?,
+    };
     let outcome = Outcome {
         signature: entry.as_ref().map(|entry| entry.signature.id.clone()),
         steps: schedule.steps(),
@@ -78,16 +100,20 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         replayed,
         seconds: begun.elapsed().as_secs_f64(),
         other_builds: changed.iter().map(ToString::to_string).collect(),
+        followed,
     };
     let replayed = &outcome.replayed;
-    eprintln!(
-        "reproduced {} of {} ({}, {} steps, {} switches)",
-        count(replayed.reproduced),
-        count(replayed.runs),
-        record.kind,
-        count(outcome.steps),
-        count(outcome.switches)
-    );
+    let by_cause = replayed.reproduced > 0
+        && outcome.followed.as_ref().is_some_and(|followed| followed.answer == Answer::SameFailure);
+    if replayed.reproduced > 0 && outcome.followed.is_some() && !by_cause {
+        eprintln!("waylay: but the recorded schedule leads to it in this build, too");
+    }
+    let how = match by_cause {
+        true => "by the orders of its cause".to_owned(),
+        false => format!("{} steps, {} switches", count(outcome.steps), count(outcome.switches)),
+    };
+    let (reproduced, runs) = (count(replayed.reproduced), count(replayed.runs));
+    eprintln!("reproduced {reproduced} of {runs} ({}, {how})", record.kind);
     if let Some(step) = replayed.first_divergence {
         let detail = replayed.detail.as_deref().unwrap_or("it went another way");
         eprintln!(

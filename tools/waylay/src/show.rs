@@ -12,7 +12,7 @@ pub(crate) fn show(options: &ShowOptions, json: bool) -> Result<u8, Failed> {
     let found = archive::find_failure(&options.out, &options.failure).map_err(usage)?;
     let mut failure = archive::read_failure(&found).map_err(usage)?;
     if let Ok(campaign) = archive::read_campaign(&found.campaign) {
-        failure.rate = archive::rate_in(&failure, &campaign);
+        archive::measure(&mut failure, &campaign);
     }
     if let Some(path) = &options.trace {
         let timeline = archive::timeline(&failure, &found.folder).ok_or_else(|| {

@@ -3,6 +3,8 @@
 //!
 //! The build that failed is told by its build ids. It cannot be fixed, so its runs measure how often the failure comes, which
 //! a search that ended at its first failure tells badly; the next verification uses what was measured.
+//!
+//! Another build begins with the orders of the cause, where it is known: if it fails with them, that is the answer.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,7 @@ use waylay_driver::config::{self, Overrides, Pattern};
 use waylay_driver::failure::{FailureEntry, changes};
 use waylay_driver::report::{Detail, Live, Tick, count, plural, summary_text};
 use waylay_driver::store::{CampaignRecord, TestRecord, load_failure};
+use waylay_explore::follow::Followed;
 use waylay_report::confidence::{clean_runs_for, would_have_shown};
 use waylay_report::model::{Failure, Reproduction};
 use waylay_report::numbers::{at_least, long_span};
@@ -50,6 +53,9 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) folder: Option<std::path::PathBuf>,
+    /// What following the orders of the cause came to, before anything else was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) followed: Option<Followed>,
 }
 
 /// What a verification is about.
@@ -118,6 +124,7 @@ impl Outcome {
             other_failures: 0,
             seconds: 0.0,
             folder: None,
+            followed: None,
         }
     }
 
@@ -132,7 +139,7 @@ fn subject(arguments: &VerifyOptions) -> Result<Subject, Failed> {
     let failure = archive::read_failure(&found).map_err(usage)?;
     let campaign = archive::read_campaign(&found.campaign).map_err(usage)?;
     let mut failure = failure;
-    failure.rate = archive::rate_in(&failure, &campaign);
+    archive::measure(&mut failure, &campaign);
     let seen = failure.best_rate().ok_or_else(|| {
         let why = "no test is to blame, so how often it comes was not measured; run the whole mix again";
         Failed::Usage(format!("{}: {why}", failure.id))
@@ -148,6 +155,16 @@ fn subject(arguments: &VerifyOptions) -> Result<Subject, Failed> {
 }
 
 fn run(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome, Failed> {
+    let followed = crate::verify_program::follow_cause(subject, arguments)?;
+    if let Some(back) = followed.as_ref().filter(|followed| followed.failures > 0) {
+        let outcome = Outcome::of(subject, arguments.confidence, back.runs, back.failures);
+        return Ok(Outcome { other_failures: back.other_failures, followed, ..outcome });
+    }
+    let outcome = run_often(subject, arguments)?;
+    Ok(Outcome { followed, ..outcome })
+}
+
+fn run_often(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome, Failed> {
     match crate::verify_program::program_of(&subject.found.folder)? {
         Some(record) => crate::verify_program::run(subject, record, arguments),
         None => run_scenario(subject, arguments),

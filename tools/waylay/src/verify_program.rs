@@ -2,12 +2,15 @@
 //! that found it and new random choices.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use waylay_dist::Seed;
 use waylay_driver::interrupt;
 use waylay_driver::report::{count, span};
+use waylay_driver::store::load_failure;
+use waylay_explore::directed::AIMED;
 use waylay_explore::explorer::{self, Plan, Progress, State};
+use waylay_explore::follow::{Followed, RUNS, follow};
 use waylay_explore::plugin_test::is_host;
 use waylay_explore::recording::{self, StrictRecord};
 use waylay_explore::restart::Restart;
@@ -17,6 +20,7 @@ use waylay_schedule::spec::Spec;
 use crate::args::VerifyOptions;
 use crate::explore::library;
 use crate::output::Failed;
+use crate::replay_strict::use_this_command;
 use crate::verify::{Outcome, Subject};
 
 /// A line about progress.
@@ -66,12 +70,38 @@ impl Progress for Watch<'_> {
     }
 }
 
+/// Follows the orders of the cause in a build that is not the one that failed; nothing when there is none to follow.
+pub(crate) fn follow_cause(subject: &Subject, arguments: &VerifyOptions) -> Result<Option<Followed>, Failed> {
+    let folder = &subject.found.folder;
+    let entry = load_failure(folder).map_err(|error| Failed::Usage(error.to_string()))?;
+    let (Some(cause), Some(false), true) = (entry.why.cause, subject.unchanged, recording::is_strict(folder))
+    else {
+        return Ok(None);
+    };
+    let (mut record, _) = recording::load(folder).map_err(|error| Failed::Usage(error.to_string()))?;
+    use_this_command(&mut record);
+    record.program.check().map_err(|error| Failed::Usage(error.to_string()))?;
+    interrupt::watch();
+    let begun = Instant::now();
+    let in_time = || arguments.duration.is_none_or(|limit| begun.elapsed() < limit);
+    let go_on = || !interrupt::requested() && in_time();
+    let followed =
+        follow(&record, &cause, &library()?, RUNS, go_on).map_err(|error| Failed::Own(error.to_string()))?;
+    eprintln!("waylay: {}", followed.sentence());
+    Ok(Some(followed))
+}
+
 pub(crate) fn run(
     subject: &Subject,
     record: StrictRecord,
     arguments: &VerifyOptions,
 ) -> Result<Outcome, Failed> {
     record.program.check().map_err(|error| Failed::Usage(error.to_string()))?;
+    if record.parameters.strategy == AIMED {
+        let why = "it was found by a search that was aimed at it, which does not tell how often it comes: run `waylay explore` \
+                   with the same --between or --reproduce on the program as it is now";
+        return Err(Failed::Usage(format!("{}: {why}", subject.failure.id)));
+    }
     let strategy = Spec::parse(&record.parameters.strategy, subject.needed)
         .map_err(|error| Failed::Usage(error.to_string()))?;
     let plan = Plan {

@@ -4,8 +4,12 @@
 //! finds it with probability 1/160 at least. Runs are a pure function of the seed, which is fixed, so these tests cannot
 //! fail by chance.
 
+#[path = "explore/aimed.rs"]
+mod aimed;
 #[path = "explore/causes.rs"]
 mod causes;
+#[path = "explore/edited.rs"]
+mod edited;
 #[path = "explore/endings.rs"]
 mod endings;
 #[cfg(target_os = "linux")]

@@ -5,6 +5,8 @@
 
 #[path = "strict/limits.rs"]
 mod limits;
+#[path = "strict/modes.rs"]
+mod modes;
 mod support;
 
 use std::time::Duration;

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use waylay_report::model::{
-    Campaign, EvidenceFile, Failure, ForcedSwitch, Growth, Reproduction, ScheduleFacts,
-};
+use waylay_report::model::{EvidenceFile, Failure, ForcedSwitch, Growth, Reproduction, ScheduleFacts};
 
 use waylay_report::timeline::{Timeline, suspensions, svg};
 use waylay_schedule::Schedule;
@@ -99,29 +97,6 @@ pub fn attach(failure: &mut Failure, folder: &Path) {
         let further = lines.lines().filter_map(|line| serde_json::from_str::<Occurrence>(line).ok());
         failure.occurrences.extend(further.map(|further| occurrence(&further)));
     }
-}
-
-/// How often a failure came in the iterations of its test; none when the host itself broke.
-pub fn rate_in(failure: &Failure, campaign: &Campaign) -> Option<Reproduction> {
-    let name = failure.test.as_deref()?;
-    let runs = runs_of(name, campaign);
-    let of_test = campaign.tests().filter(|(_, test)| test.name == name);
-    let seconds = of_test.map(|(scenario, _)| scenario.seconds).sum();
-    (failure.count > 0 && runs > 0).then_some(Reproduction {
-        reproduced: failure.count.min(runs),
-        runs,
-        seconds,
-    })
-}
-
-/// How often a test ran in a campaign. An iteration that failed did not finish; schedules are counted when they begin.
-pub(super) fn runs_of(test: &str, campaign: &Campaign) -> u64 {
-    let of_test = campaign.tests().filter(|(_, record)| record.name == test);
-    let runs = of_test.map(|(_, test)| match &test.strict {
-        Some(strict) => strict.runs,
-        None => test.iterations.saturating_add(test.failures),
-    });
-    runs.sum()
 }
 
 /// Who ran when until it failed, from whatever the folder has that tells.

@@ -6,6 +6,7 @@
 mod bundle;
 mod evidence;
 mod night;
+mod rates;
 pub mod record;
 
 use std::ffi::OsStr;
@@ -18,9 +19,10 @@ use waylay_report::model::{Campaign, CampaignState, Failure, Sample};
 
 use crate::store::{CampaignRecord, SERIES_FILE, is_at_work, load_failure};
 pub use bundle::{BundleError, bundle};
-pub use evidence::{TIMELINE_DATA, TIMELINE_FILE, Tally, add_reproduction, attach, rate_in, timeline};
+pub use evidence::{TIMELINE_DATA, TIMELINE_FILE, Tally, add_reproduction, attach, timeline};
 pub(crate) use evidence::{draw, keep_growth};
 pub use night::{Since, compare, night};
+pub use rates::{measure, rate_in};
 
 /// Why something that was asked for is not there.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use waylay_report::confidence::{SURE, clean_runs_for};
 use waylay_report::model::{Campaign, FORMAT, Failure, FailureState, Night, NightPoint};
 use waylay_report::night::night_of;
 
-use super::evidence::{rate_in, runs_of};
+use super::rates::{measure, rate_in, runs_of};
 use super::{
     ArchiveError, campaigns, failure_folders, read_campaign, read_failure, read_failures, read_record,
 };
@@ -42,7 +42,7 @@ pub fn night(folder: &Path, since: &Since, made: Timestamp) -> Result<Night, Arc
     let mut night =
         Night { format: FORMAT, made, campaign, failures, compared_with: None, trend: Vec::new() };
     for failure in &mut night.failures {
-        failure.rate = rate_in(failure, &night.campaign);
+        measure(failure, &night.campaign);
     }
     sort(&mut night.failures);
     let beside = folder.parent().map(campaigns).unwrap_or_default();

@@ -147,6 +147,7 @@ pub fn failure(entry: &FailureEntry, folder: &Path) -> model::Failure {
         plugin: entry.plugin.as_ref().map(|plugin| plugin.display().to_string()),
         count: entry.count,
         count_ever: entry.count,
+        scenarios: entry.scenarios.clone(),
         nights: 1,
         first_seen: Some(entry.first_seen),
         last_seen: Some(entry.last_seen),

@@ -40,6 +40,7 @@ pub use scenario::{Inside, Scenario, ScenarioTest};
 pub use strict::{Examination, Examiner, FailedSchedule, Past};
 pub use waylay_leaks::LeakPolicy;
 
+use crate::archive;
 use crate::catalog::Installation;
 use crate::config::{FileMode, Pattern};
 use crate::environment::Environment;
@@ -193,13 +194,14 @@ fn run_all(
     let iterations: u64 = campaign.record.scenarios.iter().flat_map(|s| &s.tests).map(|t| t.iterations).sum();
     let mut entries = failures.entries();
     entries.sort_by(|a, b| (a.first_seen, &a.signature.id).cmp(&(b.first_seen, &b.signature.id)));
+    let state = if sys::interrupted() { CampaignState::Stopped } else { CampaignState::Finished };
+    let record = campaign.close(state);
+    let ran = archive::record::campaign(&record);
     let lines = entries
         .into_iter()
         .zip(1..)
-        .map(|(entry, number)| FailureLine::of(entry, number, failures.folder_of(&entry.signature.id)));
+        .map(|(entry, number)| FailureLine::of(entry, number, failures.folder_of(&entry.signature.id), &ran));
     let lines = lines.collect();
-    let state = if sys::interrupted() { CampaignState::Stopped } else { CampaignState::Finished };
-    let record = campaign.close(state);
     owed::take_news().iter().for_each(|text| live.note(text));
     let missing = owed::missing(&folder);
     if let Some(sentence) = missing.sentence() {

@@ -149,8 +149,11 @@ impl StrictKeys {
             } else if !level.level().sees_accesses() || !patch {
                 let why = "a store that is not seen would overtake those that wait";
                 findings.add(
-                    Diagnostic::error(tso.span, format!("`memory = \"tso\"` needs to see every store: {why}"))
-                        .help("set level = \"auto\" or \"memory\", and leave patch = false out"),
+                    Diagnostic::error(
+                        tso.span,
+                        format!("`memory = \"tso\"` needs to see every store: {why}"),
+                    )
+                    .help("set level = \"auto\" or \"memory\", and leave patch = false out"),
                 );
             }
         }

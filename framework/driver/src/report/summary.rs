@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 use waylay_report::escape::{Name, Plain};
+use waylay_report::model::{Campaign, ModeRate, side_by_side};
 
 use super::detail::{Detail, LISTED, SUMMARY};
 use super::left_out::steps_line;
 use super::numbers::{count, plural, span};
 use super::pot::share_line;
 use super::suspensions::{bound_line, suspension_lines};
+use crate::archive;
 use crate::failure::FailureEntry;
 use crate::store::{CampaignRecord, StrictNumbers};
 use crate::sys;
@@ -46,6 +48,9 @@ pub struct FailureLine {
     pub what: String,
     /// How often.
     pub count: u64,
+    /// How often in each mode, if its test ran in several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<ModeRate>,
     /// Its folder.
     pub folder: PathBuf,
     /// Its signature.
@@ -55,8 +60,16 @@ pub struct FailureLine {
 }
 
 impl FailureLine {
-    pub(crate) fn of(entry: &FailureEntry, number: usize, folder: PathBuf) -> FailureLine {
+    pub(crate) fn of(
+        entry: &FailureEntry,
+        number: usize,
+        folder: PathBuf,
+        campaign: &Campaign,
+    ) -> FailureLine {
+        let mut failure = archive::record::failure(entry, &folder);
+        archive::measure(&mut failure, campaign);
         FailureLine {
+            rates: failure.rates,
             number,
             kind: entry.kind,
             test: entry.test.clone(),
@@ -92,6 +105,9 @@ pub fn summary_text(summary: &Summary, detail: Detail) -> String {
             let (test, what) = (Name(test), Plain(failure.what.lines().next().unwrap_or_default()));
             let (number, times) = (failure.number, count(failure.count));
             let _ = writeln!(text, "  {number:>2}  {times} × {} in {test}: {what}", failure.kind);
+            if let Some(rates) = side_by_side(&failure.rates) {
+                let _ = writeln!(text, "      {rates}");
+            }
         }
         if summary.failures.len() > listed {
             let _ = writeln!(text, "  and {} more: waylay failures", summary.failures.len() - listed);

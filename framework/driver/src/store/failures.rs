@@ -182,6 +182,7 @@ impl FailureStore {
         match self.entries.get_mut(&id) {
             Some(known) => {
                 known.entry.count += 1;
+                *known.entry.scenarios.entry(finding.occurrence.scenario.clone()).or_default() += 1;
                 known.entry.last_seen = finding.occurrence.at;
                 known.dirty = true;
                 if known.entry.occurrences.len() < LISTED_OCCURRENCES {
@@ -230,6 +231,10 @@ impl FailureStore {
     pub fn count_again(&mut self, signature: &str, at: jiff::Timestamp) {
         if let Some(known) = self.entries.get_mut(signature) {
             known.entry.count += 1;
+            // Who counts without looking has one scenario.
+            if let Some(count) = known.entry.scenarios.values_mut().next() {
+                *count += 1;
+            }
             known.entry.last_seen = at;
             known.dirty = true;
         }
@@ -248,6 +253,7 @@ impl FailureStore {
             first_seen: finding.occurrence.at,
             last_seen: finding.occurrence.at,
             campaign_seed: self.seed,
+            scenarios: BTreeMap::from([(finding.occurrence.scenario.clone(), 1)]),
             occurrences: vec![finding.occurrence],
             stacks: finding.stacks,
             dump_threads,

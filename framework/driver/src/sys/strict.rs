@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use waylay_control_protocol::{
-    Account, Added, Ending, Instrumentation, Memory, REGION_VARIABLE, RegionMap, Settings, Site, SiteList, Switching,
-    Timeouts, cache_folder,
+    Account, Added, Ending, Instrumentation, Memory, REGION_VARIABLE, RegionMap, Settings, Site, SiteList,
+    Switching, Timeouts, cache_folder,
 };
 use waylay_schedule::promise::Aimed;
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};

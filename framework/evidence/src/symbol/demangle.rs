@@ -13,7 +13,7 @@ pub(crate) fn demangle(raw: &str) -> String {
     }
     let (name, _) = raw.split_once('@').unwrap_or((raw, ""));
     if is_rust(name)
-        && let Ok(demangled) = rustc_demangle::try_demangle(name)
+        && let Ok(demangled) = rustc_demangle::try_demangle(without_suffix(name))
     {
         return format!("{demangled:#}");
     }
@@ -34,7 +34,7 @@ fn is_rust(name: &str) -> bool {
     if name.starts_with("_R") || name.starts_with("__R") {
         return true;
     }
-    let base = name.split_once(".llvm.").map_or(name, |(base, _)| base);
+    let base = without_suffix(name);
     base.starts_with("_ZN")
         && base
             .strip_suffix('E')
@@ -42,6 +42,12 @@ fn is_rust(name: &str) -> bool {
             .is_some_and(|tail| {
                 tail.starts_with("17h") && tail[3..].bytes().all(|byte| byte.is_ascii_hexdigit())
             })
+}
+
+/// A legacy Rust name without what optimisers append to copies, and to the parts of a variable that they took apart (`.0`).
+fn without_suffix(name: &str) -> &str {
+    let end = name.find("E.").filter(|_| name.starts_with("_ZN"));
+    end.map_or(name, |end| &name[..=end])
 }
 
 /// Takes off what compilers append to copies and parts of a function: `.cold`, `.part.0`, `.isra.1`, ….
@@ -61,6 +67,7 @@ mod tests {
         let table = [
             ("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt"),
             ("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE.llvm.123", "core::fmt::Write::write_fmt"),
+            ("_ZN7counter4HITS17h1def390e6fffbd59E.0", "counter::HITS"),
             ("_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar"),
             ("_ZN3foo3barEi", "foo::bar"),
             ("_ZN3foo3barILi3EEEvi", "foo::bar<3>"),

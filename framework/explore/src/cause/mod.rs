@@ -7,9 +7,9 @@
 //! Here is the laboratory: runs of the program, one after the other, which follow the failure's switches but for the
 //! orders that they are asked to keep.
 
-mod places;
+pub(crate) mod places;
 mod search;
-mod trace;
+pub(crate) mod trace;
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use waylay_schedule::Turn;
 use waylay_schedule::ordered::{Base, Order};
 
 use crate::budget::Budget;
-use crate::cause::places::Places;
+use crate::cause::places::{Places, Seen};
 use crate::cause::search::{Count, Laboratory, Outcome, Proved, search};
 use crate::cause::trace::Trace;
 use crate::oracle::{Verdict, judge};
@@ -75,11 +75,13 @@ pub(crate) fn cause(
     };
     let schedules = lab.made;
     let Proved { orders, flipped, each, kept, failing, passing, passing_base } = proved;
-    let base = Base::Turns(turns.to_vec());
-    let mut places = Places::new(record, library, names, [(&failing, &base), (&passing, &passing_base)]);
+    let failing = Seen { trace: failing, orders: Vec::new(), base: Base::Turns(turns.to_vec()) };
+    let passing = Seen { trace: passing, orders: Vec::new(), base: passing_base };
+    let runs = [failing, passing];
+    let mut places = Places::new(record, library, names, &runs);
     let constraints = orders.iter().map(|order| {
         let object = places.object(order);
-        Constraint { first: places.event(&order.first), then: places.event(&order.then), object }
+        Constraint { first: places.counted(&order.first), then: places.counted(&order.then), object }
     });
     Ok(Ok(Cause {
         depth: orders.len() as u32,

@@ -23,15 +23,29 @@ use crate::variable::Variables;
 /// Frames of a stack that are kept.
 const FRAMES: usize = 6;
 
+/// Occurrences of an event before it that are looked at to count those at its place: each costs a process.
+const MOST_COUNTED: u32 = 12;
+
 /// Stacks by the number of the thread in the run.
 type Stacks = BTreeMap<u32, ThreadStack>;
 
-/// Looks at events of a failing and of a passing run.
-pub(super) struct Places<'a> {
+/// A run that can be made again, to be looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// What happened.
+    pub(crate) trace: Trace,
+    /// What was held back in it.
+    pub(crate) orders: Vec<Order>,
+    /// Who ran otherwise.
+    pub(crate) base: Base,
+}
+
+/// Looks at events of runs, of which the first is the failing one if there is one.
+pub(crate) struct Places<'a> {
     record: &'a StrictRecord,
     library: &'a Path,
     names: &'a mut Symbolizer,
-    runs: [(&'a Trace, &'a Base); 2],
+    runs: &'a [Seen],
     /// What was looked at, by run and step.
     seen: BTreeMap<(usize, u64), Stacks>,
     variables: Option<Variables>,
@@ -39,22 +53,22 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// `runs`: the failing one, and one that passes.
-    pub(super) fn new(
+    /// `runs`: at least one.
+    pub(crate) fn new(
         record: &'a StrictRecord,
         library: &'a Path,
         names: &'a mut Symbolizer,
-        runs: [(&'a Trace, &'a Base); 2],
+        runs: &'a [Seen],
     ) -> Places<'a> {
         let objects = Names::default();
         Places { record, library, names, runs, seen: BTreeMap::new(), variables: None, objects }
     }
 
     /// One event.
-    pub(super) fn event(&mut self, name: &EventName) -> EventPlace {
-        let at = self.runs.iter().enumerate().find_map(|(run, (trace, _))| Some((run, trace.step(name)?)));
+    pub(crate) fn event(&mut self, name: &EventName) -> EventPlace {
+        let at = self.runs.iter().enumerate().find_map(|(run, seen)| Some((run, seen.trace.step(name)?)));
         // What never happened is where its thread stands when all is over.
-        let (run, step) = at.unwrap_or((0, self.runs[0].0.threads.len() as u64));
+        let (run, step) = at.unwrap_or((0, self.runs[0].trace.threads.len() as u64));
         let locks = self.locks(run, step, name);
         // Who wakes others stands there when that is done.
         let stack = self.stack(run, step + u64::from(acts_before(name.kind)), name);
@@ -73,30 +87,66 @@ impl<'a> Places<'a> {
             step: at.filter(|(run, _)| *run == 0).map(|(_, step)| step),
             stack: frames.iter().take(FRAMES).map(|frame| race::line(frame)).collect(),
             locks,
+            offset: first.filter(|_| line == 0).and_then(|frame| frame.function_offset),
+            here: 0,
+            in_function: 0,
         }
+    }
+
+    /// One event, and the how manieth it is at its place and in its function: what is left of its number when other code
+    /// comes or goes.
+    pub(crate) fn counted(&mut self, name: &EventName) -> EventPlace {
+        let mut place = self.event(name);
+        if name.occurrence > MOST_COUNTED {
+            return place;
+        }
+        (place.here, place.in_function) = (1, 1);
+        for occurrence in 1..name.occurrence {
+            let before = self.event(&EventName { occurrence, ..*name });
+            let same = before.function == place.function;
+            place.in_function += u32::from(same);
+            let here = (&before.file, before.line, before.offset) == (&place.file, place.line, place.offset);
+            place.here += u32::from(same && here);
+        }
+        place
+    }
+
+    /// The variable at an address.
+    pub(crate) fn variable(&mut self, object: ObjectId) -> Option<String> {
+        self.stacks(0, self.runs[0].trace.threads.len() as u64);
+        self.variables.as_mut().and_then(|variables| variables.at(object.0))
+    }
+
+    /// Processes that were looked at.
+    pub(crate) fn looks(&self) -> usize {
+        self.seen.len()
     }
 
     /// The stack of a thread in front of an event. It stands there from its step before on, and was the last to run then: of
     /// a thread that waits in the middle of moved code there is no stack later.
     fn stack(&mut self, run: usize, step: u64, name: &EventName) -> Option<ThreadStack> {
-        let threads = &self.runs[run].0.threads;
+        let threads = &self.runs[run].trace.threads;
         let before = &threads[..(step as usize).min(threads.len())];
         let before = before.iter().rposition(|thread| *thread == name.thread);
         let places = before.map(|before| before as u64 + 1).into_iter().chain([step]);
+        let mut foreign = None;
         // The first half of an instruction that reads and writes has one, where the second has none.
         for place in places.chain(before.map(|before| before as u64)) {
             let stack = self.stacks(run, place).get(&name.thread.0).cloned();
-            if let Some(stack) = stack.filter(|stack| stack.frames.iter().any(is_own)) {
-                return Some(stack);
+            match stack.filter(|stack| !own(&stack.frames).is_empty()) {
+                Some(stack) if stack.frames.iter().any(is_own) => return Some(stack),
+                // Code that was put into that of a runtime has its name, where no lines are known.
+                Some(stack) => foreign = foreign.or(Some(stack)),
+                None => {}
             }
         }
-        None
+        foreign
     }
 
     /// What both events of an order touch.
-    pub(super) fn object(&mut self, order: &Order) -> String {
+    pub(crate) fn object(&mut self, order: &Order) -> String {
         // What memory holds is known once a process was looked at.
-        self.stacks(0, self.runs[0].0.threads.len() as u64);
+        self.stacks(0, self.runs[0].trace.threads.len() as u64);
         let lock = is_lock(order.first.kind) || is_lock(order.then.kind);
         // The narrower of the two says more: a block that is freed begins before what is read of it.
         let object = order.first.object.max(order.then.object);
@@ -122,7 +172,7 @@ impl<'a> Places<'a> {
     fn locks(&mut self, run: usize, step: u64, name: &EventName) -> Vec<String> {
         use EventKind::*;
         let mut held: Vec<ObjectId> = Vec::new();
-        let events = self.runs[run].0.events.iter().take_while(|event| event.at < step);
+        let events = self.runs[run].trace.events.iter().take_while(|event| event.at < step);
         for taken in events.filter(|taken| taken.name.thread == name.thread) {
             match taken.event.kind {
                 MutexLock | RwReadLock | RwWriteLock => held.push(taken.event.object),
@@ -151,7 +201,8 @@ impl<'a> Places<'a> {
         settings.switching = Switching::Baton as u32;
         settings.max_steps = step;
         settings.hold = u32::from(HOLD_THEMSELVES);
-        Guide::Orders(&[], self.runs[run].1).prepare(&mut region, settings).ok()?;
+        let Seen { orders, base, .. } = &self.runs[run];
+        Guide::Orders(orders, base).prepare(&mut region, settings).ok()?;
         let held =
             hold(&self.record.program, self.library, &region, conditions.patience(), HoldAt::End).ok()?;
         let stacks = stacks_of(&held, self.names).ok()?;

@@ -35,6 +35,14 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
+    /// Two events; none when one of them happens with no step.
+    pub(crate) fn of(first: &Step, then: &Step) -> Option<Pair> {
+        Some(Pair {
+            shown: Order { first: first.name, then: then.name },
+            held: Order { first: first.anchor?, then: then.anchor? },
+        })
+    }
+
     /// The other way round.
     pub(crate) fn reversed(self) -> Pair {
         Pair { shown: self.shown.reversed(), held: self.held.reversed() }
@@ -43,7 +51,7 @@ impl Pair {
 
 /// Whether an event has happened when it is announced: who wakes others does so first and then asks who runs. Such an
 /// event happens together with the step before of its thread.
-pub(super) fn acts_before(kind: EventKind) -> bool {
+pub(crate) fn acts_before(kind: EventKind) -> bool {
     use EventKind::*;
     matches!(kind, CondSignal | CondBroadcast | SemPost | FutexWake)
 }
@@ -159,7 +167,7 @@ impl Trace {
 
 /// Whether the order of such an event among others is free to be chosen. What threads do to each other as threads is
 /// settled by the program, and a lock is given back where it is given back.
-fn is_free(kind: EventKind) -> bool {
+pub(crate) fn is_free(kind: EventKind) -> bool {
     use EventKind::*;
     !matches!(
         kind,
@@ -176,7 +184,7 @@ fn is_free(kind: EventKind) -> bool {
 }
 
 /// Whether two events touch the same thing in a way that their order can matter.
-fn meet(one: &Event, other: &Event) -> bool {
+pub(crate) fn meet(one: &Event, other: &Event) -> bool {
     let bare = |event: &Event| Event { also: ObjectId::NONE, ..*event };
     one.object != ObjectId::UNKNOWN && other.object != ObjectId::UNKNOWN && bare(one).conflicts(&bare(other))
 }
@@ -287,11 +295,7 @@ impl Meetings {
     }
 
     fn pair(&self, first: usize, then: usize) -> Option<Pair> {
-        let (first, then) = (&self.steps[first], &self.steps[then]);
-        Some(Pair {
-            shown: Order { first: first.name, then: then.name },
-            held: Order { first: first.anchor?, then: then.anchor? },
-        })
+        Pair::of(&self.steps[first], &self.steps[then])
     }
 }
 

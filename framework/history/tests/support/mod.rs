@@ -83,6 +83,7 @@ pub(crate) fn entry(signature: &str, test: Option<&str>, count: u64, at: Timesta
         first_seen: at,
         last_seen: at,
         campaign_seed: Seed::new(7),
+        scenarios: Default::default(),
         occurrences: vec![finding.occurrence],
         stacks: Vec::new(),
         dump_threads: None,

@@ -1,10 +1,13 @@
 //! A failure: what broke, where, how often, and how to see it again.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Environment;
+use super::{Environment, Mode};
 use crate::cause::Why;
+use crate::numbers::count;
 
 /// How a failure stands against the nights before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -102,6 +105,12 @@ pub struct Failure {
     /// How often it came in all iterations of its test in the night that it was seen in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate: Option<Reproduction>,
+    /// The same in each mode that its test ran in, where that are several.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rates: Vec<ModeRate>,
+    /// How often in each scenario; empty where that was not counted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub scenarios: BTreeMap<String, u64>,
     /// What its schedule is, in strict mode.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub schedule: Option<ScheduleFacts>,
@@ -149,6 +158,24 @@ pub struct Reproduction {
     pub runs: u64,
     /// Seconds that this took.
     pub seconds: f64,
+}
+
+/// How often something came in one mode.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModeRate {
+    /// Who scheduled the threads.
+    pub mode: Mode,
+    /// How often.
+    #[serde(flatten)]
+    pub seen: Reproduction,
+}
+
+/// Rates side by side: `free 13 in 765,036 · randomized 13 in 74,653 · strict 3 in 7`. Nothing where there are none.
+pub fn side_by_side(rates: &[ModeRate]) -> Option<String> {
+    let one = |rate: &ModeRate| {
+        format!("{} {} in {}", rate.mode.word(), count(rate.seen.reproduced), count(rate.seen.runs))
+    };
+    (!rates.is_empty()).then(|| rates.iter().map(one).collect::<Vec<_>>().join(" · "))
 }
 
 /// What is known about a failing schedule.

@@ -15,8 +15,8 @@ pub use campaign::{
     SuspensionBound, Suspensions, Test,
 };
 pub use failure::{
-    EvidenceFile, Failure, FailureState, ForcedSwitch, Frame, Growth, Occurrence, Origin, Reproduction,
-    ScheduleFacts, Stack, Worker,
+    EvidenceFile, Failure, FailureState, ForcedSwitch, Frame, Growth, ModeRate, Occurrence, Origin,
+    Reproduction, ScheduleFacts, Stack, Worker, side_by_side,
 };
 
 /// Format of [`Night`] as JSON; changes when a reader of the old form would misunderstand.

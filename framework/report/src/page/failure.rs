@@ -11,7 +11,7 @@ use super::stacks::stacks;
 use crate::chart::{Axis, Chart, Series};
 use crate::confidence::{SURE, clean_runs_for};
 use crate::escape::{Html, base64};
-use crate::model::{Failure, FailureState, Occurrence};
+use crate::model::{Failure, FailureState, Occurrence, side_by_side};
 use crate::numbers::{count, plural};
 
 /// Workers that are listed.
@@ -107,6 +107,7 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
         rows.push(("why", reason.clone()));
     }
     rows.push(("often", often(failure)));
+    rows.extend(side_by_side(&failure.rates).map(|rates| ("modes", rates)));
     if let Some(schedule) = &failure.schedule {
         rows.push((
             "schedule",

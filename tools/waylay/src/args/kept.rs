@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use waylay_dist::Seed;
 
 use super::duration;
 
@@ -104,6 +105,25 @@ pub(crate) struct VerifyOptions {
     /// Only say how many clean runs it takes.
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HuntOptions {
+    /// The failure: its folder, its number in the latest campaign, or the beginning of its signature.
+    #[arg(value_name = "ID")]
+    pub(crate) failure: PathBuf,
+    /// Folder of the results.
+    #[arg(long, default_value = "waylay-out")]
+    pub(crate) out: PathBuf,
+    /// How many schedules at most; a quarter of them is aimed at the functions of its stacks.
+    #[arg(long, default_value_t = 2_000)]
+    pub(crate) runs: u64,
+    /// For how long at most.
+    #[arg(long = "for", value_parser = duration, value_name = "TIME")]
+    pub(crate) duration: Option<Duration>,
+    /// The seed that every random choice comes from.
+    #[arg(long)]
+    pub(crate) seed: Option<Seed>,
 }
 
 #[derive(Debug, Args)]

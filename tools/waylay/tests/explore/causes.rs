@@ -15,6 +15,10 @@ type Lines = (u64, u64);
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/causes");
 
 fn compile(place: &Workplace, source: &str) -> String {
+    compile_with(place, source, if source.ends_with(".rs") { &["-g"] } else { &["-g", "-O0"] })
+}
+
+fn compile_with(place: &Workplace, source: &str, options: &[&str]) -> String {
     let file = Path::new(PROGRAMS).join(source);
     let program = place.path().join(source.replace('.', "_"));
     let mut command = match file.extension().and_then(|name| name.to_str()) {
@@ -23,10 +27,10 @@ fn compile(place: &Workplace, source: &str) -> String {
         _ => Command::new("cc"),
     };
     match source.ends_with(".rs") {
-        true => command.args(["-g", "--edition", "2024"]),
-        false => command.args(["-g", "-O0", "-pthread"]),
+        true => command.args(["--edition", "2024"]),
+        false => command.arg("-pthread"),
     };
-    let ended = command.arg(&file).arg("-o").arg(&program).output().expect("a compiler");
+    let ended = command.args(options).arg(&file).arg("-o").arg(&program).output().expect("a compiler");
     assert!(ended.status.success(), "{source}: {}", String::from_utf8_lossy(&ended.stderr));
     program.to_str().expect("a plain path").to_owned()
 }
@@ -114,6 +118,24 @@ fn of_programs_in_cpp_and_rust_the_cause_is_what_their_comment_says() {
 #[test]
 fn two_bugs_have_two_causes() {
     agrees(&["two_bugs.c"]);
+}
+
+#[test]
+fn places_without_lines_are_told_by_function_and_offset() {
+    let place = Workplace::new();
+    let cause = |source: &str, options: &[&str]| {
+        let program = compile_with(&place, source, options);
+        json(&explore(&place, &["--runs", "300", "--seed", "1"], &program))["found"][0]["cause"].clone()
+    };
+    let lost = cause("lost_update.c", &["-O0"]);
+    let event = &lost["constraints"][0]["first"];
+    assert_eq!((&event["function"], &event["line"]), (&"sell".into(), &0.into()), "{lost:#}");
+    assert!(event["offset"].as_u64() > Some(0), "{lost:#}");
+    // What was put into a function of the runtime has its name, and a part of a variable that of the variable.
+    let counter = cause("counter.rs", &["-O"]);
+    let order = &counter["constraints"][0];
+    assert_eq!(order["object"], "`HITS`", "{counter:#}");
+    assert!(order["first"]["function"].as_str().is_some_and(|name| !name.is_empty()), "{counter:#}");
 }
 
 #[test]

@@ -1,0 +1,376 @@
+//! A search that is aimed at pairs of places: threads are held back at one until another thread has come by the other, in
+//! both orders, and it is seen whether that breaks.
+//!
+//! Somebody has a race report, or a suspicion, and wants the schedule that breaks. What is at these places is learned from
+//! runs of the program. Then each pair of events is tried as it is, the other way round, and with one of them between the
+//! other and what its thread does next to the same thing (an atomicity violation); what else happens is left to chance. The
+//! idea of forcing an order by holding one end back is that of "Maple: A Coverage-Driven Testing Tool for Multithreaded
+//! Programs" (OOPSLA 2012) and of "Race Directed Random Testing of Concurrent Programs" (PLDI 2008).
+//!
+//! - `spot`: places
+//! - `accusation`: reports of other tools, and of ours, as places
+//! - `locate`: which events are there
+
+pub mod accusation;
+mod locate;
+pub mod spot;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use waylay_driver::failure::Kind;
+use waylay_driver::report::{count, plural};
+use waylay_driver::store::{Campaign, CampaignState, FailureStore, ScenarioRecord, TestRecord, owed};
+use waylay_evidence::Symbolizer;
+use waylay_schedule::ordered::Order;
+use waylay_schedule::{Run, RunParameters, Seed};
+
+use waylay_evidence::Unseen;
+
+use crate::cause::trace::{Pair, Trace};
+use crate::explorer::{ExploreError, Plan, Progress, State, open_campaign};
+use crate::findings::{Failing, Findings, Taken};
+use crate::follow::survey::{base, conditions_anew, learn, run, survey};
+use crate::learner::Planned;
+use crate::oracle::{Verdict, judge};
+use crate::recording::{self, StrictRecord};
+use crate::server::Server;
+use crate::summary::Found;
+use locate::{Aim, Located, locate};
+use spot::{Spot, Target};
+
+/// What decided in runs that were aimed, in the words of a strategy.
+pub const AIMED: &str = "aimed";
+/// Rounds over all pairs, each with another base.
+const MOST_ROUNDS: u64 = 20;
+
+/// Runs in which two events came in one order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tried {
+    /// How many.
+    pub runs: u64,
+    /// How many of them failed.
+    pub failures: u64,
+}
+
+/// What became of one target.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tracked {
+    /// The places.
+    #[serde(flatten)]
+    pub target: Target,
+    /// Pairs of events of two threads that are there.
+    pub pairs: u64,
+    /// Runs in which the first place came first.
+    pub one_first: Tried,
+    /// Runs in which the other did.
+    pub other_first: Tried,
+    /// Runs in which they did not both come.
+    pub neither: Tried,
+}
+
+/// What `waylay explore --between` and `--reproduce` print with `--json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Directed {
+    /// The program.
+    pub program: String,
+    /// The seed.
+    pub seed: String,
+    /// Runs that were aimed.
+    pub runs: u64,
+    /// Those that failed.
+    pub failures: u64,
+    /// The places, and how often each order came.
+    pub targets: Vec<Tracked>,
+    /// Places at which nothing was seen that could meet something of another thread.
+    pub missing: Vec<Spot>,
+    /// Folder of the first failure.
+    pub failure_dir: Option<PathBuf>,
+    /// The command that runs it again.
+    pub replay: Option<String>,
+    /// Every signature.
+    pub found: Vec<Found>,
+    /// The user stopped it.
+    pub interrupted: bool,
+    /// Wall time in seconds.
+    pub seconds: f64,
+    /// The campaign's folder.
+    pub folder: PathBuf,
+}
+
+impl Directed {
+    /// A few lines for people.
+    pub fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for tracked in &self.targets {
+            let Tracked { target: Target { one, other }, pairs, one_first, other_first, neither } = tracked;
+            if *pairs == 0 {
+                lines.push(format!("{one} and {other}: no two threads were seen there"));
+                continue;
+            }
+            let told = |tried: &Tried| match (tried.runs, tried.failures) {
+                (0, _) => "never".to_owned(),
+                (runs, 0) => format!("{}, it passed", plural(runs, "run")),
+                (runs, failures) => format!("{}, it failed in {}", plural(runs, "run"), count(failures)),
+            };
+            let pairs = plural(*pairs, "pair");
+            lines.push(format!("{pairs} of events at {one} and {other}:"));
+            lines.push(format!("  {one} first: {}", told(one_first)));
+            lines.push(format!("  {other} first: {}", told(other_first)));
+            if neither.runs > 0 {
+                lines.push(format!("  not both: {}", told(neither)));
+            }
+        }
+        for spot in &self.missing {
+            lines.push(format!(
+                "{spot}: nothing was seen there that could meet something of another thread (is it a line that runs, in code with \
+                 debug information, and no access that one thread makes alone?)"
+            ));
+        }
+        lines.extend(self.found.iter().map(|found| found.block(&self.program, self.runs)));
+        if self.found.is_empty() && self.runs > 0 {
+            lines.push(format!("no failure in {}", plural(self.runs, "aimed run")));
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+/// Searches for failures at pairs of places.
+pub fn directed(
+    plan: &Plan,
+    targets: &[Target],
+    progress: &mut dyn Progress,
+) -> Result<Directed, ExploreError> {
+    let (campaign, store) = open_campaign(plan, &plan.program.title())?;
+    let mut search = Search {
+        plan,
+        begun: Instant::now(),
+        directed: Directed {
+            program: plan.program.subject(),
+            seed: waylay_dist::Seed::new(plan.seed).to_string(),
+            runs: 0,
+            failures: 0,
+            targets: Vec::new(),
+            missing: Vec::new(),
+            failure_dir: None,
+            replay: None,
+            found: Vec::new(),
+            interrupted: false,
+            seconds: 0.0,
+            folder: campaign.folder().to_owned(),
+        },
+        findings: Findings::new(plan, Unseen::of(&plan.program.file).libraries),
+        store,
+        threads: 0,
+    };
+    let ended = search.go(targets, progress);
+    search.close(campaign, ended, progress)
+}
+
+struct Search<'a> {
+    plan: &'a Plan,
+    begun: Instant,
+    directed: Directed,
+    findings: Findings<'a>,
+    store: FailureStore,
+    threads: u32,
+}
+
+impl Search<'_> {
+    fn go(&mut self, targets: &[Target], progress: &mut dyn Progress) -> Result<(), ExploreError> {
+        let plan = self.plan;
+        let mut record = self.record();
+        let mut server = Server::start(&plan.program, &plan.library, &record.conditions)?;
+        let mut names = Symbolizer::default();
+        let begun = self.begun;
+        let in_time = |elapsed: Duration| plan.duration.is_none_or(|limit| elapsed < limit);
+        let mut stopped = false;
+        let mut go_on = |runs: u64, failures: u64| {
+            let elapsed = begun.elapsed();
+            stopped |= !progress.tick(&State { elapsed, runs, failures, steps: 0 });
+            !stopped && in_time(elapsed)
+        };
+        learn(&mut record, &mut server, &mut || go_on(0, 0))?;
+        let seen = survey(&record, &mut server, &[], &mut || go_on(0, 0))?;
+        let mut located = locate(&record, targets, &seen, &plan.library, &mut names);
+        if !located.missing.is_empty() && record.conditions.steps.sites.is_some() {
+            // What is always under one lock is no step, although it is there: now every access is one.
+            let learned = record.conditions.steps.sites.take();
+            let seen = survey(&record, &mut server, &[], &mut || go_on(0, 0))?;
+            let again = locate(&record, targets, &seen, &plan.library, &mut names);
+            if again.missing.len() < located.missing.len() {
+                located = again;
+            } else {
+                record.conditions.steps.sites = learned;
+            }
+        }
+        let Located { aims, missing } = located;
+        self.directed.missing = missing.into_iter().collect();
+        self.directed.targets = targets
+            .iter()
+            .enumerate()
+            .map(|(number, target)| Tracked {
+                target: target.clone(),
+                pairs: aims.iter().filter(|aim| aim.target == number).count() as u64,
+                one_first: Tried::default(),
+                other_first: Tried::default(),
+                neither: Tried::default(),
+            })
+            .collect();
+        let most = plan.runs.unwrap_or(u64::MAX);
+        let mut found = Vec::new();
+        'rounds: for round in 0..MOST_ROUNDS {
+            for aim in &aims {
+                for orders in variants(aim) {
+                    let Directed { runs, failures, .. } = self.directed;
+                    if runs == most || !go_on(runs, failures) {
+                        break 'rounds;
+                    }
+                    if let Some(new) = self.try_once(&mut record, &mut server, aim, &orders, round)? {
+                        found.push(new);
+                        if plan.stop_on_first {
+                            break 'rounds;
+                        }
+                    }
+                }
+            }
+            // The first round has tried everything once; more of what breaks already tells nothing.
+            if !found.is_empty() {
+                break;
+            }
+        }
+        self.directed.interrupted = stopped;
+        found.iter().for_each(|found| progress.found(found));
+        Ok(())
+    }
+
+    /// One run in which orders are kept; gives a failure that is the first with its signature.
+    fn try_once(
+        &mut self,
+        record: &mut StrictRecord,
+        server: &mut Server,
+        aim: &Aim,
+        orders: &[Order],
+        round: u64,
+    ) -> Result<Option<Found>, ExploreError> {
+        record.index = self.directed.runs;
+        let (observed, trace) = run(record, server, orders, &base(round))?;
+        self.directed.runs += 1;
+        self.threads = self.threads.max(observed.threads);
+        let failed = match judge(&observed, &record.expected) {
+            Verdict::Failed(failure) => Some(failure),
+            _ => None,
+        };
+        let tried = tried(&mut self.directed.targets[aim.target], &aim.pair, &trace);
+        tried.runs += 1;
+        tried.failures += u64::from(failed.is_some());
+        let Some(failure) = failed else { return Ok(None) };
+        let schedule = server.schedule().unwrap_or_default();
+        let planned = Planned {
+            run: Run { seed: Seed(self.plan.seed), index: record.index },
+            parameters: RunParameters::of(AIMED),
+            listen: true,
+        };
+        let failing =
+            Failing { planned: &planned, observed: &observed, failure: &failure, schedule: &schedule };
+        let taken = self.findings.take(&failing, &record.conditions, &mut self.store)?;
+        self.directed.failures += u64::from(!matches!(taken, Taken::Atomic(_)));
+        let new = self.findings.found.last().filter(|_| matches!(taken, Taken::New));
+        if let (Some(new), None) = (new, &self.directed.failure_dir) {
+            (self.directed.failure_dir, self.directed.replay) = (new.failure_dir.clone(), new.replay.clone());
+        }
+        Ok(new.cloned())
+    }
+
+    /// What runs are made with, in the form of a record of one.
+    fn record(&self) -> StrictRecord {
+        let plan = self.plan;
+        StrictRecord {
+            format: recording::FORMAT,
+            program: plan.program.clone(),
+            conditions: conditions_anew(&plan.conditions),
+            expected: plan.expected.clone(),
+            seed: plan.seed,
+            run: 1,
+            index: 0,
+            parameters: RunParameters::of(AIMED),
+            kind: Kind::Crash,
+            key: String::new(),
+            steps: 0,
+            switches: 0,
+            threads: 0,
+            confirmed: false,
+            partly_controlled: false,
+        }
+    }
+
+    fn close(
+        mut self,
+        mut campaign: Campaign,
+        ended: Result<(), ExploreError>,
+        progress: &mut dyn Progress,
+    ) -> Result<Directed, ExploreError> {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let Directed { runs, failures, .. } = self.directed;
+        self.store.flush();
+        campaign.record.signatures = self.findings.found.len() as u64;
+        campaign.record.failures = failures;
+        campaign.record.scenarios = vec![ScenarioRecord {
+            name: self.plan.program.scenario(),
+            mode: "strict".to_owned(),
+            seconds,
+            randomizer: None,
+            tests: vec![TestRecord {
+                name: self.plan.program.title(),
+                plugin: self.plan.program.file.clone(),
+                workers: self.threads,
+                iterations: runs.saturating_sub(failures),
+                failures,
+                average_ns: seconds * 1e9 / runs.max(1) as f64,
+                shortest_ns: 0.0,
+                longest_ns: 0.0,
+                retired: None,
+                strict: None,
+                bound: None,
+                no_bound: None,
+                pot: None,
+            }],
+        }];
+        campaign.save();
+        let folder = campaign.folder().to_owned();
+        let stopped = ended.is_err() || self.directed.interrupted;
+        let state = if stopped { CampaignState::Stopped } else { CampaignState::Finished };
+        let record = campaign.close(state);
+        progress.campaign(&record, &folder, &self.store.entries());
+        owed::take_news().iter().for_each(|text| progress.note(text));
+        ended?;
+        self.directed.found = std::mem::take(&mut self.findings.found);
+        self.directed.seconds = seconds;
+        Ok(self.directed)
+    }
+}
+
+/// Where a run of a pair counts.
+fn tried<'a>(tracked: &'a mut Tracked, pair: &Pair, trace: &Trace) -> &'a mut Tried {
+    let both = trace.place(&pair.shown.first).is_some() && trace.place(&pair.shown.then).is_some();
+    match (both, trace.keeps(pair)) {
+        (true, true) => &mut tracked.one_first,
+        (true, false) => &mut tracked.other_first,
+        (false, _) => &mut tracked.neither,
+    }
+}
+
+/// The orders that are tried with a pair: both, and each event between the other and what its thread does next.
+fn variants(aim: &Aim) -> Vec<Vec<Order>> {
+    let [one, other] = &aim.steps;
+    let (pair, reversed) = (aim.pair, aim.pair.reversed());
+    let between = |pair: Pair, middle, after: Option<_>| {
+        let next = Pair::of(middle, &after?)?;
+        Some(vec![pair.held, next.held])
+    };
+    let mut all = vec![vec![pair.held], vec![reversed.held]];
+    all.extend(between(pair, other, aim.after[0]));
+    all.extend(between(reversed, one, aim.after[1]));
+    all
+}
