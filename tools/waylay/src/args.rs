@@ -11,6 +11,7 @@ use waylay_dist::Seed;
 use waylay_driver::config::suggestion;
 use waylay_explore::Level;
 use waylay_explore::restart::Restart;
+use waylay_schedule::Shard;
 
 use crate::output::Failed;
 use crate::serve::{ServeOptions, ServiceCommand};
@@ -213,6 +214,19 @@ pub(crate) struct RunOptions {
     /// Print what happens on standard output while it happens, one JSON object a line.
     #[arg(long)]
     pub(crate) json_lines: bool,
+    #[command(flatten)]
+    pub(crate) shard: ShardOptions,
+}
+
+/// Which part of a night this process is.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ShardOptions {
+    /// The I-th of N parts of a night, for several machines; from the engine's variables (Slurm, Kubernetes) when absent.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
+    /// Go on where an earlier process of the same shard ended, from what is in the folder for results.
+    #[arg(long)]
+    pub(crate) resume: bool,
 }
 
 #[derive(Debug, Args)]
@@ -220,6 +234,8 @@ pub(crate) struct ExploreOptions {
     /// The program and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
+    #[command(flatten)]
+    pub(crate) shard: ShardOptions,
     #[command(flatten)]
     pub(crate) settings: ExploreSettings,
 }
@@ -356,6 +372,9 @@ pub(crate) struct CompareOptions {
     /// Folder for the results; trials that are there already are not run again.
     #[arg(long, default_value = "waylay-out/compare")]
     pub(crate) out: PathBuf,
+    /// The I-th of N parts of the trials, for several machines; from the engine's variables when absent.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
     /// Trials at a time; one per processor when absent.
     #[arg(long)]
     pub(crate) jobs: Option<std::num::NonZeroUsize>,
