@@ -1,5 +1,6 @@
 //! The command line.
 
+mod fleet;
 mod kept;
 mod suite;
 
@@ -15,6 +16,9 @@ use waylay_schedule::Shard;
 
 use crate::output::Failed;
 use crate::serve::{ServeOptions, ServiceCommand};
+pub(crate) use fleet::{
+    CollectOptions, FleetCommand, FleetFolder, FleetRunOptions, MergeOptions, On, PackOptions,
+};
 pub(crate) use kept::{
     CompletionsOptions, ExportOptions, FailuresOptions, ManOptions, ReportOptions, ShowOptions, VerifyOptions,
 };
@@ -96,6 +100,13 @@ pub(crate) enum Command {
     Cargo(Box<CargoOptions>),
     /// Try strategies on tests, many times each: how often and how soon each finds what.
     Compare(CompareOptions),
+    /// Put the command, plugins, libraries and a configuration into one file that runs on other machines.
+    Pack(PackOptions),
+    /// Run a night on several machines, or as several processes: Slurm, Kubernetes, or this machine.
+    #[command(subcommand)]
+    Fleet(Box<FleetCommand>),
+    /// Put the results of all shards of a night together into one campaign.
+    Merge(MergeOptions),
     /// Run campaigns in time windows, night after night, with a dashboard.
     Serve(ServeOptions),
     /// Have the system start `waylay serve` with the machine, or see how it is.

@@ -24,11 +24,12 @@ pub(crate) struct Night {
     name: String,
     seed: Seed,
     planned: Option<u64>,
+    pack: Option<String>,
 }
 
 impl Night {
     /// What the night of these scenarios is, and how it is divided.
-    pub(crate) fn new(shard: Shard, loaded: &Loaded, scenarios: &[Scenario]) -> Night {
+    pub(crate) fn new(shard: Shard, loaded: &Loaded, scenarios: &[Scenario], pack: Option<String>) -> Night {
         let mut identity = Identity::default();
         // Where files lie differs between machines; what is in the plugins is looked at below.
         let mut config = loaded.config.clone();
@@ -49,6 +50,7 @@ impl Night {
             name: identity.name(),
             seed,
             planned: most.map(|_| tests().filter_map(|test| test.iterations).sum()),
+            pack,
         }
     }
 
@@ -125,7 +127,7 @@ impl Night {
     fn record(&self, part: Shard) -> ShardRecord {
         ShardRecord {
             night: self.name.clone(),
-            pack: shard::pack(),
+            pack: self.pack.clone(),
             part,
             unit: Unit::Lots,
             machine: machine(),

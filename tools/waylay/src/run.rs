@@ -19,6 +19,7 @@ use crate::installation::installation;
 use crate::lines::Writer;
 use crate::lots::Night;
 use crate::output::{Failed, print_json};
+use crate::pack::unpacked;
 use crate::shard;
 use crate::tui::FullScreen;
 
@@ -131,8 +132,12 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         profile: arguments.layers.profile.clone(),
         set: arguments.layers.set.clone(),
     };
-    let loaded = load(arguments.config.as_deref(), &overrides)?;
-    let installation = installation()?;
+    let pack = unpacked(arguments.config.as_deref())?;
+    let (config, installation) = match &pack {
+        Some(pack) => (Some(pack.config()), pack.installation()),
+        None => (arguments.config.clone(), installation()?),
+    };
+    let loaded = load(config.as_deref(), &overrides)?;
     let selection = Selection {
         scenario: arguments.scenario.as_ref().map(Pattern::new),
         test: arguments.test.as_ref().map(Pattern::new),
@@ -156,7 +161,9 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         };
         return Err(Failed::Usage(format!("nothing to run: {why}")));
     }
-    let night = shard::wanted(arguments.shard.shard)?.map(|shard| Night::new(shard, &loaded, &mix.scenarios));
+    let night = shard::wanted(arguments.shard.shard)?.map(|shard| {
+        Night::new(shard, &loaded, &mix.scenarios, pack.as_ref().map(|pack| pack.pack.digest.clone()))
+    });
     if !arguments.quiet {
         let tests: usize = mix.scenarios.iter().map(|scenario| scenario.tests.len()).sum();
         let scenarios = plural(mix.scenarios.len() as u64, "scenario");

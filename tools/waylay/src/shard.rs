@@ -14,9 +14,6 @@ use waylay_schedule::Shard;
 use crate::args::ShardOptions;
 use crate::output::{CLEAN, FAILURES, Failed};
 
-/// Digest of the pack that this process was started from, if it was.
-pub(crate) const PACK_VARIABLE: &str = "WAYLAY_PACK";
-
 /// The part that was asked for, or that an engine told this process.
 pub(crate) fn wanted(given: Option<Shard>) -> Result<Option<Shard>, Failed> {
     if given.is_some() {
@@ -27,11 +24,6 @@ pub(crate) fn wanted(given: Option<Shard>) -> Result<Option<Shard>, Failed> {
         eprintln!("waylay: shard {shard}, from {variable} (--shard 1/1 runs all of it)");
     }
     Ok(told.map(|(shard, _)| shard))
-}
-
-/// Digest of the pack that is run, if one is.
-pub(crate) fn pack() -> Option<String> {
-    std::env::var(PACK_VARIABLE).ok().filter(|digest| !digest.is_empty())
 }
 
 /// The seed of a night for which none was given: every shard has to come to the same.
@@ -103,5 +95,5 @@ pub(crate) fn share(
     if from > 0 {
         eprintln!("waylay: shard {shard} goes on with schedule {}", from + 1);
     }
-    Ok(Ok(Share { shard, from, night, pack: pack(), machine: identity::machine() }))
+    Ok(Ok(Share { shard, from, night, pack: None, machine: identity::machine() }))
 }
