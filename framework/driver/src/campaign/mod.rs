@@ -46,7 +46,8 @@ use crate::host::{HostLog, StartError};
 use crate::report::{self, FailureLine, Live, Summary};
 use crate::secrets;
 use crate::store::{
-    Averages, Campaign, CampaignState, FailureStore, Outcomes, Retention, ShardRecord, WriteError, owed,
+    Averages, Campaign, CampaignState, FailureStore, Outcomes, Retention, ShardRecord, TestRecord,
+    WriteError, owed,
 };
 use crate::sys;
 use investigation::Investigator;
@@ -229,10 +230,12 @@ fn run_all(
 /// Fills in what a part of a night amounts to.
 fn part_of_night(campaign: &mut Campaign, failures: &FailureStore, done: bool) {
     let tests = || campaign.record.scenarios.iter().flat_map(|scenario| &scenario.tests);
-    let to = tests().map(|test| test.iterations).sum();
+    // A schedule that failed is none that was finished, and still was made.
+    let made = |test: &TestRecord| test.strict.as_ref().map_or(test.iterations, |strict| strict.runs);
+    let to = tests().map(made).sum();
     let mut outcomes = Outcomes::default();
     for test in tests().filter(|test| test.strict.is_some()) {
-        outcomes.add(test.iterations, test.failures, &test.name);
+        outcomes.add(made(test), test.failures, &test.name);
     }
     let exhausted = tests().count() > 0
         && tests().all(|test| test.strict.as_ref().is_some_and(|strict| strict.exhausted));
