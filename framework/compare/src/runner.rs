@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use waylay_schedule::Shard;
+
 use crate::journal::{Journal, Record};
 use crate::plan::{Plan, Trial};
 
@@ -27,12 +29,13 @@ pub struct Progress {
     pub before: usize,
 }
 
-/// Runs what is left. `make` gives each of the `jobs` threads a function that runs a trial; `tell` is called after each.
+/// Runs what is left of one part of the trials. `make` gives each of the `jobs` threads a function that runs a trial; `tell` is called after each.
 ///
 /// # Errors
 /// When a trial could not be run, or somebody wants it to end; the journal has what was run.
 pub fn run<R>(
     plan: &Plan,
+    shard: Shard,
     journal: &Mutex<Journal>,
     jobs: usize,
     make: impl Fn(usize) -> Result<R, Stop> + Sync,
@@ -41,7 +44,13 @@ pub fn run<R>(
 where
     R: FnMut(Trial) -> Result<Record, Stop>,
 {
-    let trials = plan.trials();
+    let trials: Vec<Trial> = plan
+        .trials()
+        .into_iter()
+        .zip(0..)
+        .filter(|(_, index)| shard.has(*index))
+        .map(|(trial, _)| trial)
+        .collect();
     let left: Vec<Trial> = {
         let known = lock(journal);
         trials.iter().copied().filter(|trial| known.get(&plan.key(*trial)).is_none()).collect()
@@ -112,12 +121,13 @@ mod tests {
             }
         };
         let journal = Mutex::new(Journal::open(&path).unwrap());
-        let ended = run(&plan, &journal, 1, make(3), |_, _| {});
+        let ended = run(&plan, Shard::WHOLE, &journal, 1, make(3), |_, _| {});
         assert!(matches!(ended, Err(Stop::Interrupted)));
         drop(journal);
         let journal = Mutex::new(Journal::open(&path).unwrap());
         let seen = Mutex::new(Vec::new());
-        run(&plan, &journal, 4, make(100), |progress, _| seen.lock().unwrap().push(progress)).unwrap();
+        run(&plan, Shard::WHOLE, &journal, 4, make(100), |progress, _| seen.lock().unwrap().push(progress))
+            .unwrap();
         assert_eq!(runs.load(Ordering::Relaxed), 4);
         assert_eq!(*seen.lock().unwrap(), [Progress { done: 4, all: 4, before: 3 }]);
     }
@@ -128,7 +138,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journal = Mutex::new(Journal::open(&folder.path().join("t")).unwrap());
         let make = |_: usize| Ok(|_: Trial| Err::<Record, _>(Stop::Failed("no host".to_owned())));
-        let ended = run(&plan, &journal, 2, make, |_, _| {});
+        let ended = run(&plan, Shard::WHOLE, &journal, 2, make, |_, _| {});
         assert!(matches!(ended, Err(Stop::Failed(reason)) if reason == "no host"));
     }
 }

@@ -235,6 +235,9 @@ pub struct FailureEntry {
     pub builds: Vec<Build>,
     /// Where it ran.
     pub environment: Environment,
+    /// How often on which machine, when several took part in the night.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub machines: BTreeMap<String, u64>,
     /// Which orders of events it needs, if that was sought.
     #[serde(flatten, default)]
     pub why: Why,

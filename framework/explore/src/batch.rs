@@ -162,14 +162,15 @@ fn work(
 
 fn judged(planned: &Planned, made: Made, plan: &Plan, shared: &Shared) -> Done {
     let Made { observed, verdict, schedule, conversation, conflicting } = made;
-    shared.runs.fetch_add(1, Ordering::Relaxed);
+    let counts = plan.counts(planned);
+    shared.runs.fetch_add(u64::from(counts), Ordering::Relaxed);
     shared.steps.fetch_add(observed.steps, Ordering::Relaxed);
     let failed = match verdict {
         Verdict::Passed | Verdict::Unfinished => None,
         Verdict::Failed(failure) => {
-            shared.failures.fetch_add(1, Ordering::Relaxed);
+            shared.failures.fetch_add(u64::from(counts), Ordering::Relaxed);
             // Whether a race is one is not known yet.
-            if plan.stop_on_first && failure.kind != Kind::Race {
+            if counts && plan.stop_on_first && failure.kind != Kind::Race {
                 shared.last.fetch_min(planned.run.index, Ordering::Relaxed);
             }
             Some((failure, schedule.as_deref().and_then(to_schedule)))

@@ -14,12 +14,12 @@ use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{PlaceNames, ledger};
 use waylay_driver::store::{
-    Campaign, CampaignRecord, CampaignState, FailureStore, Retention, ScenarioRecord, StrictNumbers,
-    TestRecord, WriteError, owed,
+    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, Retention, ScenarioRecord, ShardRecord,
+    StrictNumbers, TestRecord, Unit, WriteError, owed,
 };
 use waylay_evidence::Unseen;
 use waylay_schedule::promise::{Aimed, Promise, headline, promises};
-use waylay_schedule::{Outcome, RunParameters, Seed, Spec};
+use waylay_schedule::{Outcome, RunParameters, Seed, Shard, Spec};
 
 use crate::batch::{Done, Shared, run_batch};
 use crate::findings::{Failing, Findings, Taken};
@@ -30,6 +30,7 @@ use crate::program::Program;
 use crate::recording::{Conditions, RecordError};
 use crate::restart::Restart;
 use crate::server::RunError;
+use crate::share::Share;
 use crate::sites::{Sites, Taught};
 use crate::summary::{Found, Summary, covered, not_looked_at};
 use crate::worker::Worker;
@@ -71,6 +72,15 @@ pub struct Plan {
     pub library: PathBuf,
     /// Processor time for minimising each failure and looking for its cause; none: neither is done.
     pub minimize: Option<Duration>,
+    /// Which of the runs are made here; none: all.
+    pub share: Option<Share>,
+}
+
+impl Plan {
+    /// Whether a run counts here.
+    pub(crate) fn counts(&self, planned: &Planned) -> bool {
+        self.share.as_ref().is_none_or(|share| share.has(planned, &self.strategy))
+    }
 }
 
 /// Why an exploration could not be made, or not be finished.
@@ -136,6 +146,9 @@ pub struct State {
 
 /// Explores a program.
 pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, ExploreError> {
+    if let Some(why) = plan.share.as_ref().and_then(|share| share.is_idle(&plan.strategy, plan.runs)) {
+        return idle(plan, why, progress);
+    }
     let mut workers = Vec::new();
     for _ in 0..plan.jobs.max(1) {
         workers.push(Worker::start(plan)?);
@@ -150,6 +163,10 @@ pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, Expl
         exploration.look_into_libraries();
     }
     exploration.save(&mut campaign, &mut store, progress);
+    if let (Some(shard), Ok(CampaignState::Finished)) = (&mut campaign.record.shard, &state) {
+        shard.why = exploration.given_up.clone();
+        shard.done = shard.why.is_none();
+    }
     let folder = campaign.folder().to_owned();
     let state = match state {
         Ok(state) => state,
@@ -161,6 +178,20 @@ pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, Expl
     let summary = exploration.close();
     progress.campaign(&campaign.close(state), &folder, &[]);
     Ok(summary)
+}
+
+/// A shard of a night that has nothing to do leaves a record that says so: it is not missing.
+fn idle(plan: &Plan, why: String, progress: &mut dyn Progress) -> Result<Summary, ExploreError> {
+    let (mut campaign, mut store) = open_campaign(plan, &command_line(plan))?;
+    let mut exploration = Exploration::new(plan, campaign.folder().to_owned(), Unseen::default());
+    exploration.summary.notes.push(why.clone());
+    exploration.save(&mut campaign, &mut store, progress);
+    if let Some(shard) = &mut campaign.record.shard {
+        (shard.done, shard.why) = (true, Some(why));
+    }
+    let folder = campaign.folder().to_owned();
+    progress.campaign(&campaign.close(CampaignState::Finished), &folder, &[]);
+    Ok(exploration.close())
 }
 
 fn command_line(plan: &Plan) -> String {
@@ -199,6 +230,8 @@ pub(crate) struct Exploration<'a> {
     single: u64,
     /// What took part beside the schedule first.
     beside: Option<Beside<'static>>,
+    /// Runs that were made, those that other shards count included.
+    made: u64,
     sites: Sites,
     /// What the runs of the batch were made under.
     conditions: Conditions,
@@ -216,6 +249,12 @@ pub(crate) struct Exploration<'a> {
     overlooked: BTreeSet<u64>,
     /// Instructions that could not be patched.
     refused: BTreeSet<u64>,
+    /// What failing runs that were learned from had in common with others.
+    heard_of: BTreeSet<String>,
+    /// Why no more runs were made although they were asked for.
+    given_up: Option<String>,
+    /// What all runs that count came to.
+    outcomes: Outcomes,
 }
 
 impl<'a> Exploration<'a> {
@@ -231,7 +270,8 @@ impl<'a> Exploration<'a> {
         };
         Exploration {
             plan,
-            learner: Learner::new(&plan.strategy, Seed(plan.seed)),
+            learner: Learner::new(&plan.strategy, Seed(plan.seed))
+                .divided(plan.share.as_ref().map_or(Shard::WHOLE, |share| share.shard)),
             findings: Findings::new(plan, unseen.libraries.clone()),
             begun: Instant::now(),
             summary,
@@ -242,6 +282,7 @@ impl<'a> Exploration<'a> {
             total_steps: 0,
             single: 0,
             beside: None,
+            made: 0,
             sites: Sites::new(&plan.conditions, plan.strategy.is_search()),
             conditions: plan.conditions.clone(),
             pending: Vec::new(),
@@ -252,6 +293,9 @@ impl<'a> Exploration<'a> {
             limited: BTreeSet::new(),
             overlooked: BTreeSet::new(),
             refused: BTreeSet::new(),
+            heard_of: BTreeSet::new(),
+            given_up: None,
+            outcomes: Outcomes::default(),
         }
     }
 
@@ -287,8 +331,8 @@ impl<'a> Exploration<'a> {
         store: &mut FailureStore,
         progress: &mut dyn Progress,
     ) -> Result<Option<CampaignState>, ExploreError> {
-        if self.pending.is_empty() {
-            let most = self.plan.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.summary.runs));
+        while self.pending.is_empty() {
+            let most = self.plan.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.learner.next()));
             if most == 0 {
                 return Ok(Some(CampaignState::Finished));
             }
@@ -297,6 +341,7 @@ impl<'a> Exploration<'a> {
                 self.summary.exhausted = self.learner.exhausted();
                 return Ok(Some(CampaignState::Finished));
             }
+            self.pending.retain(|planned| self.plan.counts(planned) || is_scout(planned, &self.sites));
             self.conditions = self.sites.conditions();
         }
         for worker in workers.iter_mut() {
@@ -339,15 +384,18 @@ impl<'a> Exploration<'a> {
         progress: &mut dyn Progress,
     ) -> Result<bool, ExploreError> {
         let Done { observed, failed, mut lesson, conflicting } = done;
+        let scout = self.plan.share.is_none() || is_scout(planned, &self.sites);
+        let counts = self.plan.counts(planned);
         self.looked_at += u64::from(self.sites.looks_at(planned.run.index));
         let seen = (observed.accesses, observed.limited);
         let Taught { news: steps_changed, void } =
             self.sites.learn(self.learner.next(), &conflicting, seen, failed.is_some());
         let summary = &mut self.summary;
-        summary.runs += 1;
+        summary.runs += u64::from(counts);
+        self.made += 1;
         summary.threads = summary.threads.max(observed.threads);
         summary.steps = summary.steps.max(observed.steps);
-        summary.partly_controlled += u64::from(observed.partly_controlled);
+        summary.partly_controlled += u64::from(counts && observed.partly_controlled);
         for beside in observed.account.beside() {
             let note = Statement::Beside(beside.clone()).to_string();
             if !summary.notes.contains(&note) {
@@ -367,30 +415,36 @@ impl<'a> Exploration<'a> {
             }
         }
         summary.overlooked |= observed.overlooked;
-        summary.races_over += u64::from(observed.races_over);
+        summary.races_over += u64::from(counts && observed.races_over);
         summary.store_buffers = summary.store_buffers.max(observed.store_buffers);
+        if counts {
+            let outcome = failed.as_ref().map_or("", |(failure, _)| &failure.key);
+            self.outcomes.add(planned.run.index, observed.steps, outcome);
+        }
         let judged = failed.is_some() || observed.ending != Ending::StepLimit && observed.hung.is_none();
-        summary.limit_reached += u64::from(!judged);
+        summary.limit_reached += u64::from(counts && !judged);
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
-        self.total_steps += observed.steps;
+        self.total_steps += if counts { observed.steps } else { 0 };
         self.rivals = self.rivals.max(observed.threads).max(planned.parameters.threads);
         // What took part without being scheduled is in no bound, nor what was made when other accesses were steps, nor what lies
         // behind a limit.
         let current = self.learner.is_current(planned) && planned.run.index >= self.counts_from;
-        if judged && !observed.partly_controlled && current {
+        if counts && judged && !observed.partly_controlled && current {
             self.aimed.take(&planned.parameters);
         }
         let whole = observed.hung.is_none() && ended_by_itself(observed.ending);
         if whole && failed.is_none() && !observed.partly_controlled && self.learner.is_current(planned) {
-            // Most runs are not listened to, and still none that passes may be longer than the promise says.
-            self.learner.was_long(planned, observed.reach);
+            // Most runs are not listened to, and still none that passes may be longer than the promise says. Other shards hear
+            // only of scouts, and have to plan the same.
+            if scout {
+                self.learner.was_long(planned, observed.reach);
+            }
             self.aimed.outgrow(observed.reach);
         }
         self.single =
             if observed.threads <= self.plan.own_threads && failed.is_none() { self.single + 1 } else { 0 };
-        if self.single == self.summary.runs
-            && self.single >= SINGLE_THREADED.min(self.plan.runs.unwrap_or(u64::MAX))
+        if self.single == self.made && self.single >= SINGLE_THREADED.min(self.plan.runs.unwrap_or(u64::MAX))
         {
             let program = self.plan.program.title();
             if self.beside == Some(Beside::BeforeMain) {
@@ -407,12 +461,18 @@ impl<'a> Exploration<'a> {
                 let schedule = &schedule.unwrap_or_default();
                 let failing = Failing { planned, observed: &observed, failure: &failure, schedule };
                 let conditions = self.sites.conditions_of(&self.conditions, planned.run.index);
-                if let Some(race) = &observed.race {
+                if let Some(race) = observed.race.as_ref().filter(|_| scout) {
                     self.sites.know_race(race.pair());
                 }
-                match self.findings.take(&failing, &conditions, store)? {
+                let taken = match counts {
+                    true => self.findings.take(&failing, &conditions, store)?,
+                    false => self.findings.look_at(&failing, &conditions)?,
+                };
+                match taken {
                     Taken::Atomic(sites) => {
-                        self.sites.know_atomic(&sites);
+                        if scout {
+                            self.sites.know_atomic(&sites);
+                        }
                         lesson.outcome = Outcome::Cut;
                         false
                     }
@@ -421,12 +481,13 @@ impl<'a> Exploration<'a> {
                         false
                     }
                     taken => {
-                        self.summary.failures += 1;
-                        lesson.news = matches!(taken, Taken::New);
-                        if lesson.news {
+                        // Whether it has a signature of its own is known only where it counts.
+                        lesson.news = planned.listen && self.heard_of.insert(failure.key.clone());
+                        self.summary.failures += u64::from(counts);
+                        if matches!(taken, Taken::New) {
                             self.found(&failing, progress);
                         }
-                        self.plan.stop_on_first
+                        counts && self.plan.stop_on_first
                     }
                 }
             }
@@ -447,10 +508,12 @@ impl<'a> Exploration<'a> {
         self.hangs += u64::from(observed.hung.is_some());
         if self.hangs >= MOST_HANGS && self.plan.duration.is_none() && !over {
             let killed = format!("{MOST_HANGS} runs had to be killed because they did not end within");
-            self.summary.notes.push(format!(
+            let why = format!(
                 "{killed} {:?}: no more were made (set --for to go on, --timeout to wait less)",
                 self.plan.conditions.patience()
-            ));
+            );
+            self.summary.notes.push(why.clone());
+            self.given_up = Some(why);
             return Ok(true);
         }
         Ok(over)
@@ -477,6 +540,7 @@ impl<'a> Exploration<'a> {
         let seconds = self.begun.elapsed().as_secs_f64();
         campaign.record.signatures = self.findings.found.len() as u64;
         campaign.record.failures = self.summary.failures;
+        campaign.record.shard = self.plan.share.as_ref().map(|share| self.part(share));
         campaign.record.scenarios = vec![ScenarioRecord {
             name: self.plan.program.scenario(),
             mode: "strict".to_owned(),
@@ -487,6 +551,34 @@ impl<'a> Exploration<'a> {
         campaign.save();
         progress.campaign(&campaign.record, campaign.folder(), &store.entries());
         owed::take_news().iter().for_each(|text| progress.note(text));
+    }
+
+    /// Which part of the night the runs so far are.
+    fn part(&self, share: &Share) -> ShardRecord {
+        let to = self.pending.first().map_or(self.learner.next(), |first| first.run.index);
+        let search = self.plan.strategy.is_search();
+        ShardRecord {
+            night: share.night.clone(),
+            pack: share.pack.clone(),
+            part: share.shard,
+            unit: Unit::Schedules,
+            machine: share.machine.clone(),
+            from: share.from,
+            to: to.max(share.from),
+            // How many schedules a search has is known when it is over.
+            planned: self.plan.runs.filter(|_| !search),
+            done: false,
+            why: None,
+            exhausted: self.summary.exhausted,
+            steps: self.sites.digest(),
+            outcomes: self.outcomes.to_string(),
+            failures: self
+                .findings
+                .found
+                .iter()
+                .map(|found| (found.signature.clone(), found.count))
+                .collect(),
+        }
     }
 
     /// What the runs so far amount to, as a campaign keeps it. They took so many seconds.
@@ -625,6 +717,11 @@ impl<'a> Exploration<'a> {
         }
         self.summary
     }
+}
+
+/// Whether other shards learn from a run, too.
+fn is_scout(planned: &Planned, sites: &Sites) -> bool {
+    planned.listen || sites.looks_at(planned.run.index)
 }
 
 /// Whether what a run did was all that its schedule has: strategies learn lengths from no other.

@@ -48,8 +48,10 @@ pub(crate) struct Findings<'a> {
     pub(crate) found: Vec<Found>,
     /// Failing runs that were only counted.
     pub(crate) not_examined: u64,
-    /// Keys of what looked like a race and is none.
-    innocent: BTreeSet<String>,
+    /// Keys of what looked like a race and is none, with the sites whose accesses are atomic.
+    innocent: BTreeMap<String, Vec<u64>>,
+    /// Keys of races that other shards count, and that were weighed here.
+    weighed: BTreeSet<String>,
     /// Libraries of the system that the program names.
     libraries: Vec<String>,
     /// Failures in which stores waited, and that a fresh process did not show.
@@ -103,7 +105,8 @@ impl<'a> Findings<'a> {
             names: Symbolizer::default(),
             found: Vec::new(),
             not_examined: 0,
-            innocent: BTreeSet::new(),
+            innocent: BTreeMap::new(),
+            weighed: BTreeSet::new(),
             unconfirmed_races: 0,
             libraries,
             unconfirmed_delays: 0,
@@ -121,8 +124,8 @@ impl<'a> Findings<'a> {
         store: &mut FailureStore,
     ) -> Result<Taken, ExploreError> {
         let Failing { planned, failure, schedule, .. } = *failing;
-        if self.innocent.contains(&failure.key) {
-            return Ok(Taken::Atomic(Vec::new()));
+        if let Some(sites) = self.innocent.get(&failure.key) {
+            return Ok(Taken::Atomic(sites.clone()));
         }
         let (seen, signature) = self.keys.entry(failure.key.clone()).or_default();
         *seen += 1;
@@ -172,7 +175,7 @@ impl<'a> Findings<'a> {
         let mut failure = failure.clone();
         if failure.kind == Kind::Race {
             if let Some(sites) = self.acquit(&evidence) {
-                self.innocent.insert(failure.key.clone());
+                self.innocent.insert(failure.key.clone(), sites.clone());
                 return Ok(Taken::Atomic(sites));
             }
             failure.what = evidence.race.as_ref().map_or(failure.what, |race| race.text.what());
@@ -224,6 +227,35 @@ impl<'a> Findings<'a> {
             why,
         });
         Ok(Taken::New)
+    }
+
+    /// What a failing run comes to that another shard counts: whether it is a failure has to be known here as well.
+    pub(crate) fn look_at(
+        &mut self,
+        failing: &Failing<'_>,
+        conditions: &Conditions,
+    ) -> Result<Taken, ExploreError> {
+        let key = &failing.failure.key;
+        if let Some(sites) = self.innocent.get(key) {
+            return Ok(Taken::Atomic(sites.clone()));
+        }
+        if failing.failure.kind != Kind::Race
+            || self.keys.contains_key(key)
+            || !self.weighed.insert(key.clone())
+        {
+            return Ok(Taken::Again);
+        }
+        let evidence = match self.confirm(failing, conditions, failing.schedule) {
+            Err(RunError::Interrupted) => return Ok(Taken::Again),
+            evidence => evidence?,
+        };
+        Ok(match self.acquit(&evidence) {
+            Some(sites) => {
+                self.innocent.insert(key.clone(), sites.clone());
+                Taken::Atomic(sites)
+            }
+            None => Taken::Again,
+        })
     }
 
     /// The sites of accesses that are atomic, if what looked like a race is none, or is not shown by a fresh process.

@@ -7,15 +7,15 @@
 
 use waylay_control_protocol::Added;
 use waylay_schedule::{
-    AnyStrategy, Outcome, Run, RunParameters, RunReport, Said, Seed, Spec, Strategy, retell,
+    AnyStrategy, Outcome, Run, RunParameters, RunReport, Said, Seed, Shard, Spec, Strategy, retell,
 };
 
 /// Runs of the largest batch.
 const LARGEST: u64 = 512;
 /// The first runs are all learned from: enough to fill what strategies remember.
 const FIRST: u64 = 64;
-/// Later, one run in so many is.
-const LATER: u64 = 32;
+/// Later, one run in so many is: the first number counts up to the second run. Shards of a night all make these, so there are few.
+const LATER: [(u64, u64); 2] = [(32, 1 << 14), (256, u64::MAX)];
 
 /// A run to be made.
 #[derive(Clone, Debug)]
@@ -55,6 +55,7 @@ pub struct Learner {
     batch: u64,
     exhausted: bool,
     unheard: u64,
+    shard: Shard,
 }
 
 impl Learner {
@@ -71,6 +72,21 @@ impl Learner {
             batch: 1,
             exhausted: false,
             unheard: 0,
+            shard: Shard::WHOLE,
+        }
+    }
+
+    /// The same for one part of the runs. Only a search needs to know: others plan all runs, whoever makes them.
+    pub fn divided(mut self, shard: Shard) -> Learner {
+        self.shard = shard;
+        self.build();
+        self
+    }
+
+    fn build(&mut self) {
+        self.strategy = self.spec.build();
+        if let AnyStrategy::Systematic(search) = &mut self.strategy {
+            search.divide(self.shard);
         }
     }
 
@@ -85,8 +101,9 @@ impl Learner {
                 self.exhausted = true;
                 break;
             };
+            let later = LATER.iter().find(|&&(_, until)| self.next < until).map_or(1, |&(every, _)| every);
             let listen = self.one_by_one
-                || self.needs_lessons && (self.next - self.begun < FIRST || self.next.is_multiple_of(LATER));
+                || self.needs_lessons && (self.next - self.begun < FIRST || self.next.is_multiple_of(later));
             planned.push(Planned { run, parameters, listen });
             self.next += 1;
         }
@@ -134,7 +151,7 @@ impl Learner {
     /// strategy when there may be fewer of them, because of what it knows of lengths.
     pub fn steps_changed(&mut self, how: Added) {
         if self.spec.is_search() || how == Added::Again {
-            self.strategy = self.spec.build();
+            self.build();
             self.exhausted = false;
             if how == Added::Again {
                 (self.begun, self.batch) = (self.next, 1);
@@ -170,7 +187,8 @@ impl Learner {
     }
 }
 
-fn searches(spec: &Spec) -> bool {
+/// Whether a strategy goes from one schedule to the next, alone or as part of a portfolio.
+pub(crate) fn searches(spec: &Spec) -> bool {
     match spec {
         Spec::Systematic { .. } => true,
         Spec::Portfolio(members) => members.iter().any(searches),

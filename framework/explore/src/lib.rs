@@ -13,6 +13,7 @@
 //! - [`observed`]: what became of one run
 //! - [`oracle`]: whether that is a failure
 //! - [`learner`]: the strategy on this side: plans runs, learns from what was heard of them
+//! - [`share`]: which runs are made here, when several machines share them
 //! - [`sites`]: which accesses are worth a step, learned as well
 //! - [`explorer`]: the loop over all of these; `batch`: the runs that are made at once; `findings`: what failing ones come
 //!   to
@@ -58,6 +59,7 @@ pub mod restart;
 pub mod restored;
 mod scratch;
 pub mod server;
+pub mod share;
 pub mod sites;
 pub mod streams;
 pub mod suite;

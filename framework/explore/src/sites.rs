@@ -141,6 +141,16 @@ impl Sites {
         (self.known.places(), self.accesses)
     }
 
+    /// Names what is a step: equal for equal sites.
+    pub fn digest(&self) -> String {
+        let mut sites: Vec<u64> = self.known.sites().map(|site| site.0).collect();
+        sites.sort_unstable();
+        let hash = sites
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, site| (hash ^ site).wrapping_mul(0x0100_0000_01b3));
+        format!("{}-{hash:016x}", sites.len())
+    }
+
     /// The most sites of a run whose later accesses were no steps.
     pub fn limited(&self) -> u64 {
         self.limited

@@ -126,6 +126,7 @@ mod cases {
             out: out.to_owned(),
             library: library(),
             minimize: None,
+            share: None,
         };
         explore(&plan, &mut Quiet).unwrap_or_else(|error| panic!("{name}: {error}"))
     }

@@ -21,6 +21,7 @@
 use crate::event::{Event, ThreadId};
 use crate::rotation::Rotation;
 use crate::run::{Run, RunParameters, RunReport};
+use crate::shard::Shard;
 use crate::strategy::Strategy;
 
 /// What a deviation from the order costs.
@@ -55,6 +56,9 @@ pub struct Systematic {
     /// Whether the bound kept a choice from this iteration.
     cut: bool,
     next: Option<Vec<(u64, u32)>>,
+    /// Only schedules of this part are searched, and one of each combination of first choices that others have: without it
+    /// nobody knows which combinations there are.
+    shard: Shard,
 }
 
 impl Systematic {
@@ -71,7 +75,13 @@ impl Systematic {
             spent: 0,
             cut: false,
             next: Some(Vec::new()),
+            shard: Shard::WHOLE,
         }
+    }
+
+    /// Searches one part of the schedules.
+    pub fn divide(&mut self, shard: Shard) {
+        self.shard = shard;
     }
 
     /// Whether all schedules were tried: all there are, or all within the limit.
@@ -169,6 +179,10 @@ impl Strategy for Systematic {
     }
 
     fn end(&mut self, _report: &RunReport<'_>) {
+        if !self.shard.has_choices(&self.script) {
+            // Behind the first choices everything is another part's.
+            self.path.truncate(usize::try_from(self.shard.decisions()).unwrap_or(usize::MAX));
+        }
         while self.path.last().is_some_and(|last| last.choice + 1 >= last.choices) {
             self.path.pop();
         }

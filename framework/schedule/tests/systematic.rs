@@ -8,7 +8,7 @@ use model::Op::*;
 use model::figures::*;
 use model::{Execution, Program, run_once};
 use waylay_schedule::systematic::{Bounding, Systematic};
-use waylay_schedule::{Run, Strategy};
+use waylay_schedule::{Run, Shard, Strategy};
 
 /// All executions of a search, with the bound each was made under.
 fn search(program: &Program, bounding: Bounding, limit: Option<u32>) -> Vec<(u32, Execution)> {
@@ -126,5 +126,43 @@ fn polite_spinning_does_not_hold_a_bounded_search_up() {
     for bound in 0..=2 {
         let executions = search(&program, Bounding::Preemptions, Some(bound));
         assert!(executions.iter().any(|(_, execution)| !execution.cut));
+    }
+}
+
+/// All parts of a search see together what one search sees; what each of them has under a bound, no other has.
+#[test]
+fn the_parts_of_a_search_make_up_the_whole() {
+    let program = Program::flat(vec![vec![Local; 4], vec![Local; 4], vec![Local; 2]]);
+    for (bounding, limit) in
+        [(Bounding::None, None), (Bounding::Preemptions, Some(2)), (Bounding::Delays, Some(3))]
+    {
+        let whole = orders(&search(&program, bounding, limit));
+        for of in [1, 2, 4, 16] {
+            let mut together = HashSet::new();
+            let mut most = 0;
+            for number in 1..=of {
+                let shard = Shard::new(number, of).unwrap();
+                let mut strategy = Systematic::new(bounding, limit);
+                strategy.divide(shard);
+                let mut own = HashSet::new();
+                let mut made = 0;
+                while let Some((parameters, execution)) = run_once(&program, &mut strategy, Run::default()) {
+                    made += 1;
+                    if shard.has_choices(&parameters.choices) {
+                        own.insert((parameters.depth, execution.order()));
+                    }
+                }
+                assert!(strategy.exhausted());
+                most = most.max(made);
+                for order in own {
+                    assert!(together.insert(order), "{bounding:?} {shard}: another part has it, too");
+                }
+            }
+            let seen: HashSet<Vec<u32>> = together.into_iter().map(|(_, order)| order).collect();
+            assert_eq!(seen, whole, "{bounding:?} in {of} parts");
+            if bounding == Bounding::None && of == 4 {
+                assert!(most < whole.len(), "a part makes fewer than all: {most} of {}", whole.len());
+            }
+        }
     }
 }

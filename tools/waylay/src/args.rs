@@ -1,5 +1,6 @@
 //! The command line.
 
+mod fleet;
 mod kept;
 mod suite;
 
@@ -12,9 +13,13 @@ use waylay_driver::config::suggestion;
 use waylay_explore::directed::spot::Spot;
 use waylay_explore::restart::Restart;
 use waylay_explore::{Level, Memory};
+use waylay_schedule::Shard;
 
 use crate::output::Failed;
 use crate::serve::{ServeOptions, ServiceCommand};
+pub(crate) use fleet::{
+    CollectOptions, FleetCommand, FleetFolder, FleetRunOptions, MergeOptions, On, PackOptions,
+};
 pub(crate) use kept::{
     CompletionsOptions, ExportOptions, FailuresOptions, HuntOptions, ManOptions, ReportOptions, ShowOptions,
     VerifyOptions,
@@ -97,6 +102,13 @@ pub(crate) enum Command {
     Cargo(Box<CargoOptions>),
     /// Try strategies on tests, many times each: how often and how soon each finds what.
     Compare(CompareOptions),
+    /// Put the command, plugins, libraries and a configuration into one file that runs on other machines.
+    Pack(PackOptions),
+    /// Run a night on several machines, or as several processes: Slurm, Kubernetes, or this machine.
+    #[command(subcommand)]
+    Fleet(Box<FleetCommand>),
+    /// Put the results of all shards of a night together into one campaign.
+    Merge(MergeOptions),
     /// Run campaigns in time windows, night after night, with a dashboard.
     Serve(ServeOptions),
     /// Have the system start `waylay serve` with the machine, or see how it is.
@@ -221,6 +233,19 @@ pub(crate) struct RunOptions {
     /// Print what happens on standard output while it happens, one JSON object a line.
     #[arg(long)]
     pub(crate) json_lines: bool,
+    #[command(flatten)]
+    pub(crate) shard: ShardOptions,
+}
+
+/// Which part of a night this process is.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ShardOptions {
+    /// The I-th of N parts of a night, for several machines; from the engine's variables (Slurm, Kubernetes) when absent.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
+    /// Go on where an earlier process of the same shard ended, from what is in the folder for results.
+    #[arg(long)]
+    pub(crate) resume: bool,
 }
 
 #[derive(Debug, Args)]
@@ -230,6 +255,8 @@ pub(crate) struct ExploreOptions {
     pub(crate) command: Vec<String>,
     #[command(flatten)]
     pub(crate) aim: AimOptions,
+    #[command(flatten)]
+    pub(crate) shard: ShardOptions,
     #[command(flatten)]
     pub(crate) settings: ExploreSettings,
 }
@@ -385,6 +412,9 @@ pub(crate) struct CompareOptions {
     /// Folder for the results; trials that are there already are not run again.
     #[arg(long, default_value = "waylay-out/compare")]
     pub(crate) out: PathBuf,
+    /// The I-th of N parts of the trials, for several machines; from the engine's variables when absent.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
     /// Trials at a time; one per processor when absent.
     #[arg(long)]
     pub(crate) jobs: Option<std::num::NonZeroUsize>,

@@ -9,11 +9,25 @@ use waylay_driver::report::plural;
 use crate::args::{CheckOptions, LayerOptions, WhoseConfig};
 use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, Failed, print_json};
+use crate::pack::unpacked;
 use crate::run::{DEFAULT_CONFIG, colour, load, source};
 
 pub(crate) fn check(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> {
-    let loaded = load(arguments.config.as_deref(), &overrides(arguments))?;
-    let mix = campaign::mix(&loaded, &installation()?, &Selection::default())
+    let pack = unpacked(arguments.config.as_deref())?;
+    let (config, installation) = match &pack {
+        Some(pack) => (Some(pack.config()), pack.installation()),
+        None => (arguments.config.clone(), installation()?),
+    };
+    let loaded = load(config.as_deref(), &overrides(arguments))?;
+    if let Some(pack) = pack.as_ref().filter(|_| !json) {
+        let manifest = &pack.pack.manifest;
+        println!(
+            "a pack of Waylay {} for {}, SHA-256 {}",
+            manifest.waylay, manifest.system, pack.pack.digest
+        );
+        manifest.files.iter().for_each(|file| println!("   {:>12} bytes  {}", file.bytes, file.path));
+    }
+    let mix = campaign::mix(&loaded, &installation, &Selection::default())
         .map_err(|diagnostics| Failed::Config(diagnostics.render(colour())))?;
     for problem in &mix.problems {
         eprintln!("waylay: cannot use {problem}");
@@ -28,6 +42,7 @@ pub(crate) fn check(arguments: &CheckOptions, json: bool) -> Result<u8, Failed> 
                 "tests": scenario.tests.iter().map(|test| &test.name).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),
             "problems": mix.problems,
+            "pack": pack.as_ref().map(|pack| json!({ "sha256": pack.pack.digest, "manifest": pack.pack.manifest })),
         }))?;
     } else if code == CLEAN {
         let scenarios = plural(mix.scenarios.len() as u64, "scenario");

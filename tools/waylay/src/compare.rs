@@ -17,6 +17,7 @@ use waylay_driver::config::{Pattern, StepLevel, Strict, TimeoutRule};
 use waylay_driver::environment::Environment;
 use waylay_driver::trial::{self, Arena, Outcome, Scheduling, Trial, TrialError};
 use waylay_randomizer::RawSettings;
+use waylay_schedule::Shard;
 
 use crate::args::CompareOptions;
 use crate::installation::installation;
@@ -27,6 +28,7 @@ const SAY: Duration = Duration::from_secs(5);
 
 pub(crate) fn compare(options: &CompareOptions, json: bool) -> Result<u8, Failed> {
     let installation = installation()?;
+    let shard = crate::shard::wanted(options.shard)?.unwrap_or(Shard::WHOLE);
     trial::watch_for_interrupts();
     std::fs::create_dir_all(&options.out).map_err(|error| cannot("make", &options.out, &error))?;
     let path = options.out.join("trials.jsonl");
@@ -41,7 +43,8 @@ pub(crate) fn compare(options: &CompareOptions, json: bool) -> Result<u8, Failed
         let config = load(file, options)?;
         let plan = Plan::new(&config, |table| find(table, &config, file, &installation))
             .map_err(|error| Failed::Usage(format!("{}: {error}", file.display())))?;
-        let stopped = if options.report_only { Ok(()) } else { run(&plan, &journal, options, &installation) };
+        let stopped =
+            if options.report_only { Ok(()) } else { run(&plan, &journal, options, shard, &installation) };
         let name = stem(file);
         let title = if config.title.is_empty() { name.clone() } else { config.title.clone() };
         let results = Results::new(&title, &plan, &journal.lock().unwrap_or_else(PoisonError::into_inner));
@@ -135,6 +138,7 @@ fn run(
     plan: &Plan,
     journal: &Mutex<Journal>,
     options: &CompareOptions,
+    shard: Shard,
     installation: &Installation,
 ) -> Result<(), Stop> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -163,7 +167,7 @@ fn run(
             record.test
         );
     };
-    runner::run(plan, journal, jobs, make, tell)
+    runner::run(plan, shard, journal, jobs, make, tell)
 }
 
 /// Runs one trial.

@@ -20,9 +20,10 @@ use waylay_history::feed::Feed;
 use waylay_history::write::Context;
 use waylay_schedule::Spec;
 
-use crate::args::{ExploreOptions, ExploreSettings, Patch};
+use crate::args::{ExploreOptions, ExploreSettings, Patch, ShardOptions};
 use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, kept, print_json};
+use crate::shard;
 
 /// Schedules when neither a number nor a time is given.
 const RUNS: u64 = 1000;
@@ -41,8 +42,11 @@ pub(crate) fn library() -> Result<PathBuf, Failed> {
 
 pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed> {
     match crate::aimed::targets(&options.aim)? {
+        Some(_) if options.shard.shard.is_some() => Err(Failed::Usage(
+            "a search that is aimed at places is not divided: leave out --shard".to_owned(),
+        )),
         Some(targets) => crate::aimed::explore(&options.command, &options.settings, &targets, json),
-        None => explore_program(&options.command, &options.settings, json),
+        None => explore_program(&options.command, &options.settings, &options.shard, json),
     }
 }
 
@@ -50,11 +54,18 @@ pub(crate) fn explore(options: &ExploreOptions, json: bool) -> Result<u8, Failed
 pub(crate) fn explore_program(
     command: &[String],
     options: &ExploreSettings,
+    shards: &ShardOptions,
     json: bool,
 ) -> Result<u8, Failed> {
     let program =
         Program::new(command, options.cwd.as_deref()).map_err(|error| Failed::Usage(error.to_string()))?;
-    let plan = plan(options, program)?;
+    let mut plan = plan(options, program)?;
+    if let Some(shard) = shard::wanted(shards.shard)? {
+        match shard::share(&mut plan, shard, options.seed, shards)? {
+            Ok(share) => plan.share = Some(share),
+            Err(code) => return Ok(code),
+        }
+    }
     if !options.quiet {
         let seed = Seed::new(plan.seed);
         eprintln!("waylay: exploring {} with {}, seed {seed}", plan.program.file.display(), plan.strategy);
@@ -67,6 +78,8 @@ pub(crate) fn explore_program(
         print_json(&summary)?;
     }
     match summary.runs {
+        // A shard may have nothing to do, or nothing more: others have.
+        0 if plan.share.is_some() => Ok(kept(&summary.folder, CLEAN)),
         0 => Err(Failed::Usage("no schedule was run".to_owned())),
         // Nothing was judged, so nothing is clean.
         runs if summary.limit_reached == runs => {
@@ -177,6 +190,7 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
         out: options.out.clone(),
         library: library()?,
         minimize: options.minimize.0,
+        share: None,
     })
 }
 

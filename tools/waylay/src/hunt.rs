@@ -63,6 +63,7 @@ pub(crate) fn hunt(options: &HuntOptions, json: bool) -> Result<u8, Failed> {
     let strategy = Spec::parse(waylay_schedule::spec::DEFAULT, options.runs)
         .map_err(|error| Failed::Own(error.to_string()))?;
     let plan = Plan {
+        share: None,
         program: program(&executable, &schedule_plan(&entry, &plugin, workers, params)),
         strategy,
         seed: options.seed.unwrap_or_else(Seed::fresh).get(),

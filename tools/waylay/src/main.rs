@@ -13,18 +13,23 @@ mod doctor;
 mod explore;
 mod export;
 mod flags;
+mod fleet;
 mod hunt;
 mod installation;
 mod lines;
 mod list;
+mod lots;
 mod manual;
+mod merge;
 mod minimize;
 mod new;
+mod pack;
 mod replay;
 mod replay_strict;
 mod report;
 mod run;
 mod serve;
+mod shard;
 mod show;
 mod sites;
 mod suite;
@@ -65,6 +70,9 @@ fn main() -> ExitCode {
         Command::Suite(options) => suite::suite(&options, json),
         Command::Cargo(options) => cargo::cargo(&options, json),
         Command::Compare(options) => compare::compare(&options, json),
+        Command::Pack(options) => pack::pack(&options, json),
+        Command::Fleet(command) => fleet::fleet(&command, json),
+        Command::Merge(options) => merge::merge(&options, json),
         Command::Serve(options) => serve::serve(&options, json),
         Command::Service(command) => serve::service(&command, json),
         Command::Check(options) => check::check(&options, json),

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use waylay_dist::Seed;
-use waylay_driver::campaign::{self, Examiner, LeakPolicy, LeakSettings, Options, Selection};
+use waylay_driver::campaign::{self, Examiner, LeakPolicy, LeakSettings, Options, Scenario, Selection};
 use waylay_driver::catalog::Installation;
 use waylay_driver::config::{self, Loaded, Overrides, Pattern, Source};
 use waylay_driver::interrupt;
@@ -17,7 +17,10 @@ use waylay_history::write::Context;
 use crate::args::RunOptions;
 use crate::installation::installation;
 use crate::lines::Writer;
+use crate::lots::Night;
 use crate::output::{Failed, print_json};
+use crate::pack::unpacked;
+use crate::shard;
 use crate::tui::FullScreen;
 
 /// The configuration that runs when none is given.
@@ -71,6 +74,7 @@ pub(crate) fn options(loaded: &Loaded) -> Options {
         most_grace: MOST_GRACE,
         mode: config.evidence.mode,
         redact: config.evidence.redact.clone(),
+        shard: None,
     }
 }
 
@@ -128,8 +132,12 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         profile: arguments.layers.profile.clone(),
         set: arguments.layers.set.clone(),
     };
-    let loaded = load(arguments.config.as_deref(), &overrides)?;
-    let installation = installation()?;
+    let pack = unpacked(arguments.config.as_deref())?;
+    let (config, installation) = match &pack {
+        Some(pack) => (Some(pack.config()), pack.installation()),
+        None => (arguments.config.clone(), installation()?),
+    };
+    let loaded = load(config.as_deref(), &overrides)?;
     let selection = Selection {
         scenario: arguments.scenario.as_ref().map(Pattern::new),
         test: arguments.test.as_ref().map(Pattern::new),
@@ -153,6 +161,9 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         };
         return Err(Failed::Usage(format!("nothing to run: {why}")));
     }
+    let night = shard::wanted(arguments.shard.shard)?.map(|shard| {
+        Night::new(shard, &loaded, &mix.scenarios, pack.as_ref().map(|pack| pack.pack.digest.clone()))
+    });
     if !arguments.quiet {
         let tests: usize = mix.scenarios.iter().map(|scenario| scenario.tests.len()).sum();
         let scenarios = plural(mix.scenarios.len() as u64, "scenario");
@@ -172,17 +183,27 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
         live = lines.beside(live);
     }
     let mut live = Recorded::open(live, &options.out, Context::default());
-    let summary = campaign::run(
-        mix.scenarios,
-        mix.problems,
-        &installation,
-        &options,
-        &mut live,
-        examiner(&installation),
-    );
+    let mut campaign = |scenarios: Vec<Scenario>, options: &Options| {
+        let problems = mix.problems.clone();
+        let examiner = examiner(&installation);
+        let summary = campaign::run(scenarios, problems, &installation, options, &mut live, examiner)
+            .map_err(|error| Failed::Own(error.to_string()))?;
+        eprint!("\n{}", summary_text(&summary, detail));
+        Ok(summary)
+    };
+    if let Some(night) = night {
+        if lines.is_some() {
+            return Err(Failed::Usage(
+                "--json-lines tells of one campaign: a shard may have several".to_owned(),
+            ));
+        }
+        let code = night.run(&mix.scenarios, &options, &arguments.shard, json, &mut campaign);
+        live.finish();
+        return code;
+    }
+    let summary = campaign(mix.scenarios.clone(), &options);
     live.finish();
-    let summary = summary.map_err(|error| Failed::Own(error.to_string()))?;
-    eprint!("\n{}", summary_text(&summary, detail));
+    let summary = summary?;
     if let Some(lines) = lines {
         lines.finish(&summary);
     } else if json {

@@ -19,9 +19,10 @@ use waylay_explore::summary::Found;
 use waylay_history::feed::Feed;
 use waylay_history::write::Context;
 
-use crate::args::{CaseOptions, ExploreSettings, SuiteOptions};
+use crate::args::{CaseOptions, ExploreSettings, ShardOptions, SuiteOptions};
 use crate::explore::{LINE_IN_LOG, LINE_ON_TERMINAL, explore_program, plan};
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, kept, print_json};
+use crate::shard;
 
 mod flaky;
 
@@ -43,7 +44,8 @@ pub(crate) fn suite(options: &SuiteOptions, json: bool) -> Result<u8, Failed> {
             if !cases.list && cases.flaky.is_none() && cases.filter.is_empty() =>
         {
             eprintln!("waylay: {error}: explored as one program");
-            explore_program(command, settings, json)
+            let shard = ShardOptions { shard: cases.shard, resume: false };
+            explore_program(command, settings, &shard, json)
         }
         Err(error) => Err(usage(error)),
     }
@@ -152,13 +154,17 @@ fn choose(suites: &[Suite], options: &CaseOptions) -> Result<Vec<Vec<Case>>, Fai
             None => options.filter.is_empty() || options.filter.iter().any(matches),
         }
     };
+    let shard = match options.flaky {
+        Some(_) => None,
+        None => shard::wanted(options.shard)?,
+    };
     let mut index = 0;
     let mut chosen = Vec::new();
     for suite in suites {
         let mut cases: Vec<Case> = suite.cases.iter().filter(|case| wanted(&case.name)).cloned().collect();
         cases.retain(|_| {
             index += 1;
-            options.shard.is_none_or(|shard| shard.has(index - 1))
+            shard.is_none_or(|shard| shard.has(index - 1))
         });
         chosen.push(cases);
     }

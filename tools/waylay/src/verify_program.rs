@@ -119,6 +119,7 @@ pub(crate) fn run(
         out: crate::verify::place(&arguments.out),
         library: library()?,
         minimize: None,
+        share: None,
     };
     interrupt::watch();
     let wanted = if subject.unchanged == Some(true) { MEASURED } else { 1 };

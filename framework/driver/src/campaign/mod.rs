@@ -47,7 +47,10 @@ use crate::environment::Environment;
 use crate::host::{HostLog, StartError};
 use crate::report::{self, FailureLine, Live, Summary};
 use crate::secrets;
-use crate::store::{Averages, Campaign, CampaignState, FailureStore, Retention, WriteError, owed};
+use crate::store::{
+    Averages, Campaign, CampaignState, FailureStore, Outcomes, Retention, ShardRecord, TestRecord,
+    WriteError, owed,
+};
 use crate::sys;
 use investigation::Investigator;
 use supervisor::Supervisor;
@@ -84,6 +87,8 @@ pub struct Options {
     pub mode: FileMode,
     /// Names of environment variables whose values are not written down, beside those that look secret.
     pub redact: Vec<Pattern>,
+    /// Which part of a night it is, if it is one; its counters are filled in.
+    pub shard: Option<ShardRecord>,
 }
 
 /// Why a campaign could not go on.
@@ -136,6 +141,7 @@ fn run_all(
     let environment = Environment::capture(&options.config);
     let mut campaign = Campaign::create(&options.out, options.seed, environment.clone(), &options.config)?;
     campaign.record.problems = problems;
+    campaign.record.shard = options.shard.clone();
     live.campaign(&campaign.record, campaign.folder());
     let folder = absolute(campaign.folder());
     let mut failures = FailureStore::create(&folder, options.retention, options.seed, environment)?;
@@ -195,6 +201,7 @@ fn run_all(
     let mut entries = failures.entries();
     entries.sort_by(|a, b| (a.first_seen, &a.signature.id).cmp(&(b.first_seen, &b.signature.id)));
     let state = if sys::interrupted() { CampaignState::Stopped } else { CampaignState::Finished };
+    part_of_night(&mut campaign, &failures, state == CampaignState::Finished);
     let record = campaign.close(state);
     let ran = archive::record::campaign(&record);
     let lines = entries
@@ -221,6 +228,26 @@ fn run_all(
         kept_hosts,
         exit_code,
     })
+}
+
+/// Fills in what a part of a night amounts to.
+fn part_of_night(campaign: &mut Campaign, failures: &FailureStore, done: bool) {
+    let tests = || campaign.record.scenarios.iter().flat_map(|scenario| &scenario.tests);
+    // A schedule that failed is none that was finished, and still was made.
+    let made = |test: &TestRecord| test.strict.as_ref().map_or(test.iterations, |strict| strict.runs);
+    let to = tests().map(made).sum();
+    let mut outcomes = Outcomes::default();
+    for test in tests().filter(|test| test.strict.is_some()) {
+        outcomes.add(made(test), test.failures, &test.name);
+    }
+    let exhausted = tests().count() > 0
+        && tests().all(|test| test.strict.as_ref().is_some_and(|strict| strict.exhausted));
+    if let Some(shard) = &mut campaign.record.shard {
+        let counts = failures.entries().into_iter().map(|entry| (entry.signature.id.clone(), entry.count));
+        (shard.to, shard.done, shard.exhausted) = (to, done, exhausted);
+        shard.outcomes = outcomes.to_string();
+        shard.failures = counts.collect();
+    }
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -109,6 +109,7 @@ impl Supervisor<'_> {
     pub(super) fn put_down(&mut self) {
         self.campaign.record.failures = self.failures.total();
         self.campaign.record.signatures = self.failures.signatures() as u64;
+        super::part_of_night(self.campaign, self.failures, false);
         let changed = self.failures.changed();
         self.live.counted(&changed);
         owed::settle();

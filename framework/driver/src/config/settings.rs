@@ -204,7 +204,8 @@ impl Test {
         all
     }
 
-    pub(super) fn each_plugin_mut(&mut self, change: &dyn Fn(&mut At<PluginRef>)) {
+    /// Changes every plugin that it names, its own first.
+    pub fn each_plugin_mut(&mut self, change: &dyn Fn(&mut At<PluginRef>)) {
         change(&mut self.plugin);
         if let Some(pot) = &mut self.pot {
             pot.contains.iter_mut().for_each(|contained| contained.test.each_plugin_mut(change));

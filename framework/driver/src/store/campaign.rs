@@ -14,6 +14,7 @@ use super::marker::{self, Marker};
 use super::owed;
 use super::randomizer::{BoundRecord, RandomizerRecord};
 use super::series::Series;
+use super::shard::ShardRecord;
 use crate::environment::Environment;
 
 /// Format of [`CampaignRecord`].
@@ -65,6 +66,9 @@ pub struct CampaignRecord {
     pub failures: u64,
     /// By scenario.
     pub scenarios: Vec<ScenarioRecord>,
+    /// Which part of a night it is, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shard: Option<ShardRecord>,
 }
 
 /// One scenario's numbers.
@@ -244,6 +248,7 @@ impl Campaign {
             signatures: 0,
             failures: 0,
             scenarios: Vec::new(),
+            shard: None,
         };
         let mut campaign = Campaign { folder, marker, series: Series::default(), record };
         // Where not even that fits, nothing is begun.

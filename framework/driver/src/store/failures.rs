@@ -265,6 +265,7 @@ impl FailureStore {
             ),
             builds: builds(&finding.code),
             environment: self.environment.clone(),
+            machines: BTreeMap::new(),
             why: finding.why,
         }
     }

@@ -25,6 +25,7 @@ pub mod owed;
 mod randomizer;
 mod retention;
 mod series;
+mod shard;
 
 pub use atomic::WriteError;
 pub(crate) use atomic::take_made_again;
@@ -39,3 +40,4 @@ pub use marker::is_at_work;
 pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};
 pub use retention::{Keep, Retention};
 pub(crate) use series::FILE as SERIES_FILE;
+pub use shard::{Outcomes, ShardRecord, Unit};

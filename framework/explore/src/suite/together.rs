@@ -134,6 +134,7 @@ fn plan_of(base: &Plan, case: &Case) -> Plan {
     plan.program.environment.extend(base.program.environment.iter().cloned());
     plan.own_threads = case.own_threads;
     plan.duration = None;
+    plan.share = None;
     plan.stop_on_first = true;
     plan.expected.case = true;
     plan

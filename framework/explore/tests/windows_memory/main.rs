@@ -105,6 +105,7 @@ mod cases {
             out: out.to_owned(),
             library: library(),
             minimize: None,
+            share: None,
         };
         let summary = match explore(&plan, &mut Quiet) {
             // Wine's server now and then drops a program that is just starting: nothing of it ran.

@@ -91,6 +91,7 @@ pub(crate) fn entry(signature: &str, test: Option<&str>, count: u64, at: Timesta
         replay: format!("waylay replay waylay-out/x/failures/{signature}"),
         builds: Vec::new(),
         environment: Environment::capture(""),
+        machines: Default::default(),
         why: Default::default(),
     }
 }

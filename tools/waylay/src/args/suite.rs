@@ -1,8 +1,7 @@
 //! Arguments of the commands for suites of unit tests.
 
-use std::str::FromStr;
-
 use clap::Args;
+use waylay_schedule::Shard;
 
 use super::ExploreSettings;
 
@@ -45,54 +44,10 @@ pub(crate) struct CaseOptions {
     /// The name has to be the filter's text, not only to have it in it.
     #[arg(long)]
     pub(crate) exact: bool,
-    /// The I-th of N equal parts of the cases, for several machines.
+    /// The I-th of N equal parts of the cases, for several machines; from the engine's variables when absent.
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
     /// All time for one case, until it fails; then how often it fails under which strategy.
     #[arg(long, value_name = "CASE", conflicts_with_all = ["filter", "shard", "list"])]
     pub(crate) flaky: Option<String>,
-}
-
-/// A part of the cases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    /// Which, from 1.
-    pub(crate) number: usize,
-    /// Of how many.
-    pub(crate) of: usize,
-}
-
-impl Shard {
-    /// Whether the case with this number is in it.
-    pub(crate) fn has(self, index: usize) -> bool {
-        index % self.of == self.number - 1
-    }
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Shard, String> {
-        let parsed = text.split_once('/').and_then(|(number, of)| {
-            let shard = Shard { number: number.parse().ok()?, of: of.parse().ok()? };
-            (1..=shard.of).contains(&shard.number).then_some(shard)
-        });
-        parsed.ok_or_else(|| format!("`{text}` is no part: say 2/5 for the second of five"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_make_up_the_whole() {
-        let shards: Vec<Shard> = (1..=3).map(|number| format!("{number}/3").parse().unwrap()).collect();
-        for index in 0..10 {
-            assert_eq!(shards.iter().filter(|shard| shard.has(index)).count(), 1);
-        }
-        for text in ["0/3", "4/3", "1", "a/b", "1/0"] {
-            assert!(text.parse::<Shard>().is_err(), "{text}");
-        }
-    }
 }

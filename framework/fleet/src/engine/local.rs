@@ -1,0 +1,68 @@
+//! Shards as processes of this machine, for laptops and tests.
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::Task;
+use crate::sys;
+
+/// How often it is looked whether a shard has ended.
+const LOOK: Duration = Duration::from_millis(50);
+/// What a shard gets to end in order.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs all shards, at most so many at a time. `tick` is called every now and then with how many have ended; when it returns
+/// false, those at work are asked to end and no others are started. Returns the exit codes, by shard; none where there is none.
+///
+/// # Errors
+/// When a shard cannot be started.
+pub fn run(task: &Task, mut tick: impl FnMut(usize) -> bool) -> Result<Vec<Option<i32>>, String> {
+    let at_once = task.at_most.unwrap_or(u64::MAX).min(task.shards);
+    let mut codes: Vec<Option<i32>> = vec![None; task.shards as usize];
+    let mut working: Vec<(u64, Child)> = Vec::new();
+    let (mut next, mut ended, mut asked) = (1, 0, None);
+    while (next <= task.shards && asked.is_none()) || !working.is_empty() {
+        while asked.is_none() && next <= task.shards && (working.len() as u64) < at_once {
+            working.push((next, start(task, next)?));
+            next += 1;
+        }
+        working.retain_mut(|(number, child)| match child.try_wait() {
+            Ok(None) => true,
+            Ok(Some(status)) => {
+                codes[*number as usize - 1] = status.code();
+                ended += 1;
+                false
+            }
+            Err(_) => false,
+        });
+        if !tick(ended) && asked.is_none() {
+            asked = Some(Instant::now());
+            working.iter().for_each(|(_, child)| sys::ask_to_end(child));
+        }
+        if asked.is_some_and(|since| since.elapsed() > PATIENCE) {
+            for (_, child) in &mut working {
+                let _ = child.kill();
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(codes)
+}
+
+fn start(task: &Task, number: u64) -> Result<Child, String> {
+    let shard = format!("{number}/{}", task.shards);
+    let out = task.shard_folder(&number.to_string());
+    let log = task.folder.join("log").join(format!("{number}.log"));
+    let file = File::options().create(true).append(true).open(&log);
+    let file = file.map_err(|error| format!("{}: {error}", log.display()))?;
+    let other = file.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
+    Command::new(&task.waylay)
+        .args(task.shard_arguments(&out.display().to_string(), Some(&shard)))
+        .env("WAYLAY_NIGHT", &task.night)
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(other)
+        .spawn()
+        .map_err(|error| format!("cannot start shard {shard}: {error}"))
+}

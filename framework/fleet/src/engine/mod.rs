@@ -1,0 +1,209 @@
+//! Who runs the shards: this machine, Slurm or Kubernetes. None of them is replaced: an engine gets processes that know which
+//! shard they are, and says what became of them.
+//!
+//! A night on an engine has a folder:
+//!
+//! ```text
+//! NIGHT/
+//!   fleet.json      what was handed to which engine
+//!   shards/I/       results of shard I, as `waylay run --out` writes them
+//!   log/I.log       what shard I printed
+//!   night/          all of them merged
+//! ```
+
+pub mod kubernetes;
+pub mod local;
+pub mod slurm;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use waylay_driver::archive;
+use waylay_driver::store::{CampaignState, is_at_work};
+
+/// Format of `fleet.json`.
+const FORMAT: u32 = 1;
+
+/// What runs processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// Processes of this machine.
+    Local,
+    /// A job array of Slurm.
+    Slurm,
+    /// An Indexed Job of Kubernetes.
+    Kubernetes,
+}
+
+/// What is handed to an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Format of this record.
+    pub format: u32,
+    /// The engine.
+    pub engine: Engine,
+    /// The folder of the night, absolute.
+    pub folder: PathBuf,
+    /// The waylay command.
+    pub waylay: PathBuf,
+    /// The subcommand and its arguments, without those that are a shard's.
+    pub arguments: Vec<String>,
+    /// How many shards.
+    pub shards: u64,
+    /// How many at the same time, at most.
+    pub at_most: Option<u64>,
+    /// Names the night to all shards: where no seed is given, it is made from this as well.
+    pub night: String,
+    /// Numbers of the jobs, if the engine gave any: that of the shards, that of the merge.
+    #[serde(default)]
+    pub jobs: Vec<String>,
+}
+
+impl Task {
+    /// A task that was not handed over yet.
+    pub fn new(
+        engine: Engine,
+        folder: PathBuf,
+        waylay: PathBuf,
+        arguments: Vec<String>,
+        shards: u64,
+    ) -> Task {
+        let night = jiff::Timestamp::now().to_string();
+        Task {
+            format: FORMAT,
+            engine,
+            folder,
+            waylay,
+            arguments,
+            shards,
+            at_most: None,
+            night,
+            jobs: Vec::new(),
+        }
+    }
+
+    /// The folder of a shard's results.
+    pub fn shard_folder(&self, number: &str) -> PathBuf {
+        self.shards_folder().join(number)
+    }
+
+    /// The folder of all shards' results.
+    pub fn shards_folder(&self) -> PathBuf {
+        self.folder.join("shards")
+    }
+
+    /// Where the merged night lies.
+    pub fn merged(&self) -> PathBuf {
+        self.folder.join("night")
+    }
+
+    /// The arguments of a shard whose folder for results is `out`; `shard` when the engine does not tell it.
+    pub fn shard_arguments(&self, out: &str, shard: Option<&str>) -> Vec<String> {
+        let mut words: Vec<String> = self.arguments.iter().take(1).cloned().collect();
+        words.extend(["--resume".to_owned(), "--out".to_owned(), out.to_owned()]);
+        words.extend(shard.iter().flat_map(|shard| ["--shard".to_owned(), (*shard).to_owned()]));
+        words.extend(self.arguments.iter().skip(1).cloned());
+        words
+    }
+
+    /// Makes the folders, and writes down what is handed over.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn save(&self) -> io::Result<()> {
+        fs::create_dir_all(self.folder.join("log"))?;
+        fs::create_dir_all(self.shards_folder())?;
+        let half = self.folder.join("fleet.json.part");
+        fs::write(&half, serde_json::to_string_pretty(self).expect("plain data") + "\n")?;
+        fs::rename(half, self.folder.join("fleet.json"))
+    }
+
+    /// Reads what was handed over from the folder of a night.
+    ///
+    /// # Errors
+    /// When there is none, or it is damaged.
+    pub fn load(folder: &Path) -> Result<Task, String> {
+        let file = folder.join("fleet.json");
+        let text = fs::read(&file).map_err(|error| {
+            format!("{} is no night of a fleet ({}: {error})", folder.display(), file.display())
+        })?;
+        let task: Task = serde_json::from_slice(&text)
+            .map_err(|error| format!("{} is damaged: {error}", file.display()))?;
+        match task.format {
+            FORMAT => Ok(task),
+            newer => Err(format!("{} has format {newer}: it was written by a newer version", file.display())),
+        }
+    }
+
+    /// How all shards stand, by what they wrote.
+    pub fn standing(&self) -> Standing {
+        let mut standing = Standing::default();
+        for number in 1..=self.shards {
+            let out = self.shard_folder(&number.to_string());
+            let campaigns = archive::campaigns(&out);
+            let mut done = !campaigns.is_empty();
+            let mut at_work = false;
+            for folder in &campaigns {
+                let Ok(record) = archive::read_record(folder) else { continue };
+                let name = folder.file_name().unwrap_or_default().to_string_lossy();
+                at_work |= record.state == CampaignState::Running && is_at_work(&out, &name);
+                standing.failures += record.failures;
+                standing.iterations += record
+                    .scenarios
+                    .iter()
+                    .flat_map(|scenario| &scenario.tests)
+                    .map(|test| test.iterations)
+                    .sum::<u64>();
+            }
+            if let Some(record) = campaigns.last().and_then(|folder| archive::read_record(folder).ok()) {
+                done = record.shard.is_some_and(|shard| shard.done);
+            }
+            match (campaigns.is_empty(), at_work, done) {
+                (true, ..) => standing.waiting += 1,
+                (_, true, _) => standing.running += 1,
+                (_, _, true) => standing.done += 1,
+                _ => standing.lost += 1,
+            }
+        }
+        standing
+    }
+}
+
+/// How all shards stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Shards of which nothing is known yet.
+    pub waiting: u64,
+    /// Shards whose process is at work, as seen from this machine.
+    pub running: u64,
+    /// Shards that were cut off, or run where it cannot be seen.
+    pub lost: u64,
+    /// Shards that are done.
+    pub done: u64,
+    /// Iterations, schedules included.
+    pub iterations: u64,
+    /// Failures.
+    pub failures: u64,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn task(engine: Engine) -> Task {
+        let words = ["run", "mix.toml", "--seed", "7"].map(str::to_owned).to_vec();
+        let mut task = Task::new(engine, "/nights/one two".into(), "/opt/waylay".into(), words, 16);
+        task.at_most = Some(4);
+        task.night = "n".to_owned();
+        task
+    }
+
+    #[test]
+    fn what_is_a_shard_s_stands_behind_the_subcommand() {
+        let words = task(Engine::Local).shard_arguments("out", Some("2/16")).join(" ");
+        assert_eq!(words, "run --resume --out out --shard 2/16 mix.toml --seed 7");
+    }
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Validates the manifests of `waylay fleet run --on kubernetes` against the published schemas, strictly: a field that does not exist,
+# a wrong type or a missing field is an error. There is no live cluster in this: that is not tried here.
+#
+#   tools/fleet/kubernetes.sh           needs kubernetes-validate (pip install kubernetes-validate)
+set -euo pipefail
+here=$(cd "$(dirname "$0")/../.." && pwd)
+waylay=${WAYLAY:-$here/target/release/waylay}
+if ! command -v kubernetes-validate >/dev/null; then
+  echo "kubernetes-validate is not installed: nothing was validated" >&2
+  exit 0
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$waylay" fleet run --on kubernetes --shards 16 --at-most 4 --dry-run "$here/configs/default.toml" >"$folder/list.json"
+# The schemas know single objects; a list is unpacked.
+python3 - "$folder" <<'UNPACK'
+import json, sys
+folder = sys.argv[1]
+for number, item in enumerate(json.load(open(f"{folder}/list.json"))["items"]):
+    json.dump(item, open(f"{folder}/{number}.json", "w"))
+UNPACK
+for file in "$folder"/[0-9].json; do
+  kubernetes-validate --strict "$file"
+done
+# What is wrong is noticed: otherwise the lines above say nothing.
+sed 's/"completions"/"compleations"/' "$folder/0.json" >"$folder/wrong.json"
+if kubernetes-validate --strict "$folder/wrong.json" >/dev/null 2>&1; then
+  echo "a field that does not exist is not noticed" >&2
+  exit 1
+fi
