@@ -108,8 +108,8 @@ pub fn is_on() -> bool {
 /// The caller is the only thread that takes part so far.
 pub unsafe fn begin_run(region: &RegionMap) {
     let on = region.settings().memory == Model::Tso as u32 && region.level().sees_accesses();
-    // SAFETY: by the caller's promise.
     if on || is_on() {
+        // SAFETY: by the caller's promise.
         let buffers = unsafe { buffers() };
         buffers.all.iter_mut().for_each(StoreBuffer::clear);
         buffers.shown = None;

@@ -557,27 +557,16 @@ impl<'a> Exploration<'a> {
     fn part(&self, share: &Share) -> ShardRecord {
         let to = self.pending.first().map_or(self.learner.next(), |first| first.run.index);
         let search = self.plan.strategy.is_search();
+        let found = self.findings.found.iter();
         ShardRecord {
-            night: share.night.clone(),
-            pack: share.pack.clone(),
-            part: share.shard,
-            unit: Unit::Schedules,
-            machine: share.machine.clone(),
-            from: share.from,
             to: to.max(share.from),
             // How many schedules a search has is known when it is over.
             planned: self.plan.runs.filter(|_| !search),
-            done: false,
-            why: None,
             exhausted: self.summary.exhausted,
             steps: self.sites.digest(),
             outcomes: self.outcomes.to_string(),
-            failures: self
-                .findings
-                .found
-                .iter()
-                .map(|found| (found.signature.clone(), found.count))
-                .collect(),
+            failures: found.map(|found| (found.signature.clone(), found.count)).collect(),
+            ..share.record(Unit::Schedules)
         }
     }
 

@@ -8,6 +8,7 @@
 //! A search goes from one schedule to the next: it is divided by the first choices ([`Shard::has_choices`]). A portfolio with a
 //! search in it learns from every run, so the first shard has all of it.
 
+use waylay_driver::store::{Outcomes, ShardRecord, Unit};
 use waylay_schedule::{Shard, Spec};
 
 use crate::learner::{Planned, searches};
@@ -28,6 +29,26 @@ pub struct Share {
 }
 
 impl Share {
+    /// The record of a shard of which nothing is known yet.
+    pub(crate) fn record(&self, unit: Unit) -> ShardRecord {
+        ShardRecord {
+            night: self.night.clone(),
+            pack: self.pack.clone(),
+            part: self.shard,
+            unit,
+            machine: self.machine.clone(),
+            from: self.from,
+            to: self.from,
+            planned: None,
+            done: false,
+            why: None,
+            exhausted: false,
+            steps: String::new(),
+            outcomes: Outcomes::default().to_string(),
+            failures: Default::default(),
+        }
+    }
+
     /// Whether a run is this shard's own.
     pub(crate) fn has(&self, planned: &Planned, strategy: &Spec) -> bool {
         if strategy.is_search() {

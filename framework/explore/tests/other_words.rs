@@ -75,6 +75,8 @@ fn observed(ending: Ending, statements: Vec<Statement<'static>>, hung: bool) -> 
         overlooked_places: Vec::new(),
         refused_places: Vec::new(),
         races_over: false,
+        store_buffers: 0,
+        delayed: Vec::new(),
         patched: (0, 0),
         race: None,
         hung: hung.then_some(hang),

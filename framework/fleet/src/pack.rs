@@ -15,7 +15,7 @@ use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 use crate::identity::{digest, digest_of};
 
 /// The version of the format that is written.
-const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 const MANIFEST: &str = "manifest.json";
 /// Where the command, the libraries and the configuration are inside.
 pub const COMMAND: &str = "bin/waylay";

@@ -6,12 +6,13 @@ use waylay_dist::Seed;
 use waylay_driver::archive;
 use waylay_explore::explorer::Plan;
 use waylay_explore::share::Share;
+use waylay_explore::suite::Suite;
 use waylay_fleet::engine_variables;
 use waylay_fleet::identity::{self, Identity};
 use waylay_fleet::resume::{Resume, resume};
 use waylay_schedule::Shard;
 
-use crate::args::ShardOptions;
+use crate::args::{CaseOptions, ShardOptions};
 use crate::output::{CLEAN, FAILURES, Failed};
 
 /// The part that was asked for, or that an engine told this process.
@@ -62,6 +63,37 @@ pub(crate) fn left(options: &ShardOptions, out: &Path, night: &str, part: Shard)
             Left::Nothing(if failed { FAILURES } else { CLEAN })
         }
     }
+}
+
+/// Makes a plan for cases of suites that of one part of them. Sets the seed if none was given.
+pub(crate) fn share_cases(
+    plan: &mut Plan,
+    shard: Shard,
+    seed: Option<Seed>,
+    suites: &[Suite],
+    cases: &CaseOptions,
+) {
+    let mut identity = Identity::default();
+    identity
+        .text("suite")
+        .text(env!("CARGO_PKG_VERSION"))
+        .text(&format!("{:?}", (&cases.filter, cases.exact)));
+    for suite in suites {
+        identity.text(&suite.name);
+        for case in &suite.cases {
+            identity.text(&case.name);
+        }
+        if let Some(case) = suite.cases.first() {
+            identity.file(&case.program.file);
+        }
+    }
+    identity
+        .text(&plan.strategy.to_string())
+        .text(&format!("{:?}", (plan.runs, plan.duration, &plan.conditions)));
+    plan.seed = seed.unwrap_or_else(|| agreed_seed(&identity)).get();
+    identity.text(&plan.seed.to_string());
+    plan.share =
+        Some(Share { shard, from: 0, night: identity.name(), pack: None, machine: identity::machine() });
 }
 
 /// What a shard of an exploration makes; or the exit code, when it is done already. Sets the seed if none was given.

@@ -18,6 +18,7 @@ use waylay_explore::suite::{Case, Suite, SuiteError, binary, folder};
 use waylay_explore::summary::Found;
 use waylay_history::feed::Feed;
 use waylay_history::write::Context;
+use waylay_schedule::Shard;
 
 use crate::args::{CaseOptions, ExploreSettings, ShardOptions, SuiteOptions};
 use crate::explore::{LINE_IN_LOG, LINE_ON_TERMINAL, explore_program, plan};
@@ -59,7 +60,11 @@ pub(crate) fn run(
     settings: &ExploreSettings,
     json: bool,
 ) -> Result<u8, Failed> {
-    let chosen = choose(&suites, cases)?;
+    let shard = match cases.flaky {
+        Some(_) => None,
+        None => shard::wanted(cases.shard)?,
+    };
+    let chosen = choose(&suites, cases, shard)?;
     if cases.list {
         return list(&suites, &chosen, json);
     }
@@ -98,9 +103,17 @@ pub(crate) fn run(
         threaded.extend(with.into_iter().cloned());
     }
     let first_pass_seconds = begun.elapsed().as_secs_f64();
-    let Some(first) = threaded.first() else { return Err(nothing(&numbers)) };
+    let any = suites.iter().find_map(|suite| suite.cases.first());
+    let first = match (threaded.first(), shard) {
+        (Some(first), _) => first,
+        (None, Some(_)) => any.ok_or_else(|| nothing(&numbers))?,
+        (None, None) => return Err(nothing(&numbers)),
+    };
     let mut base = plan(settings, first.program.clone())?;
     base.program.environment.clone_from(&settings.environment);
+    if let Some(shard) = shard {
+        shard::share_cases(&mut base, shard, settings.seed, &suites, cases);
+    }
     if cases.flaky.is_some() {
         return flaky::flaky(base, first, settings, json);
     }
@@ -136,6 +149,9 @@ pub(crate) fn run(
     if summary.failed > 0 {
         return Ok(kept(&summary.folder, FAILURES));
     }
+    if summary.threaded == 0 && shard.is_some() {
+        return Ok(kept(&summary.folder, CLEAN));
+    }
     if summary.threaded == 0 {
         return Err(nothing(&summary.suites));
     }
@@ -145,7 +161,7 @@ pub(crate) fn run(
 }
 
 /// The chosen cases, by suite.
-fn choose(suites: &[Suite], options: &CaseOptions) -> Result<Vec<Vec<Case>>, Failed> {
+fn choose(suites: &[Suite], options: &CaseOptions, shard: Option<Shard>) -> Result<Vec<Vec<Case>>, Failed> {
     let wanted = |name: &str| {
         let matches =
             |filter: &String| if options.exact { name == filter } else { name.contains(filter.as_str()) };
@@ -153,10 +169,6 @@ fn choose(suites: &[Suite], options: &CaseOptions) -> Result<Vec<Vec<Case>>, Fai
             Some(case) => name == case,
             None => options.filter.is_empty() || options.filter.iter().any(matches),
         }
-    };
-    let shard = match options.flaky {
-        Some(_) => None,
-        None => shard::wanted(options.shard)?,
     };
     let mut index = 0;
     let mut chosen = Vec::new();
@@ -168,14 +180,14 @@ fn choose(suites: &[Suite], options: &CaseOptions) -> Result<Vec<Vec<Case>>, Fai
         });
         chosen.push(cases);
     }
-    if chosen.iter().all(Vec::is_empty) {
+    // A shard may have nothing to do: others have.
+    if chosen.iter().all(Vec::is_empty) && (shard.is_none() || index == 0) {
         let all: usize = suites.iter().map(|suite| suite.cases.len()).sum();
         let filters =
             options.filter.iter().chain(&options.flaky).map(|one| format!("`{one}`")).collect::<Vec<_>>();
-        return Err(Failed::Usage(match (all, filters.is_empty()) {
-            (0, _) => "there are no cases: nothing ran".to_owned(),
-            (_, true) => format!("none of the {all} cases is in this shard: nothing ran"),
-            (_, false) => {
+        return Err(Failed::Usage(match all {
+            0 => "there are no cases: nothing ran".to_owned(),
+            _ => {
                 format!(
                     "{} matches none of the {} cases: nothing ran (--list shows them)",
                     filters.join(", "),

@@ -12,6 +12,7 @@ pub(crate) fn long() -> &'static str {
             ("schedule", waylay_schedule::schedule::VERSION.to_string()),
             ("strict.json", waylay_explore::recording::FORMAT.to_string()),
             ("failure.json", waylay_driver::failure::FORMAT.to_string()),
+            ("pack", waylay_fleet::pack::FORMAT.to_string()),
             ("history", waylay_history::schema::VERSION.to_string()),
         ];
         let mut text = env!("CARGO_PKG_VERSION").to_owned();

@@ -141,7 +141,7 @@ fn a_shard_that_was_ended_goes_on_and_counts_nothing_twice() {
 }
 
 const MIX: &str = "seed = 7\n[defaults]\nhang-timeout = '20s'\nmax-failures = 1000\n[[scenario]]\nname = 's'\nmode = 'strict'\n\
-    minimize = 'off'\nruns = 130\n[[scenario.test]]\nplugin = 'waylay_schedules_c'\nname = 'lost-update'\n";
+    minimize = 'off'\nruns = 70\n[[scenario.test]]\nplugin = 'waylay_schedules_c'\nname = 'lost-update'\n";
 
 /// What failed below a folder: test, seed and number of the schedule.
 fn failed(folder: &Path, found: &mut BTreeSet<(String, String, u64)>) {
@@ -176,7 +176,7 @@ fn the_lots_of_a_mix_are_the_same_for_any_number_of_shards() {
         }
         let (night, code) = merged(&place, &[&format!("m{of}")], &format!("n{of}"));
         assert_eq!((code, &night["missing"]), (Some(1), &serde_json::json!([])), "{night:#}");
-        assert_eq!(test_of(&night)["strict"]["runs"], 130);
+        assert_eq!(test_of(&night)["strict"]["runs"], 70);
         let mut found = BTreeSet::new();
         failed(&place.path().join(format!("m{of}")), &mut found);
         assert!(!found.is_empty());
@@ -200,7 +200,7 @@ fn a_fleet_on_this_machine_is_one_night() {
         "--quiet",
     ]);
     assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
-    assert_eq!(test_of(&ran.json())["strict"]["runs"], 130);
+    assert_eq!(test_of(&ran.json())["strict"]["runs"], 70);
     let status = place.waylay(&["fleet", "status", "fleet", "--json"]);
     assert_eq!(status.json()["standing"]["done"], 2, "{}", status.stderr);
     let twice = place.waylay(&["fleet", "run", "waylay.toml", "--shards", "2", "--out", "fleet"]);
@@ -308,4 +308,88 @@ fn an_engine_s_variables_say_which_part_it_is() {
     let folders: Vec<PathBuf> = place.campaigns("waylay-out");
     let record: Value = serde_json::from_slice(&fs::read(folders[0].join("campaign.json")).unwrap()).unwrap();
     assert_eq!((&record["shard"]["number"], &record["shard"]["of"]), (&Value::from(4), &Value::from(4)));
+}
+
+/// Ctrl-C ends the shards in order and merges what they have; the night is not whole, and says so.
+#[test]
+fn a_fleet_that_is_stopped_merges_what_there_is() {
+    let place = Workplace::new();
+    let program = build(&place, LOCKS, &[]);
+    let words = [
+        "fleet",
+        "run",
+        "--shards",
+        "2",
+        "--at-most",
+        "2",
+        "--out",
+        "fleet",
+        "--json",
+        "--",
+        "explore",
+        "--for",
+        "280s",
+    ];
+    let more = ["--seed", "7", "--minimize", "off", "--", &program];
+    let running = place.start(&[&words[..], &more].concat());
+    running.until("both shards are at work", |_| {
+        ["fleet/shards/1", "fleet/shards/2"].iter().all(|out| !place.campaigns(out).is_empty())
+    });
+    let _ = std::process::Command::new("kill").args(["-INT", &running.pid().to_string()]).status();
+    let ran = running.finish();
+    assert!(matches!(ran.code(), Some(1 | 2)), "{}", ran.stderr);
+    let night = ran.json();
+    assert_eq!(
+        (night["parts"].as_u64(), night["missing"].as_array().map(Vec::len)),
+        (Some(2), Some(2)),
+        "{night:#}"
+    );
+    assert!(night["missing"][0].as_str().unwrap().starts_with("shard 1/2 was cut off"), "{night:#}");
+}
+
+/// The cases of a suite, in two parts and in one.
+#[test]
+fn shards_of_a_suite_are_merged_too() {
+    let place = Workplace::new();
+    // A binary that lists and runs its cases as libtest does.
+    place.write(
+        "suite.rs",
+        "use std::sync::atomic::*; static N: AtomicU32 = AtomicU32::new(0);\n\
+         fn lose() { let v = N.load(Ordering::SeqCst); N.store(v + 1, Ordering::SeqCst); }\n\
+         fn both() { let t = std::thread::spawn(lose); lose(); t.join().unwrap(); }\n\
+         #[test] fn one() { both(); assert_eq!(N.load(Ordering::SeqCst), 2); }\n\
+         #[test] fn two() { both(); }\n",
+    );
+    let built = std::process::Command::new("rustc")
+        .args(["--test", "-g", "-o", "suite", "suite.rs"])
+        .current_dir(place.path())
+        .status();
+    assert!(built.is_ok_and(|status| status.success()));
+    for (out, shard) in [("s/1", "1/2"), ("s/2", "2/2"), ("w/1", "1/1")] {
+        let words = [
+            "suite",
+            "--runs",
+            "50",
+            "--seed",
+            "7",
+            "--minimize",
+            "off",
+            "--quiet",
+            "--out",
+            out,
+            "--shard",
+            shard,
+        ];
+        let ran = place.waylay(&[&words[..], &["--", "./suite"]].concat());
+        assert!(matches!(ran.code(), Some(0 | 1)), "{}", ran.stderr);
+    }
+    let (parts, code) = merged(&place, &["s"], "parts");
+    let (whole, _) = merged(&place, &["w"], "whole");
+    assert_eq!((code, &parts["missing"]), (Some(1), &serde_json::json!([])), "{parts:#}");
+    assert_eq!(parts["outcomes"], whole["outcomes"]);
+    let (half, code) = merged(&place, &["s/2"], "half");
+    assert!(
+        code == Some(2) && half["missing"][0].as_str().unwrap().starts_with("shard 1/2 is missing"),
+        "{half:#}"
+    );
 }

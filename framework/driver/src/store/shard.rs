@@ -14,6 +14,8 @@ pub enum Unit {
     Schedules,
     /// Whole runs of a mix, each with a seed of its own.
     Lots,
+    /// Cases of suites.
+    Cases,
 }
 
 /// A part of a night.

@@ -9,7 +9,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use waylay_driver::failure::FailureEntry;
-use waylay_driver::store::{Campaign, CampaignRecord, CampaignState, FailureStore, ScenarioRecord, owed};
+use waylay_driver::store::{
+    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, ScenarioRecord, ShardRecord, Unit, owed,
+};
 use waylay_evidence::Unseen;
 use waylay_melting_pot::fairness::{Account, Ledger, Policy, Rule};
 
@@ -18,6 +20,7 @@ use super::summary::CaseResult;
 use crate::batch::Shared;
 use crate::explorer::{Exploration, ExploreError, Plan, Progress, State, open_campaign};
 use crate::restart::Off;
+use crate::share::Share;
 use crate::summary::Found;
 use crate::worker::Worker;
 
@@ -116,12 +119,17 @@ pub fn explore(base: &Plan, cases: &[Case], watcher: &mut dyn Watcher) -> Result
             over: None,
         })
         .collect();
-    let mut together = Together { entries, recent: Vec::new(), begun: Instant::now(), interrupted: false };
+    let share = base.share.clone();
+    let mut together =
+        Together { share, entries, recent: Vec::new(), begun: Instant::now(), interrupted: false };
     let result = together.go(base, (&mut campaign, &mut store), watcher);
     together.save(&mut campaign, &mut store, watcher);
     let interrupted = together.interrupted;
     let stopped = interrupted || result.is_err();
     let state = if stopped { CampaignState::Stopped } else { CampaignState::Finished };
+    if let Some(shard) = &mut campaign.record.shard {
+        shard.done = !stopped;
+    }
     watcher.campaign(&campaign.close(state), &folder, &[]);
     result?;
     let cases = together.entries.into_iter().map(Entry::result).collect();
@@ -141,6 +149,8 @@ fn plan_of(base: &Plan, case: &Case) -> Plan {
 }
 
 struct Together<'a> {
+    /// Which part of the cases these are, if they are not all.
+    share: Option<Share>,
     entries: Vec<Entry<'a>>,
     /// Cases whose processes are there, the one whose turn was last behind.
     recent: Vec<usize>,
@@ -249,6 +259,21 @@ impl Together<'_> {
         Ok(())
     }
 
+    /// Which part of the cases was explored.
+    fn part(&self, share: &Share, store: &FailureStore) -> ShardRecord {
+        let mut outcomes = Outcomes::default();
+        for entry in &self.entries {
+            outcomes.add(entry.runs, u64::from(entry.failed()), &entry.plan.program.subject());
+        }
+        let counts = store.entries().into_iter().map(|entry| (entry.signature.id.clone(), entry.count));
+        ShardRecord {
+            to: self.entries.iter().map(|entry| entry.runs).sum(),
+            outcomes: outcomes.to_string(),
+            failures: counts.collect(),
+            ..share.record(Unit::Cases)
+        }
+    }
+
     fn save(&self, campaign: &mut Campaign, store: &mut FailureStore, watcher: &mut dyn Watcher) {
         owed::settle();
         store.flush();
@@ -256,6 +281,7 @@ impl Together<'_> {
         let explorations = || self.entries.iter().filter_map(|entry| entry.exploration.as_ref());
         record.signatures = explorations().map(|one| one.findings.found.len() as u64).sum();
         record.failures = explorations().map(|one| one.summary.failures).sum();
+        record.shard = self.share.as_ref().map(|share| self.part(share, store));
         record.scenarios.clear();
         for entry in self.entries.iter().filter(|entry| entry.runs > 0 && !entry.has_no_threads()) {
             let Some(exploration) = &entry.exploration else { continue };

@@ -57,7 +57,8 @@ fn start(task: &Task, number: u64) -> Result<Child, String> {
     let file = File::options().create(true).append(true).open(&log);
     let file = file.map_err(|error| format!("{}: {error}", log.display()))?;
     let other = file.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
-    Command::new(&task.waylay)
+    let mut command = Command::new(&task.waylay);
+    sys::set_apart(&mut command)
         .args(task.shard_arguments(&out.display().to_string(), Some(&shard)))
         .env("WAYLAY_NIGHT", &task.night)
         .stdin(Stdio::null())

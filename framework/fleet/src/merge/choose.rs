@@ -31,6 +31,7 @@ impl std::fmt::Display for Gap {
         let (what, counted) = match self.unit {
             Unit::Schedules => ("shard", "schedules"),
             Unit::Lots => ("lot", "iterations"),
+            Unit::Cases => ("shard", "cases"),
         };
         match self.reached {
             None => write!(f, "{what} {} is missing", self.part)?,
@@ -115,6 +116,8 @@ fn lost(unit: Unit, part: Shard, planned: Option<u64>, reached: Option<u64>) -> 
         (Unit::Schedules, Some(reached)) => own.saturating_sub(part.share(reached)),
         // A lot that was cut off counts as far as it came.
         (Unit::Lots, Some(reached)) => own.saturating_sub(reached),
+        // Which of its cases were explored to their end is not known.
+        (Unit::Cases, Some(_)) => return None,
         (_, None) => own,
     })
 }

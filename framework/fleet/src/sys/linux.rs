@@ -2,12 +2,18 @@
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 
 /// Lets a file be executed.
 pub(crate) fn make_executable(file: &Path) -> io::Result<()> {
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755))
+}
+
+/// Keeps a terminal's Ctrl-C away from a process: we ask it to end, and a second signal would end it at once.
+pub(crate) fn set_apart(command: &mut Command) -> &mut Command {
+    command.process_group(0)
 }
 
 /// Asks a process that we started to end in order.

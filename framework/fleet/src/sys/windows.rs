@@ -2,11 +2,16 @@
 
 use std::io;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command};
 
 /// Lets a file be executed.
 pub(crate) fn make_executable(_file: &Path) -> io::Result<()> {
     Ok(())
+}
+
+/// Leaves a process where it is: Ctrl-C of the console is how it is asked to end.
+pub(crate) fn set_apart(command: &mut Command) -> &mut Command {
+    command
 }
 
 /// Asks a process that we started to end in order: Ctrl-C reaches all processes of the console, so it was asked already.
