@@ -93,6 +93,37 @@ pub struct Touched {
     pub thread: u32,
 }
 
+/// Who did something, and at which step of the run; none: something outside the schedule.
+pub type Actor = Option<(u32, u64)>;
+
+/// What a program does to memory that it has freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// It frees so many bytes once more: who did it first, and who again.
+    FreedTwice(u64, Actor, Actor),
+    /// It wrote this byte of so many, after somebody freed them.
+    UsedAfter(u64, u64, Actor),
+}
+
+impl Misuse {
+    /// What makes it the same as another, but for its numbers. Stored failures have it: it never changes.
+    pub fn key(&self) -> String {
+        let by = |actor: Actor| match actor {
+            Some((thread, step)) => format!("thread {thread} (at step {step})"),
+            None => "something outside the schedule".to_owned(),
+        };
+        match *self {
+            Misuse::FreedTwice(bytes, first, again) => {
+                format!("double free of {bytes} bytes: {} freed them, {} again", by(first), by(again))
+            }
+            Misuse::UsedAfter(byte, bytes, freed) => {
+                let by = by(freed);
+                format!("use after free: byte {byte} of {bytes} bytes was written after {by} freed them")
+            }
+        }
+    }
+}
+
 /// How a run left the schedule that it was to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Departure<'a> {
@@ -134,6 +165,8 @@ pub enum Statement<'a> {
     Hurried,
     /// So many threads of the process are not under control.
     Outsiders(u32),
+    /// The program misuses its heap, and ends with that.
+    Misuse(Misuse),
     /// A thread waits in a system call that is not under control.
     InKernel(u32),
     /// Why what was asked for cannot be done.
@@ -165,6 +198,14 @@ impl Account {
     pub fn race(&self) -> Option<[Touched; 2]> {
         self.find(|statement| match statement {
             Statement::Race(last, first) => Some([*last, *first]),
+            _ => None,
+        })
+    }
+
+    /// How the program misused its heap, if that ended it.
+    pub fn misuse(&self) -> Option<Misuse> {
+        self.find(|statement| match statement {
+            Statement::Misuse(misuse) => Some(*misuse),
             _ => None,
         })
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::account::{
-    Account, Beside, Departure, Object, Operation, Place, Standing, Statement, Touch, Touched,
+    Account, Actor, Beside, Departure, Misuse, Object, Operation, Place, Standing, Statement, Touch, Touched,
 };
 
 /// Bytes of a statement at most; longer words are cut.
@@ -73,11 +73,22 @@ impl Encoded {
             Statement::Outsiders(count) => self.tag(13).number(u64::from(*count)),
             Statement::InKernel(thread) => self.tag(14).number(u64::from(*thread)),
             Statement::Refusal(why) => self.tag(15).words(why),
+            Statement::Misuse(Misuse::FreedTwice(bytes, first, again)) => {
+                self.tag(16).number(*bytes).actor(*first).actor(*again)
+            }
+            Statement::Misuse(Misuse::UsedAfter(byte, bytes, freed)) => {
+                self.tag(17).number(*byte).number(*bytes).actor(*freed)
+            }
         };
     }
 
     fn tag(&mut self, tag: u8) -> &mut Encoded {
         self.put(&[tag])
+    }
+
+    fn actor(&mut self, actor: Actor) -> &mut Encoded {
+        let (thread, step) = actor.map_or((0, 0), |(thread, step)| (u64::from(thread) + 1, step));
+        self.number(thread).number(step)
     }
 
     fn number(&mut self, number: u64) -> &mut Encoded {
@@ -134,6 +145,8 @@ impl Fields<'_> {
             13 => Statement::Outsiders(self.small()?),
             14 => Statement::InKernel(self.small()?),
             15 => Statement::Refusal(self.words()?),
+            16 => Statement::Misuse(Misuse::FreedTwice(self.number()?, self.actor()?, self.actor()?)),
+            17 => Statement::Misuse(Misuse::UsedAfter(self.number()?, self.number()?, self.actor()?)),
             _ => return None,
         };
         Some(statement)
@@ -168,6 +181,11 @@ impl Fields<'_> {
         let (&tag, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(tag)
+    }
+
+    fn actor(&mut self) -> Option<Actor> {
+        let (thread, step) = (self.small()?, self.number()?);
+        Some(thread.checked_sub(1).map(|thread| (thread, step)))
     }
 
     fn number(&mut self) -> Option<u64> {
@@ -219,6 +237,8 @@ mod tests {
             Statement::Outsiders(3),
             Statement::InKernel(1),
             Statement::Refusal("two".into()),
+            Statement::Misuse(Misuse::FreedTwice(8, Some((0, 4)), None)),
+            Statement::Misuse(Misuse::UsedAfter(3, 8, Some((2, 9)))),
         ]
     }
 

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::account::{
-    Account, Beside, Departure, Object, Operation, Place, Standing, Statement, Touch, Touched,
+    Account, Beside, Departure, Misuse, Object, Operation, Place, Standing, Statement, Touch, Touched,
 };
 
 /// Says what the object of an operation, at this address, is called.
@@ -147,6 +147,12 @@ impl Display for Touched {
     }
 }
 
+impl Display for Misuse {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        say(out, format_args!("{}", self.key()))
+    }
+}
+
 impl Display for Place<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.key())
@@ -177,6 +183,7 @@ impl Display for Statement<'_> {
             Statement::InKernel(thread) => {
                 say(out, format_args!("thread {thread} waits in a system call that is not under control"))
             }
+            Statement::Misuse(misuse) => write!(out, "{misuse}"),
             Statement::Refusal(words) => say(out, format_args!("{words}")),
         }
     }

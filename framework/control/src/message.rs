@@ -2,8 +2,11 @@
 
 use core::fmt;
 
+use waylay_control_protocol::Statement;
+use waylay_control_protocol::account::Misuse;
 use waylay_runtime::text::Text;
 
+use crate::runtime::runtime;
 use crate::sys;
 
 /// Writes one line, cut at 512 bytes, in one system call.
@@ -14,8 +17,11 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
 
 /// Says what the program did wrong and ends it like a failed assertion.
 #[cold]
-pub(crate) fn complain(text: fmt::Arguments<'_>) -> ! {
-    say(text);
+pub(crate) fn complain(misuse: Misuse) -> ! {
+    say(format_args!("{misuse}"));
+    // SAFETY: the heap is looked at in a run only. A thread without the token looks at nothing but the region, which stays; what
+    // another thread tells at the same moment may be lost.
+    unsafe { (*runtime()).region.tell(&Statement::Misuse(misuse)) };
     let _inside = crate::me::Unmanaged::enter();
     // SAFETY: does not return; a handler of the program runs as after any other `abort`.
     unsafe { libc::abort() }

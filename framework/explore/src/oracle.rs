@@ -121,7 +121,14 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
     let stderr = run.stderr_text();
     if let Some(death) = death(run.status) {
         let name = death.name;
-        let (kind, message) = match said(&stderr) {
+        let said = said(&stderr);
+        if let Some(misuse) = run.account.misuse().filter(|_| said.is_none()) {
+            let words = misuse.to_string();
+            let mut failure = failed(Kind::Crash, format!("{name}: {words}"), Some(words), &name);
+            failure.key = key(Kind::Crash, &name, &misuse.key());
+            return Some(failure);
+        }
+        let (kind, message) = match said {
             Some(LastWords::Assertion(text)) if death.is_abort => (Kind::Assert, Some(text)),
             Some(LastWords::Exception(text)) if death.is_abort => (Kind::Exception, Some(text)),
             Some(words) => (Kind::Crash, Some(words.text().to_owned())),
@@ -175,15 +182,18 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
 }
 
 fn failed(kind: Kind, what: String, message: Option<String>, cause: &str) -> Failure {
-    let said = message.as_deref().map(normal_message).unwrap_or_default();
     Failure {
         kind,
-        key: format!("{kind} {cause} {said}"),
+        key: key(kind, cause, message.as_deref().unwrap_or_default()),
         what,
         message,
         cause: cause.to_owned(),
         place: None,
     }
+}
+
+fn key(kind: Kind, cause: &str, message: &str) -> String {
+    format!("{kind} {cause} {}", normal_message(message))
 }
 
 /// What a framework said of a case that ended with that status.
@@ -215,7 +225,7 @@ fn said(stderr: &str) -> Option<LastWords> {
     of_test.map(|said| LastWords::Assertion(said.trim().to_owned())).or_else(|| last_words(stderr))
 }
 
-/// What our guard of freed memory, or libc, said about the heap or the stack before it gave up.
+/// What libc said about the heap or the stack before it gave up.
 fn heap_complaint(stderr: &str) -> Option<String> {
     const LIBC: [&str; 11] = [
         "*** ",
@@ -230,12 +240,8 @@ fn heap_complaint(stderr: &str) -> Option<String> {
         "Fatal glibc error: ",
         "tcache_thread_shutdown(): ",
     ];
-    stderr.lines().map(str::trim).find_map(|line| match line.strip_prefix("waylay-control: ") {
-        Some(ours) => {
-            (ours.starts_with("double free") || ours.starts_with("use after free")).then(|| ours.to_owned())
-        }
-        None => LIBC.iter().any(|start| line.starts_with(start)).then(|| line.to_owned()),
-    })
+    let mut lines = stderr.lines().map(str::trim);
+    lines.find(|line| LIBC.iter().any(|start| line.starts_with(start))).map(str::to_owned)
 }
 
 /// The first line of a report by one of the compilers' sanitizers.
@@ -285,6 +291,8 @@ mod tests {
 
     use super::*;
     use crate::observed::Hang;
+    use waylay_control_protocol::Statement;
+    use waylay_control_protocol::account::Misuse;
 
     fn run(status: i32, ending: Ending, stderr: &str) -> Observed {
         Observed {
@@ -321,6 +329,18 @@ mod tests {
             Verdict::Passed | Verdict::Unfinished => None,
             Verdict::Failed(failure) => Some((failure.kind, failure.what)),
         }
+    }
+
+    /// Stored failures have keys that were made of the sentence that the library then wrote.
+    #[test]
+    fn a_misuse_of_the_heap_is_what_it_was_when_it_was_read_from_a_sentence() {
+        let mut freed = run(6, Ending::Unfinished, "");
+        let misuse = Misuse::FreedTwice(24, Some((1, 7)), Some((2, 9)));
+        freed.account = Account(vec![Statement::Misuse(misuse)]);
+        let Verdict::Failed(failure) = judge(&freed, &Expected::default()) else { panic!() };
+        let sentence = "double free of 24 bytes: thread 1 (at step 7) freed them, thread 2 (at step 9) again";
+        assert_eq!((failure.kind, failure.message.as_deref()), (Kind::Crash, Some(sentence)));
+        assert_eq!(failure.key, format!("crash SIGABRT {}", normal_message(sentence)));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use waylay_control_protocol::account::Misuse;
+
 use super::next;
 use super::quarantine::{Freed, Quarantine};
 use crate::message::complain;
@@ -134,10 +136,7 @@ pub(super) unsafe fn free(pointer: *mut c_void, by: Whereabouts) {
         if *pointer.cast::<u64>() == PATTERN
             && let Some(Some(before)) = BLOCKS.with(|all| all.find(at))
         {
-            complain(format_args!(
-                "double free of {} bytes: {} freed them, {by} again",
-                before.len, before.by
-            ));
+            complain(Misuse::FreedTwice(before.len as u64, before.by.actor(), by.actor()));
         }
         let kept = BLOCKS.with(|all| {
             while let Some(oldest) = all.make_room(len) {
@@ -186,9 +185,6 @@ pub(crate) fn look_at_all() {
 unsafe fn check(freed: &Freed) {
     // SAFETY: by the caller's promise.
     if let Some(offset) = unsafe { freed.broken_at() } {
-        complain(format_args!(
-            "use after free: byte {offset} of {} bytes was written after {} freed them",
-            freed.len, freed.by
-        ));
+        complain(Misuse::UsedAfter(offset as u64, freed.len as u64, freed.by.actor()));
     }
 }

@@ -4,10 +4,10 @@
 //! Calls that libc makes itself do not count: it makes them with its own locks held, and whoever ran into one of those
 //! would wait in the kernel with the token.
 
-use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use waylay_accesses::Frees;
+use waylay_control_protocol::account::Actor;
 use waylay_schedule::{Event, EventKind};
 
 use super::{preempt, runtime, step};
@@ -97,12 +97,10 @@ impl Whereabouts {
     pub(crate) const UNKNOWN: Whereabouts = Whereabouts { thread: u32::MAX, step: 0 };
 }
 
-impl fmt::Display for Whereabouts {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Whereabouts::UNKNOWN => out.write_str("something outside the schedule"),
-            Whereabouts { thread, step } => write!(out, "thread {thread} (at step {step})"),
-        }
+impl Whereabouts {
+    /// The same as it is told.
+    pub(crate) fn actor(self) -> Actor {
+        (self != Whereabouts::UNKNOWN).then_some((self.thread, self.step))
     }
 }
 
