@@ -128,6 +128,35 @@ fn more_stores_and_more_threads_see_one_order_of_memory() {
     );
 }
 
+/// The same for code whose compiler reports its accesses, with the orders that the program names.
+#[test]
+fn what_compilers_report_waits_as_well() {
+    let place = Workplace::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/memory/litmus.c");
+    let flags =
+        |which: &str| place.waylay(&[which]).stdout.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let tests: [(&str, usize, &[&str]); 4] = [
+        ("SB", 3, &["a=0 b=0 c=0 d=0 x=1 y=1 z=0"]),
+        ("SB_mfences", 3, &[]),
+        ("SB_xchgs", 3, &[]),
+        ("MP", 3, &[]),
+    ];
+    for (name, count, more) in tests {
+        let (program, object) = (place.path().join(name), place.path().join(format!("{name}.o")));
+        let mut compile = Command::new("gcc");
+        compile.args(["-std=gnu17", "-O1", "-g", "-pthread", "-DATOMIC", "-c"]).arg(format!("-D{name}"));
+        let compiled = compile.args(flags("cflags")).arg(&source).arg("-o").arg(&object).status();
+        let mut link = Command::new("gcc");
+        let linked = link.arg(&object).args(flags("ldflags")).args(["-pthread", "-o"]).arg(&program).status();
+        assert!(compiled.expect("gcc is installed").success() && linked.expect("it still is").success());
+        let program = program.to_str().expect("a plain path");
+        let consistent = states(&place, program, "sc", "random", "1000");
+        let buffered = states(&place, program, "tso", "random", "1000");
+        assert_eq!(consistent.len(), count, "{name}: {consistent:#?}");
+        assert_eq!(buffered.difference(&consistent).collect::<Vec<_>>(), more, "{name}");
+    }
+}
+
 /// Finds the forgotten fence of a program within 10,000 schedules, and nothing in its twin, nor without store buffers.
 fn told_apart(file: &str) {
     let place = Workplace::new();
