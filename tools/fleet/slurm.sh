@@ -9,17 +9,19 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 waylay=${WAYLAY:-$here/target/release/waylay}
 schedules=${1:-20000}
+# Of the night that is preempted: long enough to be caught in the middle.
+long_night=$((schedules * 8))
 if ! command -v slurmctld >/dev/null || ! command -v munged >/dev/null; then
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "slurm-wlm and munge are not installed: nothing was tried" >&2
-    exit "${WAYLAY_REQUIRE_REAL_PROGRAMS:+1}"
+    [ -z "${WAYLAY_REQUIRE_REAL_PROGRAMS:-}" ]
+    exit
   fi
   RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge >/dev/null
 fi
 
 # Sockets have short names.
 c=$(mktemp -d /tmp/slurm.XXXXXX)
-pids=()
 end() {
   scancel --user="$(id -un)" >/dev/null 2>&1 || true
   for file in "$c"/slurmd-n*.pid "$c/slurmctld.pid" "$c/munge/pid"; do
@@ -126,7 +128,7 @@ echo "16 shards:   $sixteen"
 
 echo "== 4 shards, preempted in the middle and gone on"
 "$waylay" fleet run --on slurm --shards 4 --at-most 4 --detach --sbatch=--cpus-per-task=4 --out "$c/four" \
-  -- explore --runs $((schedules * 4)) --seed 7 --minimize off --quiet -- "$c/lost" 2>/dev/null
+  -- explore --runs "$long_night" --seed 7 --minimize off --quiet -- "$c/lost" 2>/dev/null
 for _ in $(seq 200); do
   [ "$(find "$c/four/shards" -name campaign.json 2>/dev/null | wc -l)" -ge 4 ] && break
   sleep 0.1
@@ -138,7 +140,7 @@ for _ in $(seq 600); do
   sleep 0.1
 done
 parts=$(find "$c/four/shards" -name campaign.json | wc -l)
-"$waylay" "${explore[@]/$schedules/$((schedules * 4))}" --shard 1/1 --out "$c/long/shards/1" -- "$c/lost" 2>/dev/null || true
+found "$waylay" explore --runs "$long_night" --seed 7 --minimize off --quiet --shard 1/1 --out "$c/long/shards/1" -- "$c/lost" 2>/dev/null
 found "$waylay" merge "$c/long/shards" -o "$c/long/night" --json --quiet >"$c/long.json"
 found "$waylay" merge "$c/four/shards" -o "$c/four/again" --json --quiet >"$c/four.json"
 long=$(numbers "$c/long.json") four=$(numbers "$c/four.json")

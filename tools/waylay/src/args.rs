@@ -106,7 +106,7 @@ pub(crate) enum Command {
     Pack(PackOptions),
     /// Run a night on several machines, or as several processes: Slurm, Kubernetes, or this machine.
     #[command(subcommand)]
-    Fleet(Box<FleetCommand>),
+    Fleet(FleetCommand),
     /// Put the results of all shards of a night together into one campaign.
     Merge(MergeOptions),
     /// Run campaigns in time windows, night after night, with a dashboard.

@@ -45,7 +45,7 @@ pub(crate) enum On {
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
     /// Hand a night to an engine, watch it, and merge the results.
-    Run(FleetRunOptions),
+    Run(Box<FleetRunOptions>),
     /// Say how the shards of a night stand.
     Status(FleetFolder),
     /// End a night in order.
