@@ -26,12 +26,14 @@ use waylay_evidence::Symbolizer;
 use waylay_schedule::ordered::Order;
 use waylay_schedule::{Run, RunParameters, Seed};
 
+use crate::cause::places::Seen;
 use crate::cause::trace::{Pair, Trace};
 use crate::explorer::{ExploreError, Plan, Progress, State, open_campaign};
 use crate::findings::{Failing, Findings, Taken};
 use crate::follow::survey::{base, conditions_anew, learn, run, survey};
 use crate::learner::Planned;
-use crate::oracle::{Verdict, judge};
+use crate::observed::Observed;
+use crate::oracle::{Failure, Verdict, judge};
 use crate::recording::{self, StrictRecord};
 use crate::server::Server;
 use crate::summary::Found;
@@ -40,6 +42,8 @@ use spot::{Spot, Target};
 
 /// What decided in runs that were aimed, in the words of a strategy.
 pub const AIMED: &str = "aimed";
+/// Runs that only look what threads do.
+const SURVEYED: u64 = 6;
 /// Rounds over all pairs, each with another base.
 const MOST_ROUNDS: u64 = 20;
 
@@ -75,8 +79,10 @@ pub struct Directed {
     pub program: String,
     /// The seed.
     pub seed: String,
-    /// Runs that were aimed.
+    /// Runs, those that only looked what happens there among them.
     pub runs: u64,
+    /// Those that only looked.
+    pub unaimed: Tried,
     /// Those that failed.
     pub failures: u64,
     /// The places, and how often each order came.
@@ -127,8 +133,15 @@ impl Directed {
             ));
         }
         lines.extend(self.found.iter().map(|found| found.block(&self.program, self.runs)));
-        if self.found.is_empty() && self.runs > 0 {
-            lines.push(format!("no failure in {}", plural(self.runs, "aimed run")));
+        let aimed = plural(self.runs - self.unaimed.runs, "aimed run");
+        match self.unaimed.failures {
+            0 if self.found.is_empty() => lines.push(format!("no failure in {aimed}")),
+            0 => {}
+            failures => lines.push(format!(
+                "it failed without being aimed, too: in {} of {} that only looked what happens there",
+                count(failures),
+                plural(self.unaimed.runs, "run")
+            )),
         }
         lines.join("\n") + "\n"
     }
@@ -148,6 +161,7 @@ pub fn directed(
             program: plan.program.subject(),
             seed: waylay_dist::Seed::new(plan.seed).to_string(),
             runs: 0,
+            unaimed: Tried::default(),
             failures: 0,
             targets: Vec::new(),
             missing: Vec::new(),
@@ -189,8 +203,23 @@ impl Search<'_> {
             stopped |= !progress.tick(&State { elapsed, runs, failures, steps: 0 });
             !stopped && in_time(elapsed)
         };
+        let most = plan.runs.unwrap_or(u64::MAX);
         learn(&mut record, &mut server, &mut || go_on(0, 0))?;
-        let seen = survey(&record, &mut server, &[], &mut || go_on(0, 0))?;
+        let mut found = Vec::new();
+        let mut seen = Vec::new();
+        for number in 0..SURVEYED {
+            let Directed { runs, failures, .. } = self.directed;
+            if runs == most || !go_on(runs, failures) {
+                break;
+            }
+            let (trace, new) = self.look_around(&record, &mut server, number)?;
+            seen.extend((!trace.events.is_empty()).then(|| Seen {
+                trace,
+                orders: Vec::new(),
+                base: base(number),
+            }));
+            found.extend(new);
+        }
         let mut located = locate(&record, targets, &seen, &plan.library, &mut names);
         if !located.missing.is_empty() && record.conditions.steps.sites.is_some() {
             // What is always under one lock is no step, although it is there: now every access is one.
@@ -216,8 +245,6 @@ impl Search<'_> {
                 neither: Tried::default(),
             })
             .collect();
-        let most = plan.runs.unwrap_or(u64::MAX);
-        let mut found = Vec::new();
         'rounds: for round in 0..MOST_ROUNDS {
             for aim in &aims {
                 for orders in variants(aim) {
@@ -225,7 +252,7 @@ impl Search<'_> {
                     if runs == most || !go_on(runs, failures) {
                         break 'rounds;
                     }
-                    if let Some(new) = self.try_once(&mut record, &mut server, aim, &orders, round)? {
+                    if let Some(new) = self.try_once(&record, &mut server, aim, &orders, round)? {
                         found.push(new);
                         if plan.stop_on_first {
                             break 'rounds;
@@ -243,16 +270,35 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// One run that is not aimed, to see what happens; it may fail all the same.
+    fn look_around(
+        &mut self,
+        record: &StrictRecord,
+        server: &mut Server,
+        number: u64,
+    ) -> Result<(Trace, Option<Found>), ExploreError> {
+        let (observed, trace) = run(record, server, &[], &base(number))?;
+        self.directed.runs += 1;
+        self.directed.unaimed.runs += 1;
+        let new = match judge(&observed, &record.expected) {
+            Verdict::Failed(failure) => {
+                self.directed.unaimed.failures += 1;
+                self.take(record, server, &observed, &failure)?
+            }
+            _ => None,
+        };
+        Ok((trace, new))
+    }
+
     /// One run in which orders are kept; gives a failure that is the first with its signature.
     fn try_once(
         &mut self,
-        record: &mut StrictRecord,
+        record: &StrictRecord,
         server: &mut Server,
         aim: &Aim,
         orders: &[Order],
         round: u64,
     ) -> Result<Option<Found>, ExploreError> {
-        record.index = self.directed.runs;
         let (observed, trace) = run(record, server, orders, &base(round))?;
         self.directed.runs += 1;
         self.threads = self.threads.max(observed.threads);
@@ -263,18 +309,34 @@ impl Search<'_> {
         let tried = tried(&mut self.directed.targets[aim.target], &aim.pair, &trace);
         tried.runs += 1;
         tried.failures += u64::from(failed.is_some());
-        let Some(failure) = failed else { return Ok(None) };
+        match failed {
+            Some(failure) => self.take(record, server, &observed, &failure),
+            None => Ok(None),
+        }
+    }
+
+    /// Keeps a failure of the last run; gives it if it is the first with its signature.
+    fn take(
+        &mut self,
+        record: &StrictRecord,
+        server: &Server,
+        observed: &Observed,
+        failure: &Failure,
+    ) -> Result<Option<Found>, ExploreError> {
         let schedule = server.schedule().unwrap_or_default();
         let planned = Planned {
             run: Run { seed: Seed(self.plan.seed), index: record.index },
             parameters: RunParameters::of(AIMED),
             listen: true,
         };
-        let failing =
-            Failing { planned: &planned, observed: &observed, failure: &failure, schedule: &schedule };
+        let failing = Failing { planned: &planned, observed, failure, schedule: &schedule };
         let taken = self.findings.take(&failing, &record.conditions, &mut self.store)?;
         self.directed.failures += u64::from(!matches!(taken, Taken::Atomic(_)));
-        let new = self.findings.found.last().filter(|_| matches!(taken, Taken::New));
+        let new = self.findings.found.last_mut().filter(|_| matches!(taken, Taken::New)).map(|new| {
+            // All runs have the random bytes of the first, so that events are found again; they are counted here.
+            new.first_run = self.directed.runs;
+            &*new
+        });
         if let (Some(new), None) = (new, &self.directed.failure_dir) {
             (self.directed.failure_dir, self.directed.replay) = (new.failure_dir.clone(), new.replay.clone());
         }
