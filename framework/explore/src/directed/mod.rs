@@ -10,17 +10,16 @@
 //! - `spot`: places
 //! - `accusation`: reports of other tools, and of ours, as places
 //! - `locate`: which events are there
+//! - `summary`: what people and machines are told
 
 pub mod accusation;
 mod locate;
 pub mod spot;
+mod summary;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use waylay_driver::failure::Kind;
-use waylay_driver::report::{count, plural};
 use waylay_driver::store::{Campaign, CampaignState, FailureStore, ScenarioRecord, TestRecord, owed};
 use waylay_evidence::Symbolizer;
 use waylay_schedule::ordered::Order;
@@ -38,7 +37,8 @@ use crate::recording::{self, StrictRecord};
 use crate::server::Server;
 use crate::summary::Found;
 use locate::{Aim, Located, locate};
-use spot::{Spot, Target};
+use spot::Target;
+pub use summary::{Directed, Tracked, Tried};
 
 /// What decided in runs that were aimed, in the words of a strategy.
 pub const AIMED: &str = "aimed";
@@ -46,106 +46,6 @@ pub const AIMED: &str = "aimed";
 const SURVEYED: u64 = 6;
 /// Rounds over all pairs, each with another base.
 const MOST_ROUNDS: u64 = 20;
-
-/// Runs in which two events came in one order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tried {
-    /// How many.
-    pub runs: u64,
-    /// How many of them failed.
-    pub failures: u64,
-}
-
-/// What became of one target.
-#[derive(Clone, Debug, Serialize)]
-pub struct Tracked {
-    /// The places.
-    #[serde(flatten)]
-    pub target: Target,
-    /// Pairs of events of two threads that are there.
-    pub pairs: u64,
-    /// Runs in which the first place came first.
-    pub one_first: Tried,
-    /// Runs in which the other did.
-    pub other_first: Tried,
-    /// Runs in which they did not both come.
-    pub neither: Tried,
-}
-
-/// What `waylay explore --between` and `--reproduce` print with `--json`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Directed {
-    /// The program.
-    pub program: String,
-    /// The seed.
-    pub seed: String,
-    /// Runs, those that only looked what happens there among them.
-    pub runs: u64,
-    /// Those that only looked.
-    pub unaimed: Tried,
-    /// Those that failed.
-    pub failures: u64,
-    /// The places, and how often each order came.
-    pub targets: Vec<Tracked>,
-    /// Places at which nothing was seen that could meet something of another thread.
-    pub missing: Vec<Spot>,
-    /// Folder of the first failure.
-    pub failure_dir: Option<PathBuf>,
-    /// The command that runs it again.
-    pub replay: Option<String>,
-    /// Every signature.
-    pub found: Vec<Found>,
-    /// The user stopped it.
-    pub interrupted: bool,
-    /// Wall time in seconds.
-    pub seconds: f64,
-    /// The campaign's folder.
-    pub folder: PathBuf,
-}
-
-impl Directed {
-    /// A few lines for people.
-    pub fn text(&self) -> String {
-        let mut lines = Vec::new();
-        for tracked in &self.targets {
-            let Tracked { target: Target { one, other }, pairs, one_first, other_first, neither } = tracked;
-            if *pairs == 0 {
-                lines.push(format!("{one} and {other}: no two threads were seen there"));
-                continue;
-            }
-            let told = |tried: &Tried| match (tried.runs, tried.failures) {
-                (0, _) => "never".to_owned(),
-                (runs, 0) => format!("{}, it passed", plural(runs, "run")),
-                (runs, failures) => format!("{}, it failed in {}", plural(runs, "run"), count(failures)),
-            };
-            let pairs = plural(*pairs, "pair");
-            lines.push(format!("{pairs} of events at {one} and {other}:"));
-            lines.push(format!("  {one} first: {}", told(one_first)));
-            lines.push(format!("  {other} first: {}", told(other_first)));
-            if neither.runs > 0 {
-                lines.push(format!("  not both: {}", told(neither)));
-            }
-        }
-        for spot in &self.missing {
-            lines.push(format!(
-                "{spot}: nothing was seen there that could meet something of another thread (is it a line that runs, in code with \
-                 debug information, and no access that one thread makes alone?)"
-            ));
-        }
-        lines.extend(self.found.iter().map(|found| found.block(&self.program, self.runs)));
-        let aimed = plural(self.runs - self.unaimed.runs, "aimed run");
-        match self.unaimed.failures {
-            0 if self.found.is_empty() => lines.push(format!("no failure in {aimed}")),
-            0 => {}
-            failures => lines.push(format!(
-                "it failed without being aimed, too: in {} of {} that only looked what happens there",
-                count(failures),
-                plural(self.unaimed.runs, "run")
-            )),
-        }
-        lines.join("\n") + "\n"
-    }
-}
 
 /// Searches for failures at pairs of places.
 pub fn directed(
