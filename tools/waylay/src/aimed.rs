@@ -66,8 +66,10 @@ pub(crate) fn explore(
     if json {
         print_json(&directed)?;
     }
-    match directed.runs {
-        0 => Err(Failed::Usage("no two threads were seen at these places, so nothing was tried".to_owned())),
+    match directed.runs - directed.unaimed.runs {
+        0 if directed.failures == 0 => {
+            Err(Failed::Usage("no two threads were seen at these places, so nothing was tried".to_owned()))
+        }
         _ => Ok(kept(&directed.folder, if directed.failures > 0 { FAILURES } else { CLEAN })),
     }
 }

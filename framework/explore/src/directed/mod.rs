@@ -10,17 +10,16 @@
 //! - `spot`: places
 //! - `accusation`: reports of other tools, and of ours, as places
 //! - `locate`: which events are there
+//! - `summary`: what people and machines are told
 
 pub mod accusation;
 mod locate;
 pub mod spot;
+mod summary;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use waylay_driver::failure::Kind;
-use waylay_driver::report::{count, plural};
 use waylay_driver::store::{Campaign, CampaignState, FailureStore, ScenarioRecord, TestRecord, owed};
 use waylay_evidence::Symbolizer;
 use waylay_schedule::ordered::Order;
@@ -28,113 +27,27 @@ use waylay_schedule::{Run, RunParameters, Seed};
 
 use waylay_evidence::Unseen;
 
+use crate::cause::places::Seen;
 use crate::cause::trace::{Pair, Trace};
 use crate::explorer::{ExploreError, Plan, Progress, State, open_campaign};
 use crate::findings::{Failing, Findings, Taken};
 use crate::follow::survey::{base, conditions_anew, learn, run, survey};
 use crate::learner::Planned;
-use crate::oracle::{Verdict, judge};
+use crate::observed::Observed;
+use crate::oracle::{Failure, Verdict, judge};
 use crate::recording::{self, StrictRecord};
 use crate::server::Server;
 use crate::summary::Found;
 use locate::{Aim, Located, locate};
-use spot::{Spot, Target};
+use spot::Target;
+pub use summary::{Directed, Tracked, Tried};
 
 /// What decided in runs that were aimed, in the words of a strategy.
 pub const AIMED: &str = "aimed";
+/// Runs that only look what threads do.
+const SURVEYED: u64 = 6;
 /// Rounds over all pairs, each with another base.
 const MOST_ROUNDS: u64 = 20;
-
-/// Runs in which two events came in one order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tried {
-    /// How many.
-    pub runs: u64,
-    /// How many of them failed.
-    pub failures: u64,
-}
-
-/// What became of one target.
-#[derive(Clone, Debug, Serialize)]
-pub struct Tracked {
-    /// The places.
-    #[serde(flatten)]
-    pub target: Target,
-    /// Pairs of events of two threads that are there.
-    pub pairs: u64,
-    /// Runs in which the first place came first.
-    pub one_first: Tried,
-    /// Runs in which the other did.
-    pub other_first: Tried,
-    /// Runs in which they did not both come.
-    pub neither: Tried,
-}
-
-/// What `waylay explore --between` and `--reproduce` print with `--json`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Directed {
-    /// The program.
-    pub program: String,
-    /// The seed.
-    pub seed: String,
-    /// Runs that were aimed.
-    pub runs: u64,
-    /// Those that failed.
-    pub failures: u64,
-    /// The places, and how often each order came.
-    pub targets: Vec<Tracked>,
-    /// Places at which nothing was seen that could meet something of another thread.
-    pub missing: Vec<Spot>,
-    /// Folder of the first failure.
-    pub failure_dir: Option<PathBuf>,
-    /// The command that runs it again.
-    pub replay: Option<String>,
-    /// Every signature.
-    pub found: Vec<Found>,
-    /// The user stopped it.
-    pub interrupted: bool,
-    /// Wall time in seconds.
-    pub seconds: f64,
-    /// The campaign's folder.
-    pub folder: PathBuf,
-}
-
-impl Directed {
-    /// A few lines for people.
-    pub fn text(&self) -> String {
-        let mut lines = Vec::new();
-        for tracked in &self.targets {
-            let Tracked { target: Target { one, other }, pairs, one_first, other_first, neither } = tracked;
-            if *pairs == 0 {
-                lines.push(format!("{one} and {other}: no two threads were seen there"));
-                continue;
-            }
-            let told = |tried: &Tried| match (tried.runs, tried.failures) {
-                (0, _) => "never".to_owned(),
-                (runs, 0) => format!("{}, it passed", plural(runs, "run")),
-                (runs, failures) => format!("{}, it failed in {}", plural(runs, "run"), count(failures)),
-            };
-            let pairs = plural(*pairs, "pair");
-            lines.push(format!("{pairs} of events at {one} and {other}:"));
-            lines.push(format!("  {one} first: {}", told(one_first)));
-            lines.push(format!("  {other} first: {}", told(other_first)));
-            if neither.runs > 0 {
-                lines.push(format!("  not both: {}", told(neither)));
-            }
-        }
-        for spot in &self.missing {
-            lines.push(format!(
-                "{spot}: nothing was seen there that could meet something of another thread (is it a line that runs, in code with \
-                 debug information, and no access that one thread makes alone?)"
-            ));
-        }
-        lines.extend(self.found.iter().map(|found| found.block(&self.program, self.runs)));
-        if self.found.is_empty() && self.runs > 0 {
-            lines.push(format!("no failure in {}", plural(self.runs, "aimed run")));
-        }
-        lines.join("\n") + "\n"
-    }
-}
 
 /// Searches for failures at pairs of places.
 pub fn directed(
@@ -150,6 +63,7 @@ pub fn directed(
             program: plan.program.subject(),
             seed: waylay_dist::Seed::new(plan.seed).to_string(),
             runs: 0,
+            unaimed: Tried::default(),
             failures: 0,
             targets: Vec::new(),
             missing: Vec::new(),
@@ -191,8 +105,23 @@ impl Search<'_> {
             stopped |= !progress.tick(&State { elapsed, runs, failures, steps: 0 });
             !stopped && in_time(elapsed)
         };
+        let most = plan.runs.unwrap_or(u64::MAX);
         learn(&mut record, &mut server, &mut || go_on(0, 0))?;
-        let seen = survey(&record, &mut server, &[], &mut || go_on(0, 0))?;
+        let mut found = Vec::new();
+        let mut seen = Vec::new();
+        for number in 0..SURVEYED {
+            let Directed { runs, failures, .. } = self.directed;
+            if runs == most || !go_on(runs, failures) {
+                break;
+            }
+            let (trace, new) = self.look_around(&record, &mut server, number)?;
+            seen.extend((!trace.events.is_empty()).then(|| Seen {
+                trace,
+                orders: Vec::new(),
+                base: base(number),
+            }));
+            found.extend(new);
+        }
         let mut located = locate(&record, targets, &seen, &plan.library, &mut names);
         if !located.missing.is_empty() && record.conditions.steps.sites.is_some() {
             // What is always under one lock is no step, although it is there: now every access is one.
@@ -218,8 +147,6 @@ impl Search<'_> {
                 neither: Tried::default(),
             })
             .collect();
-        let most = plan.runs.unwrap_or(u64::MAX);
-        let mut found = Vec::new();
         'rounds: for round in 0..MOST_ROUNDS {
             for aim in &aims {
                 for orders in variants(aim) {
@@ -227,7 +154,7 @@ impl Search<'_> {
                     if runs == most || !go_on(runs, failures) {
                         break 'rounds;
                     }
-                    if let Some(new) = self.try_once(&mut record, &mut server, aim, &orders, round)? {
+                    if let Some(new) = self.try_once(&record, &mut server, aim, &orders, round)? {
                         found.push(new);
                         if plan.stop_on_first {
                             break 'rounds;
@@ -245,16 +172,35 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// One run that is not aimed, to see what happens; it may fail all the same.
+    fn look_around(
+        &mut self,
+        record: &StrictRecord,
+        server: &mut Server,
+        number: u64,
+    ) -> Result<(Trace, Option<Found>), ExploreError> {
+        let (observed, trace) = run(record, server, &[], &base(number))?;
+        self.directed.runs += 1;
+        self.directed.unaimed.runs += 1;
+        let new = match judge(&observed, &record.expected) {
+            Verdict::Failed(failure) => {
+                self.directed.unaimed.failures += 1;
+                self.take(record, server, &observed, &failure)?
+            }
+            _ => None,
+        };
+        Ok((trace, new))
+    }
+
     /// One run in which orders are kept; gives a failure that is the first with its signature.
     fn try_once(
         &mut self,
-        record: &mut StrictRecord,
+        record: &StrictRecord,
         server: &mut Server,
         aim: &Aim,
         orders: &[Order],
         round: u64,
     ) -> Result<Option<Found>, ExploreError> {
-        record.index = self.directed.runs;
         let (observed, trace) = run(record, server, orders, &base(round))?;
         self.directed.runs += 1;
         self.threads = self.threads.max(observed.threads);
@@ -265,18 +211,34 @@ impl Search<'_> {
         let tried = tried(&mut self.directed.targets[aim.target], &aim.pair, &trace);
         tried.runs += 1;
         tried.failures += u64::from(failed.is_some());
-        let Some(failure) = failed else { return Ok(None) };
+        match failed {
+            Some(failure) => self.take(record, server, &observed, &failure),
+            None => Ok(None),
+        }
+    }
+
+    /// Keeps a failure of the last run; gives it if it is the first with its signature.
+    fn take(
+        &mut self,
+        record: &StrictRecord,
+        server: &Server,
+        observed: &Observed,
+        failure: &Failure,
+    ) -> Result<Option<Found>, ExploreError> {
         let schedule = server.schedule().unwrap_or_default();
         let planned = Planned {
             run: Run { seed: Seed(self.plan.seed), index: record.index },
             parameters: RunParameters::of(AIMED),
             listen: true,
         };
-        let failing =
-            Failing { planned: &planned, observed: &observed, failure: &failure, schedule: &schedule };
+        let failing = Failing { planned: &planned, observed, failure, schedule: &schedule };
         let taken = self.findings.take(&failing, &record.conditions, &mut self.store)?;
         self.directed.failures += u64::from(!matches!(taken, Taken::Atomic(_)));
-        let new = self.findings.found.last().filter(|_| matches!(taken, Taken::New));
+        let new = self.findings.found.last_mut().filter(|_| matches!(taken, Taken::New)).map(|new| {
+            // All runs have the random bytes of the first, so that events are found again; they are counted here.
+            new.first_run = self.directed.runs;
+            &*new
+        });
         if let (Some(new), None) = (new, &self.directed.failure_dir) {
             (self.directed.failure_dir, self.directed.replay) = (new.failure_dir.clone(), new.replay.clone());
         }
