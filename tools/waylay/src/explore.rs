@@ -118,7 +118,7 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
         return Err(Failed::Usage(format!("--races needs what --patch none leaves out: {why}")));
     }
     if options.memory == Memory::Tso {
-        if cfg!(windows) {
+        if !waylay_driver::config::STORES_CAN_WAIT {
             return Err(Failed::Usage(
                 "--memory tso works on Linux only: on Windows stores are seen at once".to_owned(),
             ));

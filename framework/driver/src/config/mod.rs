@@ -47,7 +47,7 @@ pub use pot::{Contained, HooksRef, Objects, Pot, PotRule};
 pub use schema::schema;
 pub use settings::{Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test};
 pub use source::{At, Position, Source, Span};
-pub use strict::{Minimizing, StepLevel, Strict, TimeoutRule};
+pub use strict::{Minimizing, STORES_CAN_WAIT, StepLevel, Strict, TimeoutRule};
 
 use file::ConfigFile;
 use layers::Layers;

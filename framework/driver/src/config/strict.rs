@@ -61,6 +61,9 @@ pub enum StepLevel {
     Auto,
 }
 
+/// Whether this system can let stores wait in store buffers (`memory = "tso"`).
+pub const STORES_CAN_WAIT: bool = crate::sys::STORES_CAN_WAIT;
+
 impl Default for StepLevel {
     fn default() -> Self {
         crate::sys::STEP_LEVEL
@@ -143,7 +146,7 @@ impl StrictKeys {
         let level = self.level.map_or(StepLevel::default(), |level| level.value);
         let patch = self.patch.is_none_or(|patch| patch.value);
         if let Some(tso) = self.memory.filter(|memory| memory.value == Memory::Tso) {
-            if cfg!(windows) {
+            if !STORES_CAN_WAIT {
                 let why = "`memory = \"tso\"` works on Linux only: on Windows stores are seen at once";
                 findings.add(Diagnostic::error(tso.span, why.to_owned()));
             } else if !level.level().sees_accesses() || !patch {

@@ -11,6 +11,9 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// Whether stores can wait in store buffers (`memory = "tso"`).
+pub(crate) const STORES_CAN_WAIT: bool = true;
+
 /// What is a step in plugins unless a scenario says otherwise.
 pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Auto;
 

@@ -27,6 +27,9 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::core::BOOL;
 
+/// Whether stores can wait in store buffers (`memory = "tso"`).
+pub(crate) const STORES_CAN_WAIT: bool = false;
+
 /// What is a step in plugins unless a scenario says otherwise.
 pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Atomics;
 
