@@ -186,10 +186,8 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
     let mut campaign = |scenarios: Vec<Scenario>, options: &Options| {
         let problems = mix.problems.clone();
         let examiner = examiner(&installation);
-        let summary = campaign::run(scenarios, problems, &installation, options, &mut live, examiner)
-            .map_err(|error| Failed::Own(error.to_string()))?;
-        eprint!("\n{}", summary_text(&summary, detail));
-        Ok(summary)
+        campaign::run(scenarios, problems, &installation, options, &mut live, examiner)
+            .map_err(|error| Failed::Own(error.to_string()))
     };
     if let Some(night) = night {
         if lines.is_some() {
@@ -197,13 +195,20 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
                 "--json-lines tells of one campaign: a shard may have several".to_owned(),
             ));
         }
-        let code = night.run(&mix.scenarios, &options, &arguments.shard, json, &mut campaign);
+        let mut told = |scenarios: Vec<Scenario>, options: &Options| {
+            let summary = campaign(scenarios, options)?;
+            eprint!("\n{}", summary_text(&summary, detail));
+            Ok(summary)
+        };
+        let code = night.run(&mix.scenarios, &options, &arguments.shard, json, &mut told);
         live.finish();
         return code;
     }
     let summary = campaign(mix.scenarios.clone(), &options);
+    // The whole screen, where it was shown, takes what is printed on it with it.
     live.finish();
     let summary = summary?;
+    eprint!("\n{}", summary_text(&summary, detail));
     if let Some(lines) = lines {
         lines.finish(&summary);
     } else if json {
