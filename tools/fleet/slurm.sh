@@ -74,7 +74,7 @@ munged --key-file="$c/munge/key" --socket="$c/munge/sock" --pid-file="$c/munge/p
   --seed-file="$c/munge/seed"
 slurmctld
 for node in 1 2 3 4; do slurmd -N "n$node"; done
-for _ in $(seq 100); do
+for _ in $(seq 1200); do
   [ "$(sinfo --noheader --Node --format=%T | grep -c '^idle$')" -ge 4 ] && break
   sleep 0.1
 done
@@ -129,13 +129,13 @@ echo "16 shards:   $sixteen"
 echo "== 4 shards, preempted in the middle and gone on"
 "$waylay" fleet run --on slurm --shards 4 --at-most 4 --detach --sbatch=--cpus-per-task=4 --out "$c/four" \
   -- explore --runs "$long_night" --seed 7 --minimize off --quiet -- "$c/lost" 2>/dev/null
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
   [ "$(find "$c/four/shards" -name campaign.json 2>/dev/null | wc -l)" -ge 4 ] && break
   sleep 0.1
 done
 # Takes all nodes: every shard is asked to end, and requeued.
 sbatch --quiet --partition=high --nodes=4 --ntasks=4 --cpus-per-task=4 --exclusive --output=/dev/null --wrap='sleep 1'
-for _ in $(seq 600); do
+for _ in $(seq 3000); do
   [ -z "$(squeue --noheader)" ] && break
   sleep 0.1
 done
@@ -152,12 +152,12 @@ echo "4 shards:    $four (in $parts campaigns)"
 echo "== a shard that is cancelled is missing, and the night is not green"
 "$waylay" fleet run --on slurm --shards 2 --detach --out "$c/two" -- explore --for 60s --seed 7 --minimize off --quiet -- "$c/lost" \
   2>/dev/null
-for _ in $(seq 100); do
+for _ in $(seq 1200); do
   [ "$(find "$c/two/shards" -name campaign.json 2>/dev/null | wc -l)" -ge 2 ] && break
   sleep 0.1
 done
 "$waylay" fleet cancel "$c/two"
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
   [ -z "$(squeue --noheader)" ] && break
   sleep 0.1
 done
