@@ -298,6 +298,7 @@ mod cases {
             most_grace: Duration::from_secs(60),
             mode: config::FileMode::default(),
             redact: Vec::new(),
+            shard: None,
         };
         let examiner = Box::new(Confirmer::new(this_program(), library()));
         let summary =
