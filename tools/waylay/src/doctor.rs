@@ -10,6 +10,7 @@ mod sys;
 use std::iter;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use waylay_driver::catalog::Installation;
@@ -119,13 +120,23 @@ fn tool(name: &'static str, program: &str, missing: &str) -> Check {
     }
 }
 
+/// How long a process may take from its start until it can be looked at.
+const STARTING: Duration = Duration::from_secs(3);
+
 /// Tries it: a child is stopped and let go.
 fn tracing(name: &'static str, child: &mut Command) -> Check {
     let child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(mut child) = child else {
         return check(name, Health::Limited, "could not be tried: a process to look at does not start");
     };
-    let result = waylay_driver::can_be_traced(child.id());
+    // On a busy machine a process that was just started has nothing yet that could be looked at.
+    let until = Instant::now() + STARTING;
+    let result = loop {
+        match waylay_driver::can_be_traced(child.id()) {
+            Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            result => break result,
+        }
+    };
     let _ = child.kill();
     let _ = child.wait();
     match result {
