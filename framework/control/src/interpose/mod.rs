@@ -75,9 +75,9 @@ macro_rules! interpose {
                     return result;
                 }
                 let _inside = crate::me::Unmanaged::enter_from($me);
+                #[allow(unused_unsafe)]
                 // SAFETY: `me` is the calling thread, and a logical thread that runs program code has the token;
                 // pointers are valid by the caller's promise to libc.
-                #[allow(unused_unsafe)]
                 unsafe {
                     crate::instrument::delay::before_call($me);
                     $body

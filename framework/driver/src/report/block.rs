@@ -55,17 +55,16 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
     text
 }
 
-/// The same failure in a line, where there is no room for its block.
-pub(super) fn failure_line(entry: &FailureEntry, number: usize) -> String {
+/// A failure in a line, where there is no room for its block. Named by its id: numbers go by the time at which failures happened, and
+/// one that happened earlier may still be looked into.
+pub(super) fn failure_line(entry: &FailureEntry) -> String {
     let test = entry.test.as_deref().unwrap_or("the host itself");
     let what = entry.what.lines().next().unwrap_or_default();
     let place = told(&entry.stacks, 1).into_iter().flat_map(telling_frames).next().map(frame_line);
     let place = place.map_or_else(String::new, |place| format!("; {}", place.trim()));
     let (test, what, place) = (Name(test), Plain(what), Plain(&place));
-    format!(
-        "━━ {} in test {test}: {what}{place} (waylay show {number}, waylay replay {number})\n",
-        entry.kind
-    )
+    let id = &entry.signature.id;
+    format!("━━ {} in test {test}: {what}{place} (waylay show {id})\n", entry.kind)
 }
 
 /// The stacks that tell something: those with code of the test, or the first of all.

@@ -24,19 +24,12 @@ pub(super) const LISTED: usize = 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Page {
     lines: usize,
-    failures: usize,
 }
 
 impl Page {
     /// Counts what was printed.
     pub(super) fn written(&mut self, text: &str) {
         self.lines += text.lines().count();
-    }
-
-    /// The number of a failure that was not seen before, by which commands know it.
-    pub(super) fn next_failure(&mut self) -> usize {
-        self.failures += 1;
-        self.failures
     }
 
     pub(super) fn has_room_for_a_block(&self) -> bool {

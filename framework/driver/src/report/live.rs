@@ -156,11 +156,10 @@ impl Live for Terminal {
     }
 
     fn failure(&mut self, entry: &FailureEntry, folder: &Path) {
-        let number = self.page.next_failure();
         if self.detail == Detail::All || self.page.has_room_for_a_block() {
             self.write(&format!("\n{}\n", failure_block(entry, folder)));
         } else {
-            self.write(&failure_line(entry, number));
+            self.write(&failure_line(entry));
         }
     }
 
