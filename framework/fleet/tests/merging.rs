@@ -168,6 +168,30 @@ proptest! {
     }
 }
 
+/// Of a group alone another part counts than of all together: what that group said of a failure must not outlive it.
+#[test]
+fn a_part_that_no_longer_counts_leaves_no_times_behind() {
+    let place = tempfile::tempdir().unwrap();
+    let left = |number, from, done, failures: &[(u8, (u64, u8))]| Left {
+        number,
+        from,
+        to: from + 20,
+        done,
+        machine: 0,
+        failures: failures.iter().copied().collect(),
+    };
+    let lefts = [left(3, 0, true, &[]), left(3, 0, false, &[(0, (1, 0))]), left(1, 20, false, &[(0, (1, 1))])];
+    let folders: Vec<PathBuf> = (0..lefts.len()).map(|number| place.path().join(format!("c{number}"))).collect();
+    for (number, left) in lefts.iter().enumerate() {
+        campaign(&folders[number], number, left, "n");
+    }
+    let all = merged(place.path(), &folders);
+    let group = place.path().join("group").join("night");
+    fs::create_dir_all(group.parent().unwrap()).unwrap();
+    merge(&folders[1..], &group).unwrap();
+    assert_eq!(merged(place.path(), &[folders[0].clone(), group]), all);
+}
+
 fn whole(number: u64, failures: &[(u8, (u64, u8))]) -> Left {
     let failures = failures.iter().copied().collect();
     Left { number, from: 0, to: PLANNED, done: true, machine: number as u8, failures }

@@ -85,8 +85,10 @@ fn together(
     let mut others = sum.occurrences;
     others.sort_by_key(key);
     others.dedup_by_key(|one| key(one));
-    entry.first_seen = others.first().map_or(entry.first_seen, |first| first.at);
-    entry.last_seen = others.last().map_or(entry.last_seen, |last| last.at);
+    // What an earlier merge of fewer parts wrote here does not count: one of them may have counted then and not now.
+    let seen = || others.iter().chain(&shown).map(|one| one.at);
+    entry.first_seen = seen().min().unwrap_or(entry.first_seen);
+    entry.last_seen = seen().max().unwrap_or(entry.last_seen);
     others.retain(|one| shown.as_ref().is_none_or(|shown| key(shown) != key(one)));
     // What is shown stands first, with what every worker did.
     let room = LISTED - usize::from(shown.is_some());
