@@ -103,6 +103,7 @@ unsafe extern "C-unwind" {
     fn flock(a: usize, b: usize) -> c_int;
     fn kill(a: usize, b: usize) -> c_int;
     fn tgkill(a: usize, b: usize, c: usize) -> c_int;
+    fn signalfd(a: usize, b: usize, c: usize) -> c_int;
     fn pause() -> c_int;
     fn sigsuspend(mask: *const sigset_t) -> c_int;
     fn _exit(a: usize);
@@ -160,6 +161,8 @@ unsafe fn by_function(me: *mut Logical, number: c_long, [a, b, c, d, e, f]: [usi
                 }
                 libc::SYS_kill => kill(a, b).into(),
                 libc::SYS_tgkill => tgkill(a, b, c).into(),
+                libc::SYS_signalfd4 => signalfd(a, b, d).into(),
+                libc::SYS_signalfd => signalfd(a, b, 0).into(),
                 libc::SYS_tkill => tgkill(sys::process_id() as usize, a, b).into(),
                 libc::SYS_exit_group => {
                     _exit(a);

@@ -31,6 +31,7 @@ pub(crate) mod real_thread;
 mod rwlock;
 mod semaphore;
 mod signal;
+mod signal_descriptor;
 mod signal_wait;
 mod sleep;
 mod spin;

@@ -11,7 +11,7 @@ use super::waiting_call::{self, Accepting};
 use super::{fail, interpose, signal};
 use crate::instrument::patch::trap;
 use crate::me::as_program;
-use crate::runtime::signals::{Handled, handled_by_any, kernel_pending, take_held, take_one_held};
+use crate::runtime::signals::{Handled, handled_by_any, kernel_keeps, kernel_pending, take_held, take_one_held};
 use crate::runtime::{
     Logical, TICK_SIGNALS, Waited, demote_me, in_handlers, runtime, unknown_event, wait,
 };
@@ -19,7 +19,7 @@ use crate::sched::{Key, Moment, Shares};
 use crate::sys;
 
 /// The kernel's part of a set, its first word; nothing of one that is not there.
-unsafe fn signals_in(set: *const sigset_t) -> u64 {
+pub(super) unsafe fn signals_in(set: *const sigset_t) -> u64 {
     // SAFETY: the set is null or whole.
     if set.is_null() { 0 } else { unsafe { set.cast::<u64>().read_unaligned() } }
 }
@@ -157,6 +157,7 @@ unsafe fn take(
             }
             if come_from_elsewhere() {
                 drop(accepting);
+                kernel_keeps(me, set);
                 let taken = waiting_call::accepting(me, set, &in_kernel);
                 return if taken > 0 { Ok(taken) } else { Err(*libc::__errno_location()) };
             }

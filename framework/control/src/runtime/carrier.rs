@@ -11,7 +11,7 @@ use waylay_runtime::handover::arrive;
 use super::handover::{Afterwards, after_switch, give_away_after_switch};
 use super::logical::{Logical, Place};
 use super::platform::STARTED;
-use super::{preempt, runtime};
+use super::{preempt, runtime, signals};
 use crate::instrument::patch::trap;
 use crate::interpose::real_thread;
 use crate::me::{Unmanaged, as_program, me};
@@ -25,7 +25,7 @@ const PARK_STACK: usize = 128 * 1024;
 const ALTERNATE_STACK: usize = 64 * 1024;
 /// Everything but SIGKILL and SIGSTOP, which cannot be blocked, and the two signals that libc keeps for itself
 /// (32 and 33): `setuid` and its like wait for every thread to handle the latter.
-const ALL_SIGNALS: u64 = !(0b11 << 31);
+pub(super) const ALL_SIGNALS: u64 = !(0b11 << 31);
 
 static WAKE: Signal = Signal::new();
 
@@ -125,13 +125,13 @@ unsafe extern "C" fn last_module(info: *mut libc::dl_phdr_info, _: usize, last: 
 
 extern "C-unwind" fn carrier_main(_: *mut c_void) -> *mut c_void {
     give_alternate_stack();
+    // With nobody on it, it takes no signal that another thread waits for, or that all of them block.
+    let mut mask = sys::swap_signal_mask(ALL_SIGNALS);
     loop {
-        // With nobody on it, it takes no signal that another thread waits for.
-        let mask = sys::swap_signal_mask(ALL_SIGNALS);
         WAKE.wait();
-        sys::swap_signal_mask(mask);
         // SAFETY: whoever raised the signal passed the token with it, and named a suspended fiber.
         unsafe {
+            sys::swap_signal_mask(mask | signals::kept_by_kernel());
             let carrier = &raw mut (*runtime()).system.carrier;
             (*carrier).idle.set_fs_base(fs_base());
             if (*carrier).kernel_id == 0 {
@@ -140,6 +140,8 @@ extern "C-unwind" fn carrier_main(_: *mut c_void) -> *mut c_void {
             }
             let next = (*carrier).next;
             switch(&raw mut (*carrier).idle, &raw const (*next).context);
+            // Before anybody else runs.
+            mask = sys::swap_signal_mask(ALL_SIGNALS);
             give_away_after_switch();
         }
     }

@@ -8,6 +8,7 @@ use waylay_schedule::{Event, EventKind, ObjectId};
 
 use super::logical::Logical;
 use super::outside::ask_outsiders;
+use super::signals::{self, raise_pending};
 use super::{SHARED, Waited, runtime, wait};
 use crate::instrument::Linux;
 use crate::sched::{Choice, Key, Moment, Shares};
@@ -64,6 +65,10 @@ pub(crate) unsafe fn wait_for_descriptors(
     // SAFETY: by the caller's promise; the watch is removed before `set` goes away.
     unsafe {
         loop {
+            if (*me).pending_signals & signals::kept_by_kernel() != 0 {
+                // A descriptor reads them from the kernel.
+                raise_pending(me);
+            }
             if !set.is_empty() && poll(set.as_mut_ptr(), set.len(), 0) != 0 {
                 return Waited::Done;
             }
@@ -76,6 +81,15 @@ pub(crate) unsafe fn wait_for_descriptors(
             }
         }
     }
+}
+
+/// Whether a thread waits for descriptors.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn is_watching(thread: *mut Logical) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { (*runtime()).system.watches.iter().any(|watch| watch.thread == thread) }
 }
 
 /// Wakes those whose descriptors are ready.

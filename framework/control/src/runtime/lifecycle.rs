@@ -289,6 +289,8 @@ unsafe fn finish(thread: *mut Logical) {
     unsafe {
         (*thread).park_stack = None;
         (*thread).recyclable = false;
+        // For the program it is gone: a signal for the process that every other thread blocks must not end here.
+        sys::swap_signal_mask(carrier::ALL_SIGNALS);
         robust::pass_on(thread);
         let choice = leave(thread);
         dispatch(thread, choice);

@@ -5,9 +5,12 @@
 //! is broken off for the handler; what becomes of the call then is the caller's business, and [`Handled`] tells it what it
 //! has to know. Standard signals are kept once, real-time signals as often as they are sent, as the kernel does.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::descriptors::{descriptors_changed, is_watching};
 use super::handover::{demote_me, in_handlers};
-use super::logical::Logical;
-use super::{runtime, timers};
+use super::logical::{Logical, Place};
+use super::{TICK_SIGNALS, runtime, timers};
 use crate::instrument::edge;
 use crate::sched::State;
 use crate::{snapshot, sys};
@@ -137,6 +140,15 @@ unsafe fn post(to: *mut Logical, signal: i32, for_process: bool, origin: Origin)
     // SAFETY: by the caller's promise.
     unsafe {
         let runtime = runtime();
+        // It belongs to whoever takes it first, and a thread that was waiting may have what it wants by now.
+        let is_anybodys = to.is_null() || for_process && (*to).accepts & bit(signal) != 0;
+        if is_anybodys && is_kept(signal) {
+            return give_to_kernel(signal, origin);
+        }
+        if !to.is_null() && (*runtime).sched.thread((*to).id).state == State::Away {
+            // It sits in the kernel on its own kernel thread, where the signal belongs.
+            return raise(to, signal, origin);
+        }
         let known = if to.is_null() { &raw mut (*runtime).system.held } else { &raw mut (*to).pending_signals };
         if *known & bit(signal) == 0 || signal >= FIRST_REAL_TIME {
             (*runtime).system.sent.push(Sent { signal, to, for_process, origin });
@@ -150,6 +162,84 @@ unsafe fn post(to: *mut Logical, signal: i32, for_process: bool, origin: Origin)
             (*runtime).sched.interrupt(id);
         } else if (*to).mask & bit(signal) == 0 {
             (*runtime).sched.interrupt_for_signal(id);
+        } else if is_kept(signal) && is_watching(to) {
+            (*runtime).sched.interrupt(id);
+        }
+    }
+}
+
+/// Signals that the carrier never blocks: faults of the code that runs there, and those that libc and
+/// the library itself use.
+const NEVER_KEPT: u64 = 0b11 << 31
+    | 1 << (libc::SIGSEGV - 1)
+    | 1 << (libc::SIGBUS - 1)
+    | 1 << (libc::SIGFPE - 1)
+    | 1 << (libc::SIGILL - 1)
+    | 1 << (libc::SIGTRAP - 1)
+    | 1 << (libc::SIGSYS - 1)
+    | 1 << (libc::SIGABRT - 1)
+    | TICK_SIGNALS;
+
+/// Signals that the kernel keeps for the process while every thread blocks them, because that is where they are looked for: by
+/// descriptors that read them (`signalfd`), by `poll` and `epoll` on behalf of these, and by threads that wait in the kernel.
+/// The first descriptor is often made before the first thread, when there is no run yet.
+static KEPT: AtomicU64 = AtomicU64::new(0);
+
+/// Signals that the kernel keeps.
+pub(super) fn kept_by_kernel() -> u64 {
+    KEPT.load(Ordering::Relaxed)
+}
+
+fn is_kept(signal: i32) -> bool {
+    kept_by_kernel() & bit(signal) != 0
+}
+
+/// From now on the kernel keeps these signals; no run has begun, or the calling thread is none of it.
+pub(crate) fn kernel_will_keep(signals: u64) {
+    KEPT.fetch_or(signals & !NEVER_KEPT, Ordering::Relaxed);
+}
+
+/// From now on the kernel keeps these signals for the process, those on their way included.
+///
+/// # Safety
+/// `me` executes the call and holds the token.
+pub(crate) unsafe fn kernel_keeps(me: *mut Logical, signals: u64) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        kernel_will_keep(signals);
+        let signals = signals & !NEVER_KEPT;
+        let runtime = runtime();
+        if (*me).place == Place::Carrier {
+            // No thread of the program's: the kernel would deliver there what all of them block.
+            sys::block_signals(signals);
+        }
+        let waiting = (*runtime).system.held & signals;
+        (*runtime).system.held &= !waiting;
+        let sent = &mut (*runtime).system.sent;
+        let readable: Vec<Sent> =
+            sent.extract_if(.., |sent| sent.to.is_null() && waiting & bit(sent.signal) != 0).collect();
+        for Sent { signal, origin, .. } in readable {
+            give_to_kernel(signal, origin);
+        }
+    }
+}
+
+/// Gives a signal to the kernel, which keeps it because every thread blocks it, and wakes those who can take it from there.
+///
+/// # Safety
+/// The caller holds the token.
+unsafe fn give_to_kernel(signal: i32, origin: Origin) {
+    snapshot::cannot_undo("sends a signal");
+    // SAFETY: by the caller's promise.
+    unsafe {
+        queue(None, signal, origin);
+        descriptors_changed();
+        let runtime = runtime();
+        for &thread in &(*runtime).logicals {
+            let waits = (*thread).accepts & bit(signal) != 0 && !(*runtime).has_finished(thread);
+            if waits && (*runtime).sched.thread((*thread).id).state != State::Away {
+                (*runtime).sched.interrupt((*thread).id);
+            }
         }
     }
 }
@@ -187,7 +277,7 @@ pub(crate) unsafe fn send_to_process(me: *mut Logical, signal: i32, origin: Orig
     unsafe {
         let awaited = (*runtime()).logicals.iter().any(|&thread| (*thread).accepts & bit(signal) != 0);
         // The kernel keeps what every thread blocks; but the carrier, which is no thread of the program's, blocks nothing.
-        let kept = (*runtime()).system.carrier.is_running() && (*runtime()).logicals.iter().all(|&thread| {
+        let kept = (is_kept(signal) || (*runtime()).system.carrier.is_running()) && (*runtime()).logicals.iter().all(|&thread| {
             (*runtime()).has_finished(thread) || timers::is_sleeper(thread) || (*thread).mask & bit(signal) != 0
         });
         if !awaited && !kept && !is_handled(signal) {
@@ -235,9 +325,8 @@ pub(super) unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, origin
         match target {
             Some(target) => {
                 edge::signals(me, target);
-                if (*runtime).sched.thread((*target).id).state == State::Away {
-                    raise(target, signal, origin);
-                } else if waits || !Action::of(signal).is_some_and(|action| action.is_nothing(signal)) {
+                let away = (*runtime).sched.thread((*target).id).state == State::Away;
+                if away || waits || !Action::of(signal).is_some_and(|action| action.is_nothing(signal)) {
                     post(target, signal, to.is_none(), origin);
                 }
             }
@@ -377,6 +466,15 @@ pub(super) unsafe fn forget(thread: *mut Logical) {
 /// # Safety
 /// The caller holds the token; the thread has a kernel thread.
 unsafe fn raise(to: *mut Logical, signal: i32, origin: Origin) {
+    // SAFETY: by the caller's promise.
+    unsafe { queue(Some((*to).kernel_id), signal, origin) };
+}
+
+/// Queues a signal in the kernel for one of its threads, or for the process.
+///
+/// # Safety
+/// The caller holds the token.
+unsafe fn queue(to: Option<i32>, signal: i32, origin: Origin) {
     /// As the kernel lays it out: number, error, code, a gap; process and user, or a timer's number and overruns; the value.
     #[repr(C)]
     struct Info {
@@ -400,7 +498,15 @@ unsafe fn raise(to: *mut Logical, signal: i32, origin: Origin) {
     let info = Info { numbers: [signal, 0, code, 0], sender, value, rest: [0; 12] };
     // SAFETY: the kernel reads 128 bytes, which is what the record has.
     unsafe {
-        let args = [process as usize, (*to).kernel_id as usize, signal as usize, &raw const info as usize, 0, 0];
+        let Some(to) = to else {
+            let args = [process as usize, signal as usize, &raw const info as usize, 0, 0, 0];
+            if sys::call(libc::SYS_rt_sigqueueinfo, args) == -(libc::EPERM as isize) {
+                // What `kill` sends, only `kill` may send, but for the process' first thread.
+                sys::call(libc::SYS_kill, args);
+            }
+            return;
+        };
+        let args = [process as usize, to as usize, signal as usize, &raw const info as usize, 0, 0];
         if sys::call(libc::SYS_rt_tgsigqueueinfo, args) == -(libc::EPERM as isize) {
             // For another kernel thread the kernel writes these records itself.
             sys::call(libc::SYS_tgkill, args);

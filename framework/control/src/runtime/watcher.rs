@@ -41,9 +41,13 @@ pub(super) fn kernel_id() -> i32 {
 pub(super) fn watch() {
     if !EXISTS.swap(true, Ordering::Relaxed) {
         let _unmanaged = Unmanaged::enter();
+        // From its first moment on it takes no signal that the program's threads block.
+        let mask = sys::swap_signal_mask(u64::MAX);
         // SAFETY: the thread never touches the runtime without the token. Should the kernel refuse it, threads that are
         // away still take the token when they come back.
-        if unsafe { real_thread::create_detached(watcher) }.is_err() {
+        let created = unsafe { real_thread::create_detached(watcher) };
+        sys::swap_signal_mask(mask);
+        if created.is_err() {
             return;
         }
     }

@@ -1,5 +1,9 @@
 // Signals: sending, blocking, waiting for them and handling them.
 #include "case.h"
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 static atomic_int done, value_seen, code_seen;
@@ -542,4 +546,98 @@ CASE(a_signal_of_the_process_outlives_threads, "kill sigwait pthread_sigmask") {
     sigset_t set = set_of(SIGUSR2);
     HOLDS(handled == 1 || sigtimedwait(&set, 0, &no_time) == SIGUSR2);
     block(SIG_UNBLOCK, SIGUSR2);
+}
+
+static int reader;
+static void *reads_a_signal(void *unused) {
+    struct signalfd_siginfo information;
+    IS(read(reader, &information, sizeof information), sizeof information);
+    IS(information.ssi_signo, SIGUSR1);
+    return unused;
+}
+CASE(a_signal_to_the_process_is_read, "signalfd kill read") {
+    block(SIG_BLOCK, SIGUSR1);
+    sigset_t set = set_of(SIGUSR1);
+    reader = signalfd(-1, &set, 0);
+    pthread_t thread = start(reads_a_signal, 0);
+    IS(kill(getpid(), SIGUSR1), 0);
+    joined(thread);
+    sigset_t left;
+    IS(sigpending(&left), 0);
+    IS(sigismember(&left, SIGUSR1), 0);
+    close(reader);
+    block(SIG_UNBLOCK, SIGUSR1);
+}
+CASE(a_signal_to_the_thread_is_read, "signalfd pthread_kill read") {
+    block(SIG_BLOCK, SIGUSR1);
+    sigset_t set = set_of(SIGUSR1);
+    reader = signalfd(-1, &set, 0);
+    pthread_t thread = start(reads_a_signal, 0);
+    IS(pthread_kill(thread, SIGUSR1), 0);
+    joined(thread);
+    close(reader);
+    block(SIG_UNBLOCK, SIGUSR1);
+}
+CASE(a_signal_from_before_is_read, "signalfd raise poll") {
+    block(SIG_BLOCK, SIGUSR1);
+    IS(kill(getpid(), SIGUSR1), 0);
+    sigset_t set = set_of(SIGUSR1);
+    reader = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    struct pollfd look = {reader, POLLIN, 0};
+    IS(poll(&look, 1, 0), 1);
+    reads_a_signal(0);
+    IS(poll(&look, 1, 0), 0);
+    struct signalfd_siginfo information;
+    FAILS(read(reader, &information, sizeof information), EAGAIN);
+    IS(raise(SIGUSR1), 0);
+    reads_a_signal(0);
+    close(reader);
+    block(SIG_UNBLOCK, SIGUSR1);
+}
+static void *sends_with_values(void *unused) {
+    for (int i = 1; i <= 3; i++) IS(sigqueue(getpid(), SIGRTMIN + 2, (union sigval){.sival_int = i}), 0);
+    return unused;
+}
+CASE(queued_signals_are_read_in_order_through_epoll, "signalfd sigqueue epoll_wait") {
+    block(SIG_BLOCK, SIGRTMIN + 2);
+    sigset_t set = set_of(SIGRTMIN + 2);
+    reader = syscall(SYS_signalfd4, -1, &set, 8, SFD_NONBLOCK);
+    int poller = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN};
+    IS(epoll_ctl(poller, EPOLL_CTL_ADD, reader, &event), 0);
+    pthread_t thread = start(sends_with_values, 0);
+    for (int seen = 0; seen < 3;) {
+        IS(epoll_wait(poller, &event, 1, -1), 1);
+        struct signalfd_siginfo information;
+        while (read(reader, &information, sizeof information) == sizeof information) {
+            IS(information.ssi_int, ++seen);
+            IS(information.ssi_code, SI_QUEUE);
+        }
+    }
+    joined(thread);
+    close(poller);
+    close(reader);
+    block(SIG_UNBLOCK, SIGRTMIN + 2);
+}
+CASE(the_end_of_a_child_is_read, "signalfd fork waitpid") {
+    block(SIG_BLOCK, SIGCHLD);
+    sigset_t set = set_of(SIGCHLD);
+    reader = signalfd(-1, &set, 0);
+    pid_t child = fork();
+    if (child == 0) _exit(3);
+    struct signalfd_siginfo information;
+    IS(read(reader, &information, sizeof information), sizeof information);
+    IS(information.ssi_signo, SIGCHLD);
+    IS(information.ssi_pid, child);
+    int status;
+    IS(waitpid(child, &status, 0), child);
+    IS(WEXITSTATUS(status), 3);
+    close(reader);
+    block(SIG_UNBLOCK, SIGCHLD);
+}
+CASE(signalfd_refuses, "signalfd") {
+    sigset_t set = set_of(SIGUSR1);
+    FAILS(signalfd(0, &set, 0), EINVAL);
+    FAILS(signalfd(-1, &set, 1), EINVAL);
+    FAILS(signalfd(9999, &set, 0), EBADF);
 }
