@@ -11,7 +11,7 @@ use waylay_evidence::{MemoryMap, ThreadStack};
 use waylay_report::cause::Why;
 
 use crate::environment::Environment;
-use crate::store::TestRecord;
+use crate::record::TestRecord;
 
 /// Format of [`FailureEntry`]; changes when a reader of the old form would misunderstand.
 pub const FORMAT: u32 = 1;

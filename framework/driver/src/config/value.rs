@@ -9,10 +9,9 @@ use waylay_control_protocol::Memory;
 use waylay_dist::{Seed, Value, parse_duration};
 
 use super::bytes::ByteSize;
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, Findings};
 use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
-use super::reader::Findings;
 use super::source::{At, Span};
 use super::strict::{Minimizing, StepLevel, TimeoutRule};
 use super::suggestion;

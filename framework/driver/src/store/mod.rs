@@ -22,22 +22,21 @@ mod failures;
 pub(crate) mod firm;
 mod marker;
 pub mod owed;
-mod randomizer;
 mod retention;
 mod series;
-mod shard;
 
 pub use atomic::WriteError;
 pub(crate) use atomic::take_made_again;
 pub(crate) use averages::Averages;
-pub use campaign::{
-    Campaign, CampaignRecord, CampaignState, InterruptedCampaign, PotShare, ScenarioRecord, StrictNumbers,
-    TestRecord,
-};
+pub use campaign::{Campaign, InterruptedCampaign};
 pub(crate) use failures::FURTHER_OCCURRENCES;
 pub use failures::{FailureStore, Recorded, Shelved, load_failure};
 pub use marker::is_at_work;
-pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};
 pub use retention::{Keep, Retention};
 pub(crate) use series::FILE as SERIES_FILE;
-pub use shard::{Outcomes, ShardRecord, Unit};
+
+/// What a store keeps.
+pub use crate::record::{
+    BoundRecord, CampaignRecord, CampaignState, Outcomes, PotShare, RandomizerRecord, ScenarioRecord,
+    ShardRecord, StrictNumbers, SuspendedThreads, TestRecord, Unit,
+};

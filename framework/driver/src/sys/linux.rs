@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// Whether stores can wait in store buffers (`memory = "tso"`).
 pub(crate) const STORES_CAN_WAIT: bool = true;
 
-/// What is a step in plugins unless a scenario says otherwise.
-pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Auto;
+/// Whether plain accesses of plugins become steps by themselves where they conflict, unless a scenario says otherwise.
+pub(crate) const LEARNS_PLACES: bool = true;
 
 /// Variables that name the folder for temporary files.
 pub(crate) const TEMPORARY_FOLDER: [&str; 1] = ["TMPDIR"];

@@ -30,8 +30,8 @@ use windows_sys::core::BOOL;
 /// Whether stores can wait in store buffers (`memory = "tso"`).
 pub(crate) const STORES_CAN_WAIT: bool = false;
 
-/// What is a step in plugins unless a scenario says otherwise.
-pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Atomics;
+/// Whether plain accesses of plugins become steps by themselves where they conflict, unless a scenario says otherwise.
+pub(crate) const LEARNS_PLACES: bool = false;
 
 /// Exit codes from here on are exceptions that nobody handled.
 const FIRST_EXCEPTION: u32 = 0xc000_0000;
