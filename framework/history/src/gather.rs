@@ -2,7 +2,6 @@
 
 use rusqlite::OptionalExtension;
 use waylay_driver::archive::{self, FailureFolder};
-use waylay_driver::failure::FailureEntry;
 use waylay_driver::store::{CampaignRecord, is_at_work};
 use waylay_report::model::{Campaign, CampaignState, Failure};
 
@@ -11,16 +10,6 @@ use crate::{History, HistoryError};
 
 /// Campaigns of a failure that are looked through for evidence that is still there.
 const LOOKED_AT: u64 = 100;
-
-/// Source file and line of the frame to look at first; empty when none has them.
-pub(crate) fn place(entry: &FailureEntry) -> String {
-    let failure = archive::record::failure(entry, std::path::Path::new(""));
-    let Some(frame) = failure.place() else { return String::new() };
-    match (&frame.file, frame.line) {
-        (Some(file), Some(line)) => format!("{file}:{line}"),
-        _ => String::new(),
-    }
-}
 
 /// A failure with everything that is known of it.
 #[derive(Debug)]

@@ -12,8 +12,7 @@ use waylay_report::model::FailureState;
 use waylay_report::numbers::count;
 use waylay_report::page::pill;
 
-use super::live::date;
-use super::shell::{self, part};
+use super::shell::{self, date, part};
 use super::{PAGE, Shared, Trouble};
 use crate::config::KINDS;
 

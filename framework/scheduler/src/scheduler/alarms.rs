@@ -4,9 +4,9 @@
 //! timer whose signal interrupts a process is the kernel's, and it is never busy: no wait ends by its deadline while an alarm
 //! of an earlier moment has not gone off.
 
-use super::clock::Moment;
-use super::scheduler::{Scheduler, TimeoutPolicy};
-use super::thread::State;
+use super::{Scheduler, TimeoutPolicy};
+use crate::clock::Moment;
+use crate::thread::State;
 
 /// The alarms that are set, each with a number of the caller's.
 #[derive(Debug, Default)]
