@@ -1,16 +1,15 @@
 //! The driver: runs campaigns. It starts hosts, watches them through the shared page, takes evidence from outside when
 //! something breaks, restarts, and goes on. It never runs test code and never waits for a host without a limit.
 //!
-//! The modules in reading order; each needs only those above it (a test, `tools/waylay/tests/architecture`, fails on a
+//! What a failure is, and the machine that it was seen on, is in `waylay-findings`. The modules in reading order; each needs only those above it (a test, `tools/waylay/tests/architecture`, fails on a
 //! cycle):
 //!
 //! - `sys`: what the driver needs of the operating system, in twins
-//! - [`environment`], [`interrupt`], [`scratch`], [`last_words`]: where it runs, the wish that it all ends, folders for temporary
-//!   files, what a program printed before it died
+//! - [`interrupt`], [`scratch`], [`last_words`]: the wish that it all ends, folders for temporary files, what a program printed
+//!   before it died
 //! - [`config`]: a TOML file becomes a checked configuration, or diagnostics with line and column
 //! - [`secrets`]: what is not written down
 //! - [`record`]: what a campaign counted, as data
-//! - [`failure`]: a failure as data
 //! - [`store`]: findings become files that survive anything
 //! - [`archive`]: what is kept becomes the data of reports, at any later time
 //! - `host`: one host process, what it tells, and who in it is late
@@ -22,17 +21,16 @@
 
 mod sys;
 
-pub mod environment;
 pub mod interrupt;
 pub mod last_words;
 pub mod scratch;
+
+pub use waylay_findings::{environment, failure};
 
 pub mod config;
 pub mod secrets;
 
 pub mod record;
-
-pub mod failure;
 
 pub mod store;
 

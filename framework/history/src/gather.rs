@@ -3,6 +3,7 @@
 use rusqlite::OptionalExtension;
 use waylay_driver::archive::{self, FailureFolder};
 use waylay_driver::store::{CampaignRecord, is_at_work};
+use waylay_findings::Kind;
 use waylay_report::model::{Campaign, CampaignState, Failure};
 
 use crate::query::{FailureRow, SightingRow};
@@ -42,7 +43,10 @@ impl History {
                 break;
             }
         }
-        let mut failure = failure.unwrap_or_else(|| bare(&row));
+        let mut failure = match failure {
+            Some(failure) => failure,
+            None => bare(&row)?,
+        };
         if let Some(record) = campaign.as_deref().map(|name| self.record(name)).transpose()?.flatten() {
             archive::measure(&mut failure, &archive::record::campaign(&record));
         }
@@ -80,14 +84,15 @@ impl History {
 }
 
 /// What is left of a failure without a folder.
-fn bare(row: &FailureRow) -> Failure {
-    Failure {
+fn bare(row: &FailureRow) -> Result<Failure, HistoryError> {
+    let unknown = || HistoryError::UnknownKind { signature: row.signature.clone(), kind: row.kind.clone() };
+    Ok(Failure {
         id: row.signature.clone(),
         signature: row.text.clone(),
-        kind: row.kind.clone(),
+        kind: Kind::from_word(&row.kind).ok_or_else(unknown)?,
         what: row.what.clone(),
         test: Some(row.test.clone()).filter(|test| !test.is_empty()),
         gaps: vec!["its evidence is no longer kept".to_owned()],
         ..Failure::default()
-    }
+    })
 }

@@ -4,8 +4,6 @@ mod read;
 mod schema;
 mod values;
 
-pub(crate) use read::KINDS;
-
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

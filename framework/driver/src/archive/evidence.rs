@@ -107,10 +107,10 @@ pub fn timeline(failure: &Failure, folder: &Path) -> Option<Timeline> {
     let title = format!("{} in {}", failure.kind, failure.subject());
     let [older, log] = RANDOMIZER_LOG.map(|name| fs::read_to_string(folder.join(name)).ok());
     if let Some(log) = log {
-        return suspensions::timeline(&title, older.as_deref(), &log, &failure.kind);
+        return suspensions::timeline(&title, older.as_deref(), &log, failure.kind.word());
     }
     let schedule = Schedule::decode(&fs::read(folder.join("schedule.bin")).ok()?).ok()?;
-    Some(waylay_report::timeline::schedule::timeline(&title, &schedule, &failure.kind))
+    Some(waylay_report::timeline::schedule::timeline(&title, &schedule, failure.kind.word()))
 }
 
 /// Keeps how a leak grew beside the first time that it was seen.

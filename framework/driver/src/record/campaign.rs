@@ -3,12 +3,11 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use waylay_dist::Seed;
+use waylay_findings::{Environment, TestRecord};
 use waylay_report::model::Sample;
 
 use super::randomizer::RandomizerRecord;
 use super::shard::ShardRecord;
-use super::test::TestRecord;
-use crate::environment::Environment;
 
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

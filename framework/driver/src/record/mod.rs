@@ -3,9 +3,8 @@
 mod campaign;
 mod randomizer;
 mod shard;
-mod test;
 
 pub use campaign::{CampaignRecord, CampaignState, ScenarioRecord};
-pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};
+pub use randomizer::{RandomizerRecord, SuspendedThreads};
 pub use shard::{Outcomes, ShardRecord, Unit};
-pub use test::{PotShare, StrictNumbers, TestRecord};
+pub use waylay_findings::test::{BoundRecord, PotShare, StrictNumbers, TestRecord};

@@ -30,13 +30,14 @@ pub(crate) use atomic::take_made_again;
 pub(crate) use averages::Averages;
 pub use campaign::{Campaign, InterruptedCampaign};
 pub(crate) use failures::FURTHER_OCCURRENCES;
-pub use failures::{FailureStore, Recorded, Shelved, load_failure};
+pub use failures::{FailureStore, Recorded, Shelved};
 pub use marker::is_at_work;
 pub use retention::{Keep, Retention};
 pub(crate) use series::FILE as SERIES_FILE;
 
-/// What a store keeps.
 pub use crate::record::{
     BoundRecord, CampaignRecord, CampaignState, Outcomes, PotShare, RandomizerRecord, ScenarioRecord,
     ShardRecord, StrictNumbers, SuspendedThreads, TestRecord, Unit,
 };
+/// What a store keeps.
+pub use waylay_findings::load_failure;

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use waylay_schedule::promise::Promise;
 
-use super::randomizer::BoundRecord;
-
 /// What a test got of the time of the pot that it ran in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PotShare {
@@ -118,4 +116,19 @@ pub struct StrictNumbers {
     /// Which accesses were no steps although a bug may need a switch there.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// What random suspension guarantees for one test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoundRecord {
+    /// N: threads to choose from, at most.
+    pub threads: u32,
+    /// MINTP: the shortest iteration in nanoseconds.
+    pub min_test_ns: u64,
+    /// The least probability that one iteration shows a bug of depth one.
+    pub per_iteration: f64,
+    /// The same for all iterations together, if they are independent.
+    pub after_all: f64,
+    /// What the settings break of what the bound assumes.
+    pub broken_assumptions: Vec<String>,
 }
