@@ -28,7 +28,7 @@ pub enum Evidence {
 }
 
 macro_rules! kinds {
-    ($($(#[$meta:meta])+ $name:ident = $word:literal, $severity:ident, $evidence:ident, $description:literal;)+) => {
+    ($($(#[$meta:meta])+ $name:ident = $word:literal, $severity:ident, $evidence:ident, $meaning:literal;)+) => {
         /// What broke; from the worst on.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
@@ -63,10 +63,10 @@ macro_rules! kinds {
                 }
             }
 
-            /// What it is, in a sentence.
-            pub fn description(self) -> &'static str {
+            /// What broke, in a sentence.
+            pub fn meaning(self) -> &'static str {
                 match self {
-                    $(Kind::$name => $description,)+
+                    $(Kind::$name => $meaning,)+
                 }
             }
         }
@@ -76,25 +76,25 @@ macro_rules! kinds {
 kinds! {
     /// A fatal signal, an abort, a process that vanished. Also what an empty record has: nothing better is known of it.
     #[default]
-    Crash = "crash", Error, Place, "The process was ended by a fatal signal or an abort.";
+    Crash = "crash", Error, Place, "A fatal signal, an abort, or a process that vanished.";
     /// The test wrote over memory or descriptors that belong to Waylay.
     Corrupted = "corrupted", Error, OneOfMany, "The test wrote over memory or descriptors that belong to Waylay.";
     /// The test, or an assertion in the code under test, noticed something wrong; a panic.
-    Assert = "assert", Error, Noticed, "A test, or an assertion in the code under test, noticed something wrong.";
+    Assert = "assert", Error, Noticed, "A test reported it, an assertion in the code under test failed, or Rust panicked.";
     /// A C++ exception that nobody caught.
-    Exception = "exception", Error, Noticed, "A C++ exception was not caught.";
+    Exception = "exception", Error, Noticed, "A C++ exception that nobody caught, or that left a test.";
     /// An exit status that is not good, or a test that ended its whole process.
-    Exit = "exit", Error, Noticed, "The process ended with a status that is not good, or a test ended the whole process.";
+    Exit = "exit", Error, Noticed, "An exit status that is not good, or a test that ended its whole process.";
     /// Threads wait for each other and use no processor time.
     Deadlock = "deadlock", Error, SeveralThreads, "Threads wait for each other and use no processor time.";
     /// Two accesses to the same memory, one of them writing, that nothing orders.
-    Race = "race", Error, SeveralThreads, "Two threads access the same memory, one of them writes, and nothing orders them.";
+    Race = "race", Error, SeveralThreads, "Two accesses to the same memory, one of them writing, that nothing orders.";
     /// Threads use processor time and get nowhere.
     Livelock = "livelock", Error, SeveralThreads, "Threads use processor time and get nowhere.";
     /// One worker gets nowhere while others of its test do.
     Starvation = "starvation", Warning, OneOfMany, "One worker gets nowhere while others of its test do.";
     /// Memory, descriptors or threads that are not given back.
-    Leak = "leak", Error, Place, "Memory, descriptors or threads are not given back.";
+    Leak = "leak", Error, Place, "Memory, descriptors or threads that are not given back.";
     /// It came back, but later than it may.
     Slow = "slow", Warning, OneOfMany, "An iteration came back, but later than it may.";
 }
@@ -122,7 +122,7 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.word());
             assert_eq!(Kind::from_word(kind.word()), Some(*kind));
-            assert!(kind.description().ends_with('.'), "{}", kind.description());
+            assert!(kind.meaning().ends_with('.'), "{}", kind.meaning());
         }
         assert_eq!(Kind::from_word("hang"), None);
         assert!(Kind::ALL.is_sorted(), "the order of the kinds is that of the list");

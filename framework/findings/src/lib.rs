@@ -7,6 +7,7 @@
 //! - [`cause`]: the orders of events that a failure needs
 //! - [`environment`]: the machine that it was seen on
 //! - [`test`]: the numbers of a test
+//! - [`format`]: versions of what is stored
 //! - [`failure`]: one failure, all of its occurrences, and `failure.json`
 //!
 //! Nothing here starts, watches or suspends a process, and nothing here knows a campaign.
@@ -19,7 +20,7 @@
 //! let kind = Kind::from_word("deadlock").unwrap();
 //! assert_eq!(kind.severity(), Severity::Error);
 //! assert_eq!(kind.evidence(), Evidence::SeveralThreads);
-//! println!("{kind}: {}", kind.description());
+//! println!("{kind}: {}", kind.meaning());
 //! ```
 
 mod sys;
@@ -31,6 +32,7 @@ pub mod kind;
 pub mod cause;
 pub mod environment;
 
+pub mod format;
 pub mod test;
 
 pub mod failure;

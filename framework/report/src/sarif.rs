@@ -20,7 +20,7 @@ pub fn report(night: &Night, root: Option<&str>) -> Value {
         json!({
             "id": kind.word(),
             "name": title(kind.word()),
-            "shortDescription": words(kind.description()),
+            "shortDescription": words(kind.meaning()),
             "defaultConfiguration": { "level": level(*kind) },
         })
     };

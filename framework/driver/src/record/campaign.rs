@@ -9,6 +9,9 @@ use waylay_report::model::Sample;
 use super::randomizer::RandomizerRecord;
 use super::shard::ShardRecord;
 
+/// Format of [`CampaignRecord`].
+pub const CAMPAIGN_FORMAT: u32 = 1;
+
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -27,6 +30,7 @@ pub enum CampaignState {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CampaignRecord {
     /// Format of this record.
+    #[serde(deserialize_with = "waylay_findings::format::up_to::<CAMPAIGN_FORMAT, _>")]
     pub format: u32,
     /// The campaign's name: its folder.
     pub name: String,
@@ -77,9 +81,6 @@ pub struct ScenarioRecord {
 }
 
 impl CampaignRecord {
-    /// What `format` is in records of this version.
-    pub const FORMAT: u32 = 1;
-
     /// The numbers of the record at the moment of its last update.
     pub fn sample(&self) -> Sample {
         let tests = || self.scenarios.iter().flat_map(|scenario| &scenario.tests);

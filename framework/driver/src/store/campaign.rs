@@ -12,7 +12,7 @@ use super::marker::{self, Marker};
 use super::owed;
 use super::series::Series;
 use crate::environment::Environment;
-use crate::record::{CampaignRecord, CampaignState};
+use crate::record::{CAMPAIGN_FORMAT, CampaignRecord, CampaignState};
 
 /// A campaign whose driver died.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Campaign {
         let config_path = folder.join("config.toml");
         atomic::write(&config_path, config.as_bytes(), false)?;
         let record = CampaignRecord {
-            format: CampaignRecord::FORMAT,
+            format: CAMPAIGN_FORMAT,
             name,
             state: CampaignState::Running,
             started,

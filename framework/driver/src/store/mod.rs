@@ -36,8 +36,8 @@ pub use retention::{Keep, Retention};
 pub(crate) use series::FILE as SERIES_FILE;
 
 pub use crate::record::{
-    BoundRecord, CampaignRecord, CampaignState, Outcomes, PotShare, RandomizerRecord, ScenarioRecord,
-    ShardRecord, StrictNumbers, SuspendedThreads, TestRecord, Unit,
+    BoundRecord, CAMPAIGN_FORMAT, CampaignRecord, CampaignState, Outcomes, PotShare, RandomizerRecord,
+    ScenarioRecord, ShardRecord, StrictNumbers, SuspendedThreads, TestRecord, Unit,
 };
 /// What a store keeps.
 pub use waylay_findings::load_failure;
