@@ -37,7 +37,7 @@ pub struct EventPlace {
     /// The how manieth of `occurrence` are at this place: 1 is the first; 0 when nobody counted.
     #[serde(skip_serializing_if = "is_none", default)]
     pub here: u32,
-    /// The same for all places of this function.
+    /// The how manieth of `occurrence` are in this function: 1 is the first; 0 when nobody counted.
     #[serde(skip_serializing_if = "is_none", default)]
     pub in_function: u32,
 }

@@ -75,11 +75,11 @@ pub struct StrictNumbers {
     pub depth: u32,
     /// What the schedules promise, for the greatest depth that is promised well, or else the least.
     pub guarantee: Option<Promise>,
-    /// The same for every depth.
+    /// What the schedules promise for every depth.
     pub guarantees: Vec<Promise>,
-    /// Of wall time, starts of hosts and examinations of failures included.
+    /// Schedules per second of wall time, starts of hosts and examinations of failures included.
     pub schedules_per_second: f64,
-    /// The same for steps.
+    /// Steps per second of wall time, counted like schedules.
     pub steps_per_second: f64,
     /// A systematic search has run every schedule within its bound.
     pub exhausted: bool,
@@ -127,7 +127,7 @@ pub struct BoundRecord {
     pub min_test_ns: u64,
     /// The least probability that one iteration shows a bug of depth one.
     pub per_iteration: f64,
-    /// The same for all iterations together, if they are independent.
+    /// The least probability that all iterations together show one, if they are independent.
     pub after_all: f64,
     /// What the settings break of what the bound assumes.
     pub broken_assumptions: Vec<String>,

@@ -27,7 +27,7 @@ fn plain(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// The same, with its lines.
+/// The lines of a text, each made harmless.
 fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines().map(plain)
 }

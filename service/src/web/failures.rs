@@ -64,7 +64,7 @@ impl Asked {
         }
     }
 
-    /// The same list with one thing changed.
+    /// The address of this list with one thing changed.
     fn with(&self, name: &str, value: &str) -> String {
         let mut address = "/failures?".to_owned();
         for (key, old) in [

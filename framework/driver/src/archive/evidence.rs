@@ -39,7 +39,7 @@ impl Tally {
 const GROWTH_FILE: &str = "growth.json";
 /// The picture of what led to it.
 pub const TIMELINE_FILE: &str = "timeline.svg";
-/// The same as data.
+/// What led to it, as data.
 pub const TIMELINE_DATA: &str = "timeline.json";
 /// What a randomizer did, and the part of it before.
 const RANDOMIZER_LOG: [&str; 2] = ["randomizer.log.1", "randomizer.log"];

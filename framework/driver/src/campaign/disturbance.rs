@@ -56,7 +56,7 @@ impl Disturbance {
         }
     }
 
-    /// The same from its beginning.
+    /// Randomizers with these settings that have not begun yet.
     pub(crate) fn anew(&self) -> Disturbance {
         Disturbance::new(self.how.clone())
     }

@@ -72,7 +72,7 @@ impl Supervisor<'_> {
         self.keep_with(finding, shelved, dump, || {});
     }
 
-    /// The same, with something to do before anybody is told.
+    /// Puts a finding on disk, calls `before`, and then tells about the finding when it is new.
     pub(super) fn keep_with(
         &mut self,
         finding: Finding,

@@ -16,7 +16,7 @@ use crate::sys;
 
 /// After so many hosts in a row that died before they finished an iteration, the scenario is given up.
 const FRUITLESS_HOSTS: u32 = 20;
-/// The same for hosts that were killed from outside, which says nothing about the tests.
+/// After so many hosts in a row that were killed from outside, which says nothing about the tests, it is given up too.
 const FRUITLESS_KILLS: u32 = 1000;
 /// How long a test runs alone to see whether it leaves something behind, and all such tests of a scenario together.
 const ALONE: Duration = Duration::from_secs(1);

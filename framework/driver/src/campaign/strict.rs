@@ -61,7 +61,7 @@ impl StrictTest {
         }
     }
 
-    /// The same with the seed of the schedules themselves.
+    /// A test whose schedules have this seed themselves, whatever its name is.
     pub(crate) fn seeded(strict: Strict, seed: Seed) -> StrictTest {
         StrictTest {
             strict,
@@ -275,7 +275,7 @@ pub trait Examination {
     fn instead(&self) -> Option<&str>;
     /// Every thread's stack, the one to blame first.
     fn stacks(&self) -> &[ThreadStack];
-    /// The same for people.
+    /// The stacks as text for people.
     fn text(&self) -> &str;
     /// Who waits for what, a line each, of a run that came to a standstill. Objects are called as in its timeline.
     fn waits(&self) -> &[String];

@@ -111,7 +111,7 @@ impl<'a, 'i> TableReader<'a, 'i> {
         readers
     }
 
-    /// The same, at least one.
+    /// The tables of a key that needs at least one, each under its own `[[key]]`.
     pub fn required_tables(
         &mut self,
         key: &'static str,

@@ -44,7 +44,7 @@ pub struct Param {
     pub name: At<String>,
     /// The distribution as written.
     pub spec: At<Spec>,
-    /// The same, ready to draw from.
+    /// The distribution, ready to draw from.
     pub dist: Dist,
 }
 

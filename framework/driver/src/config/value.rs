@@ -22,7 +22,7 @@ pub enum Refusal {
     Type,
     /// It is of the right type and cannot be read.
     Value(String),
-    /// The same, with something to do about it.
+    /// It is of the right type and cannot be read; the second text says what to do about it.
     Help(String, String),
 }
 

@@ -376,7 +376,7 @@ extern "C" fn on_interrupt(signal: libc::c_int, info: *mut libc::siginfo_t, _: *
     }
 }
 
-/// The same as Ctrl-C: noted the first time, the end at once the second.
+/// Does what Ctrl-C does: the first time it is noted, the second time it ends this process at once.
 pub(crate) fn insist() {
     // Hosts die with us.
     if INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0 {

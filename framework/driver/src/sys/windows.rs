@@ -372,7 +372,7 @@ unsafe extern "system" fn on_event(event: u32) -> BOOL {
     1
 }
 
-/// The same as Ctrl-C: noted the first time, the end at once the second.
+/// Does what Ctrl-C does: the first time it is noted, the second time it ends this process at once.
 pub(crate) fn insist() {
     // SAFETY: it takes any of the events that the system would call it with.
     unsafe { on_event(CTRL_C_EVENT) };

@@ -105,7 +105,7 @@ pub struct Failure {
     /// How often it came in all iterations of its test in the night that it was seen in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate: Option<Reproduction>,
-    /// The same in each mode that its test ran in, where that are several.
+    /// How often it came in each mode that its test ran in, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rates: Vec<ModeRate>,
     /// How often in each scenario; empty where that was not counted.

@@ -49,7 +49,7 @@ impl Scheduler {
         true
     }
 
-    /// The same, if that wait began long ago: others have worked since then for as long as a program does that is to stop
+    /// Ends the wait whose deadline is next if it began long ago: others have worked since then for as long as a program does that is to stop
     /// when a sleep is over, which few others do.
     pub fn expire_overdue(&mut self) -> bool {
         const LONG: u64 = 20_000;

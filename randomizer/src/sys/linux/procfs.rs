@@ -60,7 +60,7 @@ pub(crate) fn own_processor_time() -> std::time::Duration {
     std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The same by reading about all its threads.
+/// Whether a process has ended, by reading about all its threads.
 fn has_ended(pid: ProcessId) -> bool {
     // The first thread mostly lives as long as its process, and looking at one is cheap.
     !is_alive(pid, ThreadId(pid.0)) && !threads_of(pid).into_iter().any(|thread| is_alive(pid, thread))
