@@ -10,7 +10,7 @@ use crate::identity::{Ordinal, ThreadId};
 
 /// A census that took t is followed by at least this many t without one: at most 2 % of the time.
 const PAUSE: u32 = 50;
-/// The same after many a census that found nothing new: each such doubles the pause, up to this many t, but not beyond
+/// The pause after many a census that found nothing new: each such doubles it, up to this many t, but not beyond
 /// `QUIET` (a census that was itself kept waiting for the processor took long).
 const LONGEST_PAUSE: u32 = 400;
 const QUIET: Duration = Duration::from_millis(50);

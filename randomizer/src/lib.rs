@@ -34,6 +34,7 @@ mod pattern;
 pub mod policy;
 pub mod quiesce;
 pub mod recording;
+mod refusal;
 pub mod report;
 pub mod session;
 pub mod settings;

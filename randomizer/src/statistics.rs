@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::census::{Census, Member, Tally};
 use crate::histogram::{Histogram, Percentiles};
 use crate::identity::{Ordinal, ThreadId};
+use crate::refusal::Tracer;
 use crate::suspension::{Fate, Suspension};
-use crate::target::Tracer;
 
 /// Different names of ended threads that are kept apart; a target that makes up a name per thread shall not fill our memory.
 const MOST_NAMES: usize = 256;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::identity::ThreadId;
-use crate::target::Tracer;
+use crate::refusal::Tracer;
 
 /// One thread in one window.
 #[derive(Debug, Clone)]

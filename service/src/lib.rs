@@ -20,6 +20,7 @@ pub mod config;
 pub mod log;
 pub mod manager;
 pub mod metrics;
+mod reopen;
 pub mod reporter;
 pub mod rotation;
 pub mod serve;

@@ -22,6 +22,7 @@ use crate::board::{Board, Doing};
 use crate::config::{Config, Mix};
 use crate::log::Log;
 use crate::manager::Watchdog;
+use crate::reopen;
 use crate::reporter::Reporter;
 use crate::rotation::{self, Standing};
 use crate::web::{self, Site, WebError};
@@ -126,7 +127,7 @@ pub fn serve(
     while !interrupt::requested() {
         board.beat();
         step(config, &mut history, runner, &board, &log);
-        open_again(&config.out, &mut history, &log);
+        reopen::open_again(&config.out, &mut history, &log);
     }
     board.doing(Doing::Stopping);
     watchdog.stopping();
@@ -141,20 +142,6 @@ pub fn serve(
     }
     drop(web);
     Ok(())
-}
-
-/// Opens the history again when one of its files was cut off under it.
-pub(crate) fn open_again(out: &std::path::Path, history: &mut History, log: &Log) {
-    if !history.is_cut_off() {
-        return;
-    }
-    match History::open(out) {
-        Ok(whole) => {
-            *history = whole;
-            log.line("the history's files were cut off while they were used; it was opened again");
-        }
-        Err(error) => log.line(&format!("the history's files were cut off: {error}")),
-    }
 }
 
 /// What happened while nobody was there.

@@ -45,7 +45,7 @@ pub fn tell(webhook: &Webhook, out: &Path, log: &Arc<Log>, stop: &AtomicBool) {
         if over {
             return;
         }
-        crate::serve::open_again(out, &mut history, log);
+        crate::reopen::open_again(out, &mut history, log);
         // New failures are looked for once a second at most.
         let until = Instant::now() + Duration::from_secs(1);
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {

@@ -286,7 +286,7 @@ unsafe fn compare<P: Process>(me: P::Thread, access: Access, how: (bool, bool, b
     unsafe { compare_as::<P>(me, access, how, false) };
 }
 
-/// The same. `orders`: a runtime makes it.
+/// Compares an access with those of others; `orders` when a runtime makes it.
 #[inline]
 unsafe fn compare_as<P: Process>(
     me: P::Thread,

@@ -32,7 +32,7 @@ impl Modules {
         self.known(code)
     }
 
-    /// The same in a module that was looked at before, or of data in it.
+    /// The site of an address in a module that was looked at before, of code or of data in it.
     pub(crate) fn known(&self, address: usize) -> Option<Site> {
         let module = self.all.iter().find(|module| (module.start..module.end).contains(&address))?;
         Some(Site::new(&module.name, (address - module.base) as u32))

@@ -149,7 +149,7 @@ pub trait Process: Default + Sized + 'static {
     /// replaced; otherwise accesses are only dismissed. `stay_open`: some will be dismissed one by one.
     fn turn(attention: Attention<'_>, more: bool, stay_open: bool);
 
-    /// The same for modules that were just loaded, from this number on.
+    /// Looks at these plain accesses in modules that were just loaded, from this number on.
     fn turn_new(first: usize, attention: Attention<'_>, stay_open: bool);
 
     /// Whether calls of functions that copy are to be told of: [`access::before_copy`](crate::access::before_copy). Where they

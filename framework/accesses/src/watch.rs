@@ -27,7 +27,7 @@ use crate::suspects::{Suspects, Touch};
 /// Times that one patched site is looked at for each thread of a run: a loop that computes shows soon what it touches.
 const MOST_LOOKS: u32 = 4096;
 
-/// The same in runs that come later: what they show beyond the first ones is another order, which shows in fewer rounds.
+/// Times that it is looked at in runs that come later: what they show beyond the first ones is another order, which shows in fewer rounds.
 const FEWER_LOOKS: u32 = 512;
 
 /// Runs of an exploration that look long.

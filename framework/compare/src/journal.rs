@@ -17,7 +17,7 @@ pub struct Record {
     pub key: String,
     /// For people who read the file: the strategy.
     pub strategy: String,
-    /// The same: the test.
+    /// For people who read the file: the test.
     pub test: String,
     /// Lives that ended or failed.
     pub runs: u64,

@@ -33,11 +33,11 @@ pub struct Cell {
     pub rate_high: f64,
     /// Schedules to the first failure, mean of the trials that found one.
     pub mean_runs: Option<f64>,
-    /// The same, median of all trials; none when half of them found nothing.
+    /// Schedules to the first failure, median of all trials; none when half of them found nothing.
     pub median_runs: Option<f64>,
     /// Seconds to the first failure, mean of the trials that found one.
     pub mean_seconds: Option<f64>,
-    /// The same, median of all trials.
+    /// Seconds to the first failure, median of all trials.
     pub median_seconds: Option<f64>,
     /// Seconds of running, all trials together.
     pub seconds: f64,
@@ -93,7 +93,7 @@ pub struct StrategySummary {
     pub false_alarms: Vec<String>,
     /// Geometric mean of the median schedules to the bug, over the tests where there is a median.
     pub typical_runs: Option<f64>,
-    /// The same for seconds.
+    /// Geometric mean of the median seconds to the bug, over the tests where there is a median.
     pub typical_seconds: Option<f64>,
     /// Failures in an hour of running, first ones only unless failures are counted.
     pub failures_per_hour: f64,

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::account::Account;
 use crate::coded::coded;
 use crate::instrumentation::Site;
-use crate::region::{Note, Stretch};
 use crate::report::Report;
 use crate::settings::Settings;
+use crate::stretch::{Note, Stretch};
 
 /// Bytes for the orders of a batch, and for its records.
 const ORDERS: usize = 1 << 22;

@@ -28,6 +28,7 @@ pub mod report;
 pub mod server;
 pub mod settings;
 mod site_list;
+mod stretch;
 mod sys;
 mod witness;
 pub mod words;
@@ -41,12 +42,13 @@ pub use in_process::{
 };
 pub use instrumentation::{Instrumentation, Level, Site, cache_folder};
 pub use race::{AccessReport, Pair, RaceReport};
-pub use region::{Note, NoteWriter, Region, RegionError, RegionMap, Stretch};
+pub use region::{NoteWriter, Region, RegionError, RegionMap};
 pub use report::{Ending, HeldAt, Report, Tally};
 #[cfg(target_os = "linux")]
 pub use server::{Reply, Request, ServerError, ServerLink};
 pub use settings::{ClockSource, Memory, RandomSource, Settings, Switching, Timeouts};
 pub use site_list::{Added, SiteList};
+pub use stretch::{Note, Stretch};
 
 /// Environment variable with the number of the descriptor (on Windows, of the handle) of the [`Region`].
 pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";

@@ -12,6 +12,7 @@ use crate::instrumentation::{Instrumentation, SITES, Site};
 use crate::race::{Pair, RACES};
 use crate::report::{Ending, Report};
 use crate::settings::Settings;
+use crate::stretch::{Note, Stretch};
 use crate::sys::{self, Memory};
 
 /// The code of a run that is guided by orders of events, in place of forced switches.
@@ -52,21 +53,6 @@ pub enum RegionError {
     #[error("a schedule of {0} switches is too long to follow: at most {STRETCHES}")]
     TooManySwitches(usize),
 }
-
-/// Consecutive choices that fell on one thread.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
-    /// The thread.
-    pub thread: u32,
-    /// The code of the event it did first.
-    pub first: u32,
-    /// How many choices.
-    pub steps: u64,
-}
-
-/// One sentence of the conversation between scheduler and strategy, in the words of the side that writes.
-pub type Note = [u64; 4];
 
 /// The whole region, as it lies in memory.
 #[repr(C)]

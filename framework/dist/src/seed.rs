@@ -22,8 +22,6 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::stream::WorkerRng;
-
 /// The number that a whole campaign can be repeated from.
 ///
 /// Printed as `0x` and sixteen hexadecimal digits; read in hexadecimal or decimal.
@@ -77,11 +75,6 @@ impl Seed {
     /// The generator of a named component that is not a test: the randomizer, the combiner, a strategy.
     pub fn component(self, name: &str) -> ChaCha8Rng {
         ChaCha8Rng::from_seed(self.key(Domain::Component, name, 0))
-    }
-
-    /// The generator of one worker of one test.
-    pub fn worker(self, test: &str, worker: u32) -> WorkerRng {
-        WorkerRng::new(self.key(Domain::Worker, test, worker))
     }
 
     pub(crate) fn key(self, domain: Domain, name: &str, index: u32) -> [u8; 32] {

@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use rand::{Rng, SeedableRng, TryRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::seed::Seed;
+use crate::seed::{Domain, Seed};
 
 const HEAD_WORDS: usize = 16;
 const HEADS: usize = 4;
@@ -50,6 +50,13 @@ enum Part {
     Nothing,
     Head,
     Tail,
+}
+
+impl Seed {
+    /// The generator of one worker of one test.
+    pub fn worker(self, test: &str, worker: u32) -> WorkerRng {
+        WorkerRng::new(self.key(Domain::Worker, test, worker))
+    }
 }
 
 impl WorkerRng {

@@ -142,7 +142,7 @@ impl Installation {
         self.describe_within(plugin, LOAD_LIMIT)
     }
 
-    /// The same, with a limit on the time that it may take to load.
+    /// What is inside a plugin file, with a limit on the time that it may take to load.
     pub(crate) fn describe_within(
         &self,
         plugin: &Path,

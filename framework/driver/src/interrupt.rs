@@ -18,7 +18,7 @@ pub fn request() {
     sys::interrupt();
 }
 
-/// The same as Ctrl-C where that is only a key: the second time ends this process at once.
+/// Does what Ctrl-C does, for a terminal in which that is only a key: the second time it ends this process at once.
 pub fn insist() {
     sys::insist();
 }

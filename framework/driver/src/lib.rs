@@ -1,36 +1,49 @@
 //! The driver: runs campaigns. It starts hosts, watches them through the shared page, takes evidence from outside when
 //! something breaks, restarts, and goes on. It never runs test code and never waits for a host without a limit.
 //!
-//! In the order in which data flows:
+//! What a failure is, and the machine that it was seen on, is in `waylay-findings`. The modules in reading order; each needs only those above it (a test, `tools/waylay/tests/architecture`, fails on a
+//! cycle):
 //!
+//! - `sys`: what the driver needs of the operating system, in twins
+//! - [`interrupt`], [`scratch`], [`last_words`]: the wish that it all ends, folders for temporary files, what a program printed
+//!   before it died
 //! - [`config`]: a TOML file becomes a checked configuration, or diagnostics with line and column
-//! - [`catalog`]: plugin files are found and described, each in a process of its own
-//! - [`campaign`]: configuration and catalog become scenarios; each is supervised until its end
-//! - `host`: one host process, and who in it is late
-//! - [`interrupt`]: the wish that it all ends
-//! - `randomizer`: the process that suspends threads of that host
-//! - [`failure`]: a failure as data
-//! - [`scratch`]: folders for temporary files of processes that may be killed
 //! - [`secrets`]: what is not written down
+//! - [`record`]: what a campaign counted, as data
 //! - [`store`]: findings become files that survive anything
-//! - [`report`]: what people read while it runs
 //! - [`archive`]: what is kept becomes the data of reports, at any later time
+//! - `host`: one host process, what it tells, and who in it is late
+//! - `randomizer`: the process that suspends threads of that host
+//! - [`catalog`]: plugin files are found and described, each in a process of its own
+//! - [`report`]: what people read while it runs
+//! - [`campaign`]: configuration and catalog become scenarios; each is supervised until its end
+//! - [`trial`]: one test as a comparison runs it, without a campaign
 
-pub mod archive;
-pub mod campaign;
-pub mod catalog;
-pub mod config;
-pub mod environment;
-pub mod failure;
-mod host;
+mod sys;
+
 pub mod interrupt;
 pub mod last_words;
-mod randomizer;
-pub mod report;
 pub mod scratch;
+
+pub use waylay_findings::{environment, failure};
+
+pub mod config;
 pub mod secrets;
+
+pub mod record;
+
 pub mod store;
-mod sys;
+
+pub mod archive;
+
+mod host;
+mod randomizer;
+
+pub mod catalog;
+
+pub mod report;
+
+pub mod campaign;
 pub mod trial;
 
 /// From now on files and folders that this process makes can be read by those whom `mode` lets read a file. Tests are

@@ -52,7 +52,7 @@ pub(crate) fn clean(bytes: &mut [u8]) {
     with(|secrets| secrets.clean(bytes));
 }
 
-/// The same for a text.
+/// Replaces every secret in a text that is about to be written.
 pub(crate) fn clean_text(text: &mut String) {
     let mut bytes = std::mem::take(text).into_bytes();
     clean(&mut bytes);

@@ -18,13 +18,13 @@ use waylay_randomizer::RawSettings;
 use waylay_schedule::Schedule;
 use waylay_schedule::promise::Promise;
 
-use crate::campaign::strict::{StrictTest, Verdict};
+use crate::campaign::strict::StrictTest;
 use crate::catalog::Installation;
 use crate::config::Strict;
-use crate::host::{HostCommand, HostLog, HostProcess, HostTask};
+use crate::host::{ControlRegion, HostCommand, HostLog, HostProcess, HostTask, StoppedBy};
 use crate::randomizer::{RandomizerCommand, RandomizerProcess, RandomizerTask, Tally};
-use crate::store::StrictNumbers;
-use crate::sys::{self, ControlRegion};
+use crate::record::StrictNumbers;
+use crate::sys;
 
 /// Longest time between two looks at a host.
 const LOOK: Duration = Duration::from_millis(20);
@@ -472,12 +472,12 @@ fn fatal_record(host: &HostProcess) -> Option<&'static str> {
 }
 
 fn verdict(region: Option<&ControlRegion>) -> Option<&'static str> {
-    match region?.verdict()? {
-        Verdict::Deadlock => Some("deadlock"),
+    match region?.stopped_by()? {
+        StoppedBy::Deadlock => Some("deadlock"),
         // Comparisons are about bugs that are known: a schedule that takes more steps never ends.
-        Verdict::StepLimit | Verdict::Livelock => Some("livelock"),
-        Verdict::Race => Some("race"),
-        Verdict::Refused => Some("refused"),
+        StoppedBy::StepLimit | StoppedBy::Livelock => Some("livelock"),
+        StoppedBy::Race => Some("race"),
+        StoppedBy::Refused => Some("refused"),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::sys;
 pub struct CaptureOptions {
     /// Stack bytes copied per thread, from the innermost frame outwards. Deeper stacks lose their middle.
     pub stack_limit: usize,
-    /// The same for threads in `crashed`: enough for the whole of an overflown stack.
+    /// Stack bytes copied of threads in `crashed`: enough for the whole of an overflown stack.
     pub crash_stack_limit: usize,
     /// How long threads may take to stop; one that does not (uninterruptible sleep) is reported unstopped.
     pub stop_timeout: Duration,

@@ -2,8 +2,8 @@
 
 use rusqlite::OptionalExtension;
 use waylay_driver::archive::{self, FailureFolder};
-use waylay_driver::failure::FailureEntry;
 use waylay_driver::store::{CampaignRecord, is_at_work};
+use waylay_findings::Kind;
 use waylay_report::model::{Campaign, CampaignState, Failure};
 
 use crate::query::{FailureRow, SightingRow};
@@ -11,16 +11,6 @@ use crate::{History, HistoryError};
 
 /// Campaigns of a failure that are looked through for evidence that is still there.
 const LOOKED_AT: u64 = 100;
-
-/// Source file and line of the frame to look at first; empty when none has them.
-pub(crate) fn place(entry: &FailureEntry) -> String {
-    let failure = archive::record::failure(entry, std::path::Path::new(""));
-    let Some(frame) = failure.place() else { return String::new() };
-    match (&frame.file, frame.line) {
-        (Some(file), Some(line)) => format!("{file}:{line}"),
-        _ => String::new(),
-    }
-}
 
 /// A failure with everything that is known of it.
 #[derive(Debug)]
@@ -53,7 +43,10 @@ impl History {
                 break;
             }
         }
-        let mut failure = failure.unwrap_or_else(|| bare(&row));
+        let mut failure = match failure {
+            Some(failure) => failure,
+            None => bare(&row)?,
+        };
         if let Some(record) = campaign.as_deref().map(|name| self.record(name)).transpose()?.flatten() {
             archive::measure(&mut failure, &archive::record::campaign(&record));
         }
@@ -91,14 +84,15 @@ impl History {
 }
 
 /// What is left of a failure without a folder.
-fn bare(row: &FailureRow) -> Failure {
-    Failure {
+fn bare(row: &FailureRow) -> Result<Failure, HistoryError> {
+    let unknown = || HistoryError::UnknownKind { signature: row.signature.clone(), kind: row.kind.clone() };
+    Ok(Failure {
         id: row.signature.clone(),
         signature: row.text.clone(),
-        kind: row.kind.clone(),
+        kind: Kind::from_word(&row.kind).ok_or_else(unknown)?,
         what: row.what.clone(),
         test: Some(row.test.clone()).filter(|test| !test.is_empty()),
         gaps: vec!["its evidence is no longer kept".to_owned()],
         ..Failure::default()
-    }
+    })
 }

@@ -65,6 +65,14 @@ pub enum HistoryError {
         /// Its version.
         found: i64,
     },
+    /// A newer Waylay knows a kind of failure that this one does not.
+    #[error("{signature}: a newer waylay calls it `{kind}`, a kind of failure that this one does not know")]
+    UnknownKind {
+        /// The failure.
+        signature: String,
+        /// Its kind in words.
+        kind: String,
+    },
     /// A file of the database lost its end while it was used.
     #[error(
         "a file beside {} was cut off while it was used: its disk is full, or somebody truncated it",

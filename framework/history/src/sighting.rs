@@ -1,6 +1,7 @@
 //! A failure of one campaign, reduced to what the history keeps: everything else is in its folder.
 
 use jiff::Timestamp;
+use waylay_driver::archive;
 use waylay_driver::failure::FailureEntry;
 
 /// Longest text that is kept of one thing; a message of a test may be a megabyte.
@@ -39,13 +40,23 @@ impl Sighting {
             text: shorten(&entry.signature.text),
             kind: entry.kind.word(),
             what: shorten(&entry.what),
-            place: shorten(&crate::gather::place(entry)),
+            place: shorten(&place(entry)),
             test: entry.test.as_deref().map(shorten),
             plugin: entry.plugin.as_deref().map(file_name),
             count: entry.count,
             first_seen: entry.first_seen,
             last_seen: entry.last_seen,
         }
+    }
+}
+
+/// Source file and line of the frame to look at first; empty when none has them.
+fn place(entry: &FailureEntry) -> String {
+    let failure = archive::record::failure(entry, std::path::Path::new(""));
+    let Some(frame) = failure.place() else { return String::new() };
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        _ => String::new(),
     }
 }
 

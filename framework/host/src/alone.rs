@@ -8,10 +8,10 @@ use std::convert::Infallible;
 
 use waylay_page::{Clock, Page, TestPhase};
 
-use crate::context::Manner;
+use crate::context::RunMode;
+use crate::factory::TestFactory;
 use crate::fatal;
 use crate::loader::Plugin;
-use crate::nursery::Nursery;
 use crate::plan::SchedulePlan;
 use crate::stage::Stage;
 use crate::sys::{self, Begun};
@@ -23,8 +23,8 @@ pub(crate) fn run(plan: &SchedulePlan) -> Result<Infallible, String> {
     let plugins = plugins.collect::<Result<Vec<_>, String>>()?;
     let page = Page::create(&Clock::monotonic()).map_err(|error| format!("no memory: {error}"))?;
     let page: &'static Page = Box::leak(Box::new(page));
-    let nursery = Nursery::new(page, plan.seed, None, plugins, &plan.tests, Manner::Alone);
-    let Some((stage, Some(control))) = Stage::set_up(nursery, &plan.tests, false)? else {
+    let factory = TestFactory::new(page, plan.seed, None, plugins, &plan.tests, RunMode::Alone);
+    let Some((stage, Some(control))) = Stage::set_up(factory, &plan.tests, false)? else {
         return Err("the plugin is not in the plan".to_owned());
     };
     let first = if plan.run == 0 { TestPhase::Creating } else { TestPhase::Running };

@@ -17,10 +17,10 @@ use waylay_page::{Command, TestPhase, TestSlot, WorkerSlot, WorkerState};
 
 use crate::context::CallContext;
 use crate::description::{hooks, text};
+use crate::factory::TestFactory;
 use crate::fatal::Blame;
 use crate::lifecycle::Live;
 use crate::loader::Plugin;
-use crate::nursery::Nursery;
 use crate::plan::{CombinerPlan, ContainedPlan, TestPlan};
 use crate::shared::SharedObjects;
 
@@ -34,7 +34,7 @@ const ITERATIONS_PER_SCHEDULE: u64 = 1 << 16;
 
 /// What one combiner contains. Never freed, like the test itself.
 pub(crate) struct Container {
-    nursery: &'static Nursery,
+    factory: &'static TestFactory,
     settings: CString,
     workers: u32,
     shared: &'static SharedObjects,
@@ -85,7 +85,7 @@ impl Hooks {
 
 impl Container {
     pub(crate) fn new(
-        nursery: &'static Nursery,
+        factory: &'static TestFactory,
         plan: &CombinerPlan,
         tests: Vec<(usize, TestPlan)>,
         workers: u32,
@@ -107,7 +107,7 @@ impl Container {
             })
         };
         let made = Container {
-            nursery,
+            factory,
             settings: CString::new(plan.settings.as_str()).map_err(|error| error.to_string())?,
             workers,
             shared,
@@ -119,7 +119,7 @@ impl Container {
 
     /// Begins anew, in strict mode: a schedule depends on its number and on nothing that happened before.
     pub(crate) fn renew(&self) {
-        let Some(run) = self.nursery.schedule() else { return };
+        let Some(run) = self.factory.schedule() else { return };
         self.shared.renew(run);
         for test in &self.tests {
             test.state.store(CONTAINED_UNLOADED, Ordering::Relaxed);
@@ -133,9 +133,9 @@ impl Container {
         if live.is_some() {
             return STATUS_OK;
         }
-        let slot = test.slot(self.nursery);
+        let slot = test.slot(self.factory);
         slot.next_iteration.store(test.inside.first_iteration, Ordering::Relaxed);
-        match self.nursery.admit(test.index, &test.plan, self.shared) {
+        match self.factory.admit(test.index, &test.plan, self.shared) {
             Some(made) => {
                 made.context.test.pass(TestPhase::Running);
                 *live = Some(made);
@@ -194,7 +194,7 @@ impl Container {
     /// Destroys the pools and the hooks, after the combiner itself. Hooks outlive a schedule.
     pub(crate) fn destroy(&self) {
         self.shared.destroy_all();
-        if self.nursery.schedule().is_some() {
+        if self.factory.schedule().is_some() {
             return;
         }
         for hooks in &self.hooks {
@@ -207,7 +207,7 @@ impl Container {
 
     /// What the combiner may know. What an earlier schedule took is none of it.
     fn info(&self, test: &Contained) -> ContainedInfo {
-        let measured = if self.nursery.schedule().is_some() { 0.0 } else { 1.0 };
+        let measured = if self.factory.schedule().is_some() { 0.0 } else { 1.0 };
         ContainedInfo {
             size: size_of::<ContainedInfo>() as u32,
             state: test.state.load(Ordering::Acquire),
@@ -280,11 +280,11 @@ impl Container {
     ) {
         let _blame = Blame::on(context);
         let runtime = context.test;
-        let page = test.slot(self.nursery);
+        let page = test.slot(self.factory);
         // SAFETY: an instance without a main is not admitted.
         let Some(main) = (unsafe { (*instance).test_main }) else { return };
         let repeat = (turn.flags & TURN_REPEAT != 0).then_some(turn.iteration);
-        let strict = self.nursery.schedule().is_some();
+        let strict = self.factory.schedule().is_some();
         let began = Instant::now();
         let first_tick = runtime.clock.now();
         let mut entered = first_tick;
@@ -379,8 +379,8 @@ impl Sums {
 }
 
 impl Contained {
-    fn slot(&self, nursery: &Nursery) -> &'static TestSlot {
-        &nursery.page().tests[self.index]
+    fn slot(&self, factory: &TestFactory) -> &'static TestSlot {
+        &factory.page().tests[self.index]
     }
 }
 
@@ -489,7 +489,7 @@ unsafe extern "C" fn waiting(context: *mut Context, waits: i32) {
 unsafe extern "C" fn ask(context: *mut Context, number: u32, share: f64) {
     // SAFETY: see `COMBINE`.
     if let Some((container, test)) = unsafe { one(context, number) } {
-        test.slot(container.nursery).asked.store(share.to_bits(), Ordering::Relaxed);
+        test.slot(container.factory).asked.store(share.to_bits(), Ordering::Relaxed);
     }
 }
 

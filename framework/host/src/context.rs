@@ -31,12 +31,12 @@ pub(crate) struct TestRuntime {
     pub(crate) cancelled: AtomicBool,
     /// What the test said while it could not be created or started.
     pub(crate) refusal: Mutex<Option<String>>,
-    pub(crate) manner: Manner,
+    pub(crate) run_mode: RunMode,
 }
 
-/// What follows when a test reports a failure.
+/// How tests run in this process, which decides what follows when one reports a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum RunMode {
     /// The driver looks, then the thread goes on.
     Free,
     /// The schedule stops there, the driver looks, and the process is thrown away.
@@ -112,7 +112,7 @@ impl TestRuntime {
 
     /// Enters a phase of a life, unless lives follow each other too fast for anybody to look.
     pub(crate) fn pass(&self, phase: TestPhase) {
-        if self.manner == Manner::Free {
+        if self.run_mode == RunMode::Free {
             self.enter(phase);
         }
     }
@@ -344,18 +344,18 @@ impl CallContext {
 
     /// Hands a failure over to the driver and waits until it was looked at.
     pub(crate) fn hand_over(&self, sort: Sort, message: &[u8], frames: &[usize]) {
-        if self.test.manner == Manner::Counted {
+        if self.test.run_mode == RunMode::Counted {
             self.test.slot().failures.fetch_add(1, Ordering::Relaxed);
             if let Role::Worker { failed, .. } = &self.role {
                 failed.store(true, Ordering::Relaxed);
             }
             return;
         }
-        if self.test.manner != Manner::Free {
+        if self.test.run_mode != RunMode::Free {
             // Nothing of the schedule may happen behind the failure.
             crate::sys::stop_run();
         }
-        if self.test.manner == Manner::Alone {
+        if self.test.run_mode == RunMode::Alone {
             crate::sys::fail_alone(message);
         }
         let test = self.test.slot();
@@ -367,7 +367,7 @@ impl CallContext {
             WorkerState::Held.store(&slot.state);
         }
         self.test.page.report(&self.report(sort, message, frames));
-        if self.test.manner == Manner::Strict {
+        if self.test.run_mode == RunMode::Strict {
             crate::sys::wait_for_the_end();
         }
         // With this failure the test is retired, or all end: not one iteration more.

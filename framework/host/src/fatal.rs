@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use waylay_page::record::{NO_TEST, NO_WORKER, Report, Sort};
 use waylay_page::{HostPhase, Layout};
 
-use crate::context::{CallContext, Manner};
+use crate::context::{CallContext, RunMode};
 use crate::sys;
 
 static PAGE: AtomicPtr<Layout> = AtomicPtr::new(std::ptr::null_mut());
@@ -31,7 +31,7 @@ pub(crate) struct Blame {
 
 impl Blame {
     pub(crate) fn on(context: &'static CallContext) -> Blame {
-        if context.test.manner != Manner::Free {
+        if context.test.run_mode != RunMode::Free {
             return Blame::without_tag(context);
         }
         Blame {

@@ -13,7 +13,7 @@
 //! - `context`, `services`, `shared`: what a test may ask of us
 //! - `worker`: the loop around `TestMain`
 //! - `combine`: tests that run inside another test
-//! - `nursery`: create and start; `lifecycle`: run, cancel, end
+//! - `factory`: create and start; `lifecycle`: run, cancel, end
 //! - `strict`: the same in strict mode, schedule after schedule; `stage`: one schedule, a whole life of the test;
 //!   `alone`: one schedule without a driver
 //! - `fatal`: a signal or `exit` inside a test becomes a record before the process is gone
@@ -24,10 +24,10 @@ mod combine;
 mod context;
 pub mod description;
 pub mod event;
+mod factory;
 mod fatal;
 mod lifecycle;
 pub mod loader;
-mod nursery;
 pub mod plan;
 mod services;
 mod shared;

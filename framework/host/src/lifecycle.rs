@@ -9,10 +9,10 @@ use std::time::Duration;
 use waylay_abi::{DestroyEntry, Instance};
 use waylay_page::{AttachError, Command, HostPhase, Layout, Page, TestPhase, wait_until_changed, wake_all};
 
-use crate::context::{CallContext, Manner};
+use crate::context::{CallContext, RunMode};
 use crate::event::{Event, Events};
+use crate::factory::TestFactory;
 use crate::loader::Plugin;
-use crate::nursery::Nursery;
 use crate::plan::{RunPlan, WorkerPlan};
 use crate::stage::Stage;
 use crate::worker::{self, SharedInstance};
@@ -50,14 +50,14 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
 
     HostPhase::Loading.store(&layout.header.phase);
     let plugins = load(&plan, layout, &events);
-    let manner = match (plan.strict, plan.trial) {
-        (true, Some(_)) => Manner::Counted,
-        (true, None) => Manner::Strict,
-        (false, _) => Manner::Free,
+    let run_mode = match (plan.strict, plan.trial) {
+        (true, Some(_)) => RunMode::Counted,
+        (true, None) => RunMode::Strict,
+        (false, _) => RunMode::Free,
     };
-    let nursery = Nursery::new(page, plan.seed, Some(events), plugins, &plan.tests, manner);
+    let factory = TestFactory::new(page, plan.seed, Some(events), plugins, &plan.tests, run_mode);
     if plan.strict {
-        return run_strict(&plan, layout, nursery);
+        return run_strict(&plan, layout, factory);
     }
 
     HostPhase::Starting.store(&layout.header.phase);
@@ -65,7 +65,7 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
     wait_for(layout, &layout.header.go, |go| go != 0);
     let mut tests = Vec::new();
     for (index, test) in plan.tests.iter().enumerate().filter(|(_, test)| test.contained.is_none()) {
-        if let Some(live) = nursery.admit(index, test, nursery.shared) {
+        if let Some(live) = factory.admit(index, test, factory.shared) {
             tests.push((index, live, test.workers.clone()));
         }
         if Command::load(&layout.header.command) != Command::Run {
@@ -79,36 +79,40 @@ pub(crate) fn run(plan: RunPlan) -> Result<(), HostError> {
     for (index, mut live, workers) in tests {
         live.context.test.enter(TestPhase::Running);
         live.start_workers(&workers, layout)?;
-        nursery.tell(&Event::TestStarted { test: index });
+        factory.tell(&Event::TestStarted { test: index });
         running.push(Some(live));
     }
     layout.ring();
     wait_and_end(running, layout)?;
 
-    nursery.shared.destroy_all();
+    factory.shared.destroy_all();
     take_leave(layout)
 }
 
 /// Strict mode: schedule after schedule of the first test of the plan, which may contain the others.
-fn run_strict(plan: &RunPlan, layout: &'static Layout, nursery: &'static Nursery) -> Result<(), HostError> {
+fn run_strict(
+    plan: &RunPlan,
+    layout: &'static Layout,
+    factory: &'static TestFactory,
+) -> Result<(), HostError> {
     HostPhase::Starting.store(&layout.header.phase);
     layout.ring();
     wait_for(layout, &layout.header.go, |go| go != 0);
     let free = plan.trial.is_some_and(|trial| trial.free);
     let refuse = |reason: String| {
         TestPhase::Refused.store(&layout.tests[0].phase);
-        nursery.tell(&Event::TestRefused { test: 0, reason });
+        factory.tell(&Event::TestRefused { test: 0, reason });
     };
-    match Stage::set_up(nursery, &plan.tests, free) {
+    match Stage::set_up(factory, &plan.tests, free) {
         Ok(Some((stage, control))) => {
             fatal::watch_for_exit();
             HostPhase::Running.store(&layout.header.phase);
-            nursery.tell(&Event::TestStarted { test: 0 });
+            factory.tell(&Event::TestStarted { test: 0 });
             layout.ring();
             let look = || leave_if_orphaned(layout);
             let lives =
                 strict::Lives { stage, control: control.as_ref(), tests: &plan.tests, trial: plan.trial };
-            if let Err(reason) = strict::run(&lives, layout, nursery, look) {
+            if let Err(reason) = strict::run(&lives, layout, factory, look) {
                 refuse(reason);
             }
         }

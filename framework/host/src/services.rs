@@ -12,7 +12,7 @@ use waylay_page::TestPhase;
 use waylay_page::record::{MAX_FRAMES, Sort};
 
 use crate::combine::COMBINE;
-use crate::context::{CallContext, Manner};
+use crate::context::{CallContext, RunMode};
 
 /// The one table that every plugin of this host is given.
 pub(crate) static SERVICES: Services = Services {
@@ -33,7 +33,7 @@ pub(crate) static SERVICES: Services = Services {
     combine: std::ptr::null(),
 };
 
-/// The same for tests that contain others.
+/// What a test that contains others may call.
 pub(crate) static COMBINER_SERVICES: Services = Services { combine: &COMBINE, ..SERVICES };
 
 /// # Safety
@@ -67,7 +67,7 @@ unsafe extern "C" fn fail(context: *mut Context, failure: *const Failure) {
         FAILURE_EXCEPTION => Sort::Exception,
         _ => Sort::Assert,
     };
-    if context.test.manner == Manner::Counted {
+    if context.test.run_mode == RunMode::Counted {
         return context.hand_over(sort, message, &[]);
     }
     let (mut buffer, mut thrown) = ([0usize; MAX_FRAMES], [0usize; MAX_FRAMES]);

@@ -14,16 +14,16 @@ use waylay_page::TestPhase;
 use waylay_page::record::Sort;
 
 use crate::context::{CallContext, TestRuntime};
+use crate::factory::TestFactory;
 use crate::fatal::Blame;
 use crate::loader::Plugin;
-use crate::nursery::Nursery;
 use crate::plan::{TestPlan, WorkerPlan};
 use crate::services::{COMBINER_SERVICES, SERVICES};
 use crate::sys::{self, Joinable, RunControl};
 
 /// A test that is put on again and again. Never freed: threads that a schedule left behind may still use its contexts.
 pub(crate) struct Stage {
-    nursery: &'static Nursery,
+    factory: &'static TestFactory,
     plugin: Plugin,
     pub(crate) test: &'static TestRuntime,
     name: CString,
@@ -44,7 +44,7 @@ impl Stage {
     /// Prepares the first of the tests, which contains the others, and finds who makes its runs, unless threads run freely;
     /// none when its plugin could not be loaded.
     pub(crate) fn set_up(
-        nursery: &'static Nursery,
+        factory: &'static TestFactory,
         tests: &[TestPlan],
         free: bool,
     ) -> Result<Option<(&'static Stage, Option<RunControl>)>, String> {
@@ -52,21 +52,21 @@ impl Stage {
         if others.iter().any(|test| test.contained.is_none()) {
             return Err("strict mode runs one test at a time".to_owned());
         }
-        let Some(plugin) = nursery.plugin(test) else { return Ok(None) };
+        let Some(plugin) = factory.plugin(test) else { return Ok(None) };
         let control = match free {
             true => None,
             false => Some(RunControl::find().ok_or("the control library was not loaded first")?),
         };
         // Whatever a contained test says is a failure: it is created anew in every schedule.
-        for inside in &nursery.page().tests[1..tests.len()] {
+        for inside in &factory.page().tests[1..tests.len()] {
             TestPhase::Running.store(&inside.phase);
         }
-        let own = nursery.context(0, plugin, test, nursery.shared)?;
-        Ok(Some((Stage::new(nursery, plugin, own, &test.workers)?, control)))
+        let own = factory.context(0, plugin, test, factory.shared)?;
+        Ok(Some((Stage::new(factory, plugin, own, &test.workers)?, control)))
     }
 
     fn new(
-        nursery: &'static Nursery,
+        factory: &'static TestFactory,
         plugin: Plugin,
         own: &'static CallContext,
         workers: &[WorkerPlan],
@@ -77,7 +77,7 @@ impl Stage {
             context: leak(CallContext::worker(test, number as u32, &test.page.workers[plan.slot])),
         };
         let stage = leak(Stage {
-            nursery,
+            factory,
             plugin,
             test,
             name: CString::new(test.name.as_str()).map_err(|error| error.to_string())?,
@@ -98,7 +98,7 @@ impl Stage {
     pub(crate) fn play(&'static self, run: u64) -> Result<(), String> {
         self.run.store(run, Ordering::Relaxed);
         self.test.cancelled.store(false, Ordering::Relaxed);
-        self.nursery.begin_schedule(run);
+        self.factory.begin_schedule(run);
         if let Some(container) = self.test.container {
             container.renew();
         }

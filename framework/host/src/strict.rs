@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use waylay_page::{Command, Layout, TestPhase, WorkerState};
 
 use crate::event::Event;
-use crate::nursery::Nursery;
+use crate::factory::TestFactory;
 use crate::plan::{TestPlan, TrialPlan};
 use crate::stage::Stage;
 use crate::sys::{Begun, RunControl};
@@ -37,7 +37,7 @@ pub(crate) struct Lives<'a> {
 pub(crate) fn run(
     lives: &Lives<'_>,
     layout: &'static Layout,
-    nursery: &Nursery,
+    factory: &TestFactory,
     leave_if_orphaned: impl Fn(),
 ) -> Result<(), String> {
     let Lives { stage, control, tests, trial } = *lives;
@@ -72,7 +72,7 @@ pub(crate) fn run(
         match control.map_or(Begun::Yes, |control| control.begin(run)) {
             Begun::Yes => {}
             Begun::Exhausted => {
-                nursery.tell(&Event::Exhausted { test: index });
+                factory.tell(&Event::Exhausted { test: index });
                 done = WorkerState::Finished;
                 break;
             }
@@ -83,7 +83,7 @@ pub(crate) fn run(
         let ended = control.map(|control| control.end(failed)).unwrap_or_default();
         if let Err(reason) = played {
             TestPhase::Refused.store(&test.slot().phase);
-            nursery.tell(&Event::TestRefused { test: index, reason });
+            factory.tell(&Event::TestRefused { test: index, reason });
             return Ok(());
         }
         if ended.again != 0 {
@@ -100,13 +100,13 @@ pub(crate) fn run(
         count.longest.store(longest, Ordering::Relaxed);
         if failed {
             let ticks = test.clock.now().since(began);
-            nursery.tell(&Event::Failed { test: index, run, ticks });
+            factory.tell(&Event::Failed { test: index, run, ticks });
             if !trial.is_some_and(|trial| trial.count) {
                 break;
             }
         }
         if ended.left > 0 {
-            nursery.tell(&Event::LeftBehind { test: index, run, threads: ended.left });
+            factory.tell(&Event::LeftBehind { test: index, run, threads: ended.left });
             break;
         }
         run += 1;

@@ -266,7 +266,7 @@ pub struct WorkerSlot {
     pub longest: AtomicU64,
     /// Number of the contained test's iteration; host.
     pub contained_iteration: AtomicU64,
-    /// The same as `contained` for the last one that ran here, running or over; host.
+    /// The contained test that ran here last, running or over, numbered as in `contained`; host.
     pub last_contained: AtomicU32,
     /// Zero; for later.
     pub reserved: AtomicU32,

@@ -13,6 +13,7 @@
 //! - [`Page`]: making, passing on and attaching the mapping
 
 pub mod clock;
+mod handing;
 pub mod layout;
 mod mapping;
 pub mod record;

@@ -7,8 +7,6 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::layout::{Layout, RECORDS};
-
 /// Longest message that is kept; longer ones are cut at a character boundary.
 pub const MESSAGE_BYTES: usize = 2048;
 /// Most return addresses that are kept.
@@ -139,56 +137,35 @@ pub struct Pending<'a> {
     pub failure: Received,
 }
 
-impl Layout {
-    /// Host: hands a failure over and waits until the driver has looked. Never allocates, safe in a signal handler.
-    ///
-    /// While all records are taken it waits for one; the driver always drains them.
-    pub fn report(&self, report: &Report<'_>) {
-        let record = self.claim();
-        record.fill(report);
-        record.state.store(FILLED, Ordering::Release);
-        self.ring();
+impl FailureRecord {
+    /// Host: takes the record if nobody has it.
+    pub(crate) fn claim(&self) -> bool {
+        self.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Host: fills a record that it claimed. The driver sees it from now on.
+    pub(crate) fn hand_over(&self, report: &Report<'_>) {
+        self.fill(report);
+        self.state.store(FILLED, Ordering::Release);
+    }
+
+    /// Host: waits until the driver has looked, and gives the record back.
+    pub(crate) fn await_release(&self) {
         loop {
-            let state = record.state.load(Ordering::Acquire);
+            let state = self.state.load(Ordering::Acquire);
             if state == RELEASED {
                 break;
             }
-            crate::sys::wait_until_changed(&record.state, state, Some(std::time::Duration::from_secs(1)));
+            crate::sys::wait_until_changed(&self.state, state, Some(std::time::Duration::from_secs(1)));
         }
-        record.state.store(FREE, Ordering::Release);
+        self.state.store(FREE, Ordering::Release);
     }
 
-    fn claim(&self) -> &FailureRecord {
-        loop {
-            let free = self.records.iter().find(|record| {
-                record.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            });
-            if let Some(record) = free {
-                return record;
-            }
-            // No word tells that any record became free, so look again soon; this is the rate limit of a test that
-            // fails on more threads at once than there are records.
-            crate::sys::pause_briefly();
-        }
+    /// Driver: whether it is on its way, in whichever direction.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.state.load(Ordering::Acquire) != FREE
     }
 
-    /// Driver: whether a record is on its way, in whichever direction.
-    pub fn any_record_in_use(&self) -> bool {
-        self.records.iter().any(|record| record.state.load(Ordering::Acquire) != FREE)
-    }
-
-    /// Driver: what a record says that no host can mean, when it runs so many tests and workers.
-    pub fn impossible_record(&self, tests: usize, workers: usize) -> Option<String> {
-        self.records.iter().find_map(|record| record.impossible(tests, workers))
-    }
-
-    /// Driver: the failures that wait, oldest slot first.
-    pub fn pending(&self) -> impl Iterator<Item = Pending<'_>> {
-        self.records.iter().take(RECORDS).filter_map(FailureRecord::take)
-    }
-}
-
-impl FailureRecord {
     fn fill(&self, report: &Report<'_>) {
         self.sort.store(report.sort as u32, Ordering::Relaxed);
         self.test.store(report.test, Ordering::Relaxed);
@@ -216,7 +193,7 @@ impl FailureRecord {
         self.machine_len.store(machine_len as u32, Ordering::Relaxed);
     }
 
-    fn impossible(&self, tests: usize, workers: usize) -> Option<String> {
+    pub(crate) fn impossible(&self, tests: usize, workers: usize) -> Option<String> {
         let state = self.state.load(Ordering::Acquire);
         if state > RELEASED {
             return Some(format!("a failure record is in state {state}"));
@@ -246,7 +223,7 @@ impl FailureRecord {
         long.map(|(word, most)| format!("a part of a failure has {} bytes of {most}", value(word)))
     }
 
-    fn take(&self) -> Option<Pending<'_>> {
+    pub(crate) fn take(&self) -> Option<Pending<'_>> {
         if self.state.load(Ordering::Acquire) != FILLED {
             return None;
         }

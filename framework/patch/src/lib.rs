@@ -17,7 +17,6 @@
 //! [`scope`] says which modules of a process are looked at, and how closely.
 
 pub mod code;
-mod continuation;
 pub mod image;
 mod landing;
 mod leaf;

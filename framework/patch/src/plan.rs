@@ -13,7 +13,7 @@ pub enum Wanted {
     Atomics,
     /// And every access to memory that others may reach: all but a function's own frame whose address goes nowhere.
     Memory,
-    /// The same, with a breakpoint where no jump fits: nothing may be missed.
+    /// Every such access, with a breakpoint where no jump fits: nothing may be missed.
     All,
 }
 

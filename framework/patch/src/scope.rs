@@ -49,7 +49,8 @@ const RUNTIMES_ON_WINDOWS: [&str; 7] =
 /// Runtimes that threads synchronise with, by accesses that look like any other. Names begin like this.
 const SYNCHRONISE: [&str; 4] = ["libgomp", "libomp", "libiomp5", "libtbb"];
 
-/// The same on Windows: what every process stands on, C runtimes, and threads and unwinding of GNU tools. In small letters.
+/// Modules that are left alone on Windows: what every process stands on, C runtimes, and threads and unwinding of GNU tools. In
+/// small letters.
 const LEFT_ALONE_ON_WINDOWS: [&str; 13] = [
     "ntdll.",
     "kernel32.",
@@ -118,7 +119,7 @@ pub fn wanted(path: &str, closely: bool, all: bool) -> Option<Wanted> {
     Some(extent(closely, all))
 }
 
-/// The same for a module that is not left alone.
+/// Which instructions are wanted of a module that is not left alone.
 pub fn extent(closely: bool, all: bool) -> Wanted {
     match (closely, all) {
         (true, true) => Wanted::All,

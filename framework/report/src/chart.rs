@@ -62,7 +62,7 @@ fn step(length: f64, marks: f64) -> f64 {
     nice(length / marks)
 }
 
-/// The same for time: people read minutes, not kiloseconds.
+/// The distance of marks on an axis of time: people read minutes, not kiloseconds.
 fn time_step(seconds: f64) -> f64 {
     const STEPS: [f64; 17] = [
         1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0,

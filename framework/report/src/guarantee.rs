@@ -40,7 +40,7 @@ pub struct TestGuarantee {
     pub broken: Vec<String>,
 }
 
-/// The same for bugs of one depth.
+/// What is guaranteed for bugs of one depth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DepthGuarantee {
     /// The depth.

@@ -72,7 +72,7 @@ fn failures(night: &Night) -> String {
             let _ = write!(
                 out,
                 "<tr><td>{}</td><td>{}</td><td class=\"name\">{}</td><td class=\"num\">{}</td></tr>",
-                Html(&failure.kind),
+                Html(failure.kind.word()),
                 Html(failure.subject()),
                 Html(&failure.what.lines().next().unwrap_or_default().chars().take(200).collect::<String>()),
                 count(failure.count)

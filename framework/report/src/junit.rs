@@ -131,7 +131,7 @@ fn add(suite: &mut Suite, scenario: &str, test: &str, failures: &[&Failure]) {
             let message = failure.what.lines().next().unwrap_or_default();
             format!(
                 "<failure type=\"{}\" message=\"{}\">{}</failure>",
-                Xml(&failure.kind),
+                Xml(failure.kind.word()),
                 Xml(message),
                 Xml(&text)
             )

@@ -3,10 +3,8 @@
 //! Data in, text out: nothing here reads a file, asks the clock or opens a connection, so a report of stored data is the
 //! same today and next year. [`model`] is what goes in.
 
-pub mod cause;
 pub mod chart;
 pub mod confidence;
-pub mod escape;
 pub mod guarantee;
 pub mod html;
 pub mod junit;
@@ -20,3 +18,5 @@ pub mod shell;
 mod sys;
 pub mod text;
 pub mod timeline;
+
+pub use waylay_findings::{cause, escape};

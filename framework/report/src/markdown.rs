@@ -73,7 +73,7 @@ fn failures(out: &mut String, night: &Night) {
             out,
             "| {} | {} | {} | {} | {} | {} |",
             if failure.state == FailureState::New { format!("**{state}**") } else { state.to_owned() },
-            Markdown(&failure.kind),
+            Markdown(failure.kind.word()),
             Markdown(failure.subject()),
             Markdown(&short(&failure.what)),
             count(failure.count),

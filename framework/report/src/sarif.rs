@@ -1,25 +1,12 @@
 //! SARIF 2.1.0: failures as results with code locations, for tools that show findings beside the code.
 
 use serde_json::{Map, Value, json};
+use waylay_findings::{Kind, Severity};
 
 use crate::cause::Constraint;
 use crate::escape::Plain;
 use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack};
 
-/// What each kind of failure is, in a sentence.
-const RULES: [(&str, &str); 11] = [
-    ("crash", "The process was ended by a fatal signal or an abort."),
-    ("assert", "A test, or an assertion in the code under test, noticed something wrong."),
-    ("exception", "A C++ exception was not caught."),
-    ("exit", "The process ended with a status that is not good, or a test ended the whole process."),
-    ("deadlock", "Threads wait for each other and use no processor time."),
-    ("race", "Two threads access the same memory, one of them writes, and nothing orders them."),
-    ("livelock", "Threads use processor time and get nowhere."),
-    ("slow", "An iteration came back, but later than it may."),
-    ("starvation", "One worker gets nowhere while others of its test do."),
-    ("leak", "Memory, descriptors or threads are not given back."),
-    ("corrupted", "The test wrote over memory or descriptors that belong to Waylay."),
-];
 /// Threads whose stacks a result carries.
 const MOST_STACKS: usize = 4;
 /// Frames of a stack.
@@ -29,17 +16,15 @@ const SOURCE_ROOT: &str = "SRCROOT";
 /// The report. Files below `root` are named relative to it, as code hosts want them.
 pub fn report(night: &Night, root: Option<&str>) -> Value {
     let campaign = &night.campaign;
-    let rules: Vec<Value> = RULES
-        .iter()
-        .map(|(id, text)| {
-            json!({
-                "id": id,
-                "name": title(id),
-                "shortDescription": words(text),
-                "defaultConfiguration": { "level": level(id) },
-            })
+    let rule = |kind: &Kind| {
+        json!({
+            "id": kind.word(),
+            "name": title(kind.word()),
+            "shortDescription": words(kind.meaning()),
+            "defaultConfiguration": { "level": level(*kind) },
         })
-        .collect();
+    };
+    let rules: Vec<Value> = Kind::ALL.iter().map(rule).collect();
     let notes: Vec<Value> = campaign
         .problems
         .iter()
@@ -74,13 +59,16 @@ fn words(text: &str) -> Value {
     json!({ "text": Plain(text).to_string() })
 }
 
-fn title(kind: &str) -> String {
-    let mut letters = kind.chars();
+fn title(word: &str) -> String {
+    let mut letters = word.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn level(kind: &str) -> &'static str {
-    if matches!(kind, "slow" | "starvation") { "warning" } else { "error" }
+fn level(kind: Kind) -> &'static str {
+    match kind.severity() {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
 }
 
 fn result(failure: &Failure, root: Option<&str>) -> Value {
@@ -106,8 +94,8 @@ fn result(failure: &Failure, root: Option<&str>) -> Value {
         json!([{ "name": Plain(failure.subject()).to_string(), "kind": "function" }]),
     );
     let mut result = json!({
-        "ruleId": failure.kind,
-        "level": level(&failure.kind),
+        "ruleId": failure.kind.word(),
+        "level": level(failure.kind),
         "message": words(&text),
         "locations": [location],
         "partialFingerprints": { "waylaySignature/v1": failure.id },
@@ -125,7 +113,7 @@ fn result(failure: &Failure, root: Option<&str>) -> Value {
     if !related.is_empty() {
         result["relatedLocations"] = json!(related);
     }
-    if let Some(index) = RULES.iter().position(|(id, _)| *id == failure.kind) {
+    if let Some(index) = Kind::ALL.iter().position(|kind| *kind == failure.kind) {
         result["ruleIndex"] = json!(index);
     }
     let baseline = match failure.state {
@@ -269,5 +257,45 @@ mod tests {
         let relative = artifact("/w/src/a.rs", Some("/w/"));
         assert_eq!(relative, json!({ "uri": "src/a.rs", "uriBaseId": "SRCROOT" }));
         assert_eq!(artifact("/wx/a.rs", Some("/w")), json!({ "uri": "file:///wx/a.rs" }));
+    }
+
+    #[test]
+    fn every_form_of_a_report_has_the_cause() {
+        use crate::cause::{Cause, EventPlace, Trials, WIDTH, Why};
+        use crate::timeline::{Timeline, Unit, svg};
+        let event = |thread, access: &str, line| EventPlace {
+            file: "/src/stock.cpp".to_owned(),
+            line,
+            thread,
+            access: access.to_owned(),
+            occurrence: 1,
+            step: Some(3),
+            ..EventPlace::default()
+        };
+        let then = EventPlace { step: None, ..event(1, "write", 29) };
+        let cause = Cause {
+            depth: 1,
+            constraints: vec![Constraint { first: event(0, "read", 27), then, object: "`sold`".to_owned() }],
+            flipped: Trials { runs: 20, failures: 0, other_failures: 0 },
+            flipped_each: 20,
+            kept: Trials { runs: 20, failures: 20, other_failures: 0 },
+            schedules: 90,
+        };
+        let why = Why { cause: Some(cause), no_cause: None };
+        let failure = Failure { what: "it broke".to_owned(), why: why.clone(), ..Failure::default() };
+        let text = crate::text::failure(&failure, false);
+        assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("   cause     depth 1: ")), "{text}");
+        let related = related(&failure, Some("/src"));
+        let lines: Vec<_> =
+            related.iter().map(|place| &place["physicalLocation"]["region"]["startLine"]).collect();
+        assert_eq!(lines, [27, 29]);
+        let mut timeline = Timeline::new("x", Unit::Steps);
+        (timeline.end, timeline.lanes) = (9, vec!["thread 0".to_owned(), "thread 1".to_owned()]);
+        timeline.explain(&why);
+        assert_eq!(timeline.arrows.len(), 1);
+        assert!(svg::picture(&timeline).contains("class=\"decides\" x1="));
+        let none = Why { cause: None, no_cause: Some("too long".to_owned()) };
+        assert_eq!(none.lines(WIDTH), ["none was found: too long"]);
+        assert!(Why::default().lines(WIDTH).is_empty());
     }
 }

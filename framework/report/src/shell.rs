@@ -4,17 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 
 use crate::escape::is_hidden;
-use crate::sys::SHELL;
-
-/// Whose rules a word follows.
-#[derive(Clone, Copy)]
-#[allow(dead_code, reason = "each system has one of them")]
-pub(crate) enum Shell {
-    /// Every shell that knows POSIX.
-    Posix,
-    /// The command line of Windows.
-    Cmd,
-}
+use crate::sys::{SHELL, Shell};
 
 /// A path or another argument as one word of a shell command, on one line, of characters that are seen.
 pub fn word(argument: impl AsRef<OsStr>) -> String {

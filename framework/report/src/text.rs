@@ -27,7 +27,7 @@ fn plain(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// The same, with its lines.
+/// The lines of a text, each made harmless.
 fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines().map(plain)
 }
@@ -97,8 +97,12 @@ pub fn failures(night: &Night) -> String {
 
 /// Everything about one failure.
 pub fn failure(failure: &Failure, all_frames: bool) -> String {
-    let mut out =
-        format!("━━ {} in {} ━━ {}\n", plain(&failure.kind), plain(failure.subject()), plain(&failure.id));
+    let mut out = format!(
+        "━━ {} in {} ━━ {}\n",
+        plain(failure.kind.word()),
+        plain(failure.subject()),
+        plain(&failure.id)
+    );
     let mut row = |label: &str, text: &str| {
         let mut label = label;
         for line in lines(text) {

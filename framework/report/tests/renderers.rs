@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use jiff::Timestamp;
+use waylay_findings::Kind;
 use waylay_report::model::*;
 use waylay_report::{html, junit, markdown, sarif, text};
 
@@ -54,7 +55,7 @@ fn failure(id: &str, state: FailureState, times: u64) -> Failure {
     Failure {
         id: id.into(),
         signature: HOSTILE.into(),
-        kind: "crash".into(),
+        kind: Kind::Crash,
         state,
         what: format!("{HOSTILE}\nsecond line"),
         reason: Some(HOSTILE.into()),
@@ -389,7 +390,7 @@ fn in_a_real_browser_hostile_text_is_inert_and_nothing_is_wider_than_the_screen(
 #[test]
 fn a_leak_is_drawn_growing() {
     let growth = Growth { of: "open descriptors".into(), points: vec![(0.0, 7.0), (30.0, 900.0)] };
-    let failure = Failure { kind: "leak".into(), growth: Some(growth), ..Failure::default() };
+    let failure = Failure { kind: Kind::Leak, growth: Some(growth), ..Failure::default() };
     let page = waylay_report::page::failure_details(&failure, waylay_report::page::FileLinks::default());
     assert!(
         page.contains("How it grows") && page.contains("open descriptors") && page.contains("30 s"),

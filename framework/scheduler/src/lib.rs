@@ -7,11 +7,8 @@
 //! others go on (unlock, post, signal, create): code between two operations is cut where another thread's
 //! operation can change what it sees, with one step per operation.
 
-mod alarms;
 mod clock;
 mod closing;
-mod flushing;
-mod handlers;
 mod learning;
 mod limits;
 mod plan;
@@ -26,11 +23,10 @@ mod thread;
 mod waiting;
 
 pub use clock::{Clock, Moment};
-pub use flushing::Flush;
 pub use limits::{Asks, Limits};
 pub use plan::{Planned, plan};
 pub use recording::Recording;
-pub use scheduler::{Choice, Scheduler, TimeoutPolicy};
+pub use scheduler::{Choice, Flush, Scheduler, TimeoutPolicy};
 pub use series::{Series, Stage, recalled};
 pub use spin::{Looks, Now, Spins};
 pub use thread::{Acquire, Key, Outcome, Shares, State, Thread};

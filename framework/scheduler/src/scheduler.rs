@@ -1,16 +1,21 @@
 //! The scheduler: keeps the threads' states, tells the strategy, and turns its pick into a [`Choice`].
 
+mod alarms;
+mod flushing;
+mod handlers;
+
 use std::collections::BTreeSet;
 
 use waylay_schedule::{AnyStrategy, Event, EventKind, ObjectId, RunReport, Strategy, ThreadId};
 
-use super::alarms::Alarms;
-use super::clock::{Clock, Moment};
-use super::flushing::Flushers;
-use super::handlers::Suspensions;
-use super::recording::Recording;
-use super::thread::{Acquire, Key, Outcome, Shares, State, Thread};
-use super::waiting::Lines;
+use crate::clock::{Clock, Moment};
+use crate::recording::Recording;
+use crate::thread::{Acquire, Key, Outcome, Shares, State, Thread};
+use crate::waiting::Lines;
+use alarms::Alarms;
+pub use flushing::Flush;
+use flushing::Flushers;
+use handlers::Suspensions;
 
 /// When a wait with a deadline may give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +45,12 @@ pub struct Scheduler {
     pub(super) threads: Vec<Thread>,
     pub(super) lines: Lines,
     /// Waits that a signal handler interrupts.
-    pub(super) suspensions: Suspensions,
+    suspensions: Suspensions,
     /// Deadlines that wait for an idle moment, or for an alarm.
     pub(super) deadlines: BTreeSet<(Moment, ThreadId)>,
-    pub(super) alarms: Alarms,
+    alarms: Alarms,
     /// What lets stores of threads become visible later than they are made.
-    pub(super) flushers: Flushers,
+    flushers: Flushers,
     pub(super) policy: TimeoutPolicy,
     /// Virtual time.
     pub clock: Clock,

@@ -15,6 +15,6 @@ use windows as system;
 
 pub(crate) use system::{
     LONGEST_NAME, Launched, Life, Suspender, attach_page, check_target, ending_signal, inherit_stats,
-    install_signals, launch, on_suspending_thread, own_processor_time, permission_hint, stand_watch,
-    stop_here_if_asked, stop_request, thread_name, threads_of,
+    install_signals, launch, on_suspending_thread, own_processor_time, stand_watch, stop_here_if_asked,
+    stop_request, thread_name, threads_of,
 };

@@ -165,7 +165,7 @@ impl Randomizer {
         Randomizer::start_with(pid, arguments, Vec::new())
     }
 
-    /// The same with inherited descriptors.
+    /// Starts one that inherits descriptors.
     pub(crate) fn start_with(pid: u32, arguments: &[&str], inherited: Vec<RawFd>) -> Randomizer {
         let mut command = randomizer();
         command.args(["--json", "--quiet", "--pid", &pid.to_string()]).args(arguments);

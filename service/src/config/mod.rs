@@ -4,8 +4,6 @@ mod read;
 mod schema;
 mod values;
 
-pub(crate) use read::KINDS;
-
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,7 +111,7 @@ pub fn load(path: &Path) -> Result<Config, LoadError> {
     Ok(parse(source, path, &folder)?)
 }
 
-/// The same for text; `path` is where it is from and `folder` what paths are relative to.
+/// Reads a configuration from text; `path` is where it is from and `folder` what paths are relative to.
 pub fn parse(source: Source, path: &Path, folder: &Path) -> Result<Config, Diagnostics> {
     let (config, _): (Config, Arc<Source>) =
         driver::read(source, |document, findings| read::config(document, findings, path, folder))?;

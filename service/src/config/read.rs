@@ -8,6 +8,7 @@ use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 use waylay_driver::config::reading::{Findings, TableReader};
 use waylay_driver::config::{At, ByteSize, Diagnostic, Pattern, Span};
+use waylay_findings::Kind;
 use waylay_history::suppression::{Suppression, Suppressions};
 
 use super::values::{Read, every_day};
@@ -15,21 +16,6 @@ use super::{Config, Dashboard, Mix, Retention, Webhook, default};
 use crate::stop::Conditions;
 use crate::sys;
 use crate::window::{Window, Windows};
-
-/// Kinds of failures, as people write them.
-pub(crate) const KINDS: [&str; 11] = [
-    "crash",
-    "assert",
-    "exception",
-    "exit",
-    "deadlock",
-    "race",
-    "livelock",
-    "slow",
-    "starvation",
-    "leak",
-    "corrupted",
-];
 
 type Table<'i> = toml::de::DeTable<'i>;
 
@@ -208,11 +194,11 @@ fn suppression(mut table: TableReader<'_, '_>) -> Option<Suppression> {
     let test = value(table.optional::<Pattern>("test"));
     let kind = table.optional::<String>("kind");
     if let Some(kind) = &kind
-        && !KINDS.contains(&kind.value.as_str())
+        && Kind::from_word(&kind.value).is_none()
     {
         findings.add(
             Diagnostic::error(kind.span, format!("unknown kind `{}`", kind.value))
-                .help(waylay_driver::config::suggestion::help(&kind.value, &KINDS)),
+                .help(waylay_driver::config::suggestion::help(&kind.value, Kind::WORDS)),
         );
     }
     if signature.is_none() && test.is_none() && kind.is_none() {

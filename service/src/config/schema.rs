@@ -51,7 +51,7 @@ pub fn schema() -> Value {
                 "until": { "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "description": "The last day." },
                 "signature": text("Signatures, a name or a pattern."),
                 "test": text("Tests, a name or a pattern."),
-                "kind": { "enum": super::read::KINDS, "description": "What broke." },
+                "kind": { "enum": waylay_findings::Kind::WORDS, "description": "What broke." },
             })),
         },
         "definitions": {

@@ -12,8 +12,7 @@ use waylay_report::numbers::{compact, count, long_span, plural};
 use waylay_report::page::{environment, guarantees, pill, problems, tests_table, tile};
 use waylay_report::{chart, guarantee};
 
-use super::live::date;
-use super::shell::{self, part};
+use super::shell::{self, date, part};
 use super::{PAGE, Shared, Site, Trouble, failures};
 
 /// Failures of one campaign that are listed; the rest is a click away.

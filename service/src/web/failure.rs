@@ -11,8 +11,7 @@ use waylay_report::model::FailureState;
 use waylay_report::numbers::{count, plural};
 use waylay_report::page::{FileLinks, failure_details, pill};
 
-use super::live::date;
-use super::shell::{self, part};
+use super::shell::{self, date, part};
 use super::{Shared, Site, Trouble};
 
 /// Campaigns that are listed.

@@ -6,16 +6,15 @@ use axum::extract::{Query, State};
 use axum::response::Html as Answer;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
+use waylay_findings::Kind;
 use waylay_history::query::{FailureRow, Filter, Order, Totals};
 use waylay_report::escape::Html;
 use waylay_report::model::FailureState;
 use waylay_report::numbers::count;
 use waylay_report::page::pill;
 
-use super::live::date;
-use super::shell::{self, part};
+use super::shell::{self, date, part};
 use super::{PAGE, Shared, Trouble};
-use crate::config::KINDS;
 
 /// Counting stops here: the exact number of a hundred thousand helps nobody.
 pub(super) const MOST: u64 = 10_001;
@@ -65,7 +64,7 @@ impl Asked {
         }
     }
 
-    /// The same list with one thing changed.
+    /// The address of this list with one thing changed.
     fn with(&self, name: &str, value: &str) -> String {
         let mut address = "/failures?".to_owned();
         for (key, old) in [
@@ -139,7 +138,12 @@ fn filters(asked: &Asked, totals: Totals) -> String {
         Html(&asked.test),
         Html(&asked.q)
     );
-    out += &choice("kind", "every kind", &asked.kind, &KINDS.map(|kind| (kind, kind)));
+    out += &choice(
+        "kind",
+        "every kind",
+        &asked.kind,
+        &Kind::ALL.iter().map(|kind| (kind.word(), kind.word())).collect::<Vec<_>>(),
+    );
     out +=
         &choice("order", "last seen", &asked.order, &[("first", "first seen"), ("count", "most frequent")]);
     out.push_str("<button class=\"copy\">Show</button></form></div>");

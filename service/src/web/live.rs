@@ -125,10 +125,6 @@ pub(super) fn clock(at: Timestamp, zone: &TimeZone) -> String {
     zone.to_datetime(at).strftime("%a %H:%M").to_string()
 }
 
-pub(super) fn date(at: Timestamp, zone: &TimeZone) -> String {
-    zone.to_datetime(at).strftime("%Y-%m-%d %H:%M").to_string()
-}
-
 fn now(standing: &Standing, zone: &TimeZone) -> String {
     let (class, word, more) = match &standing.doing {
         Doing::Starting => ("", "Starting", String::new()),

@@ -1,6 +1,8 @@
 //! What all pages share: the bar, the style, the script.
 
 use axum::response::Html as Answer;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use waylay_report::escape::Html;
 use waylay_report::page;
 
@@ -93,6 +95,11 @@ pub(super) fn turns(base: &str, page: u64, shown: u64, all: u64, most: u64) -> S
     let back = if page > 0 { link(page - 1, "← newer") } else { String::new() };
     let on = if first + shown <= all { link(page + 1, "older →") } else { String::new() };
     format!("<p class=\"turns\">{back}<span class=\"dim\">{range}</span>{on}</p>")
+}
+
+/// A moment as tables show it.
+pub(super) fn date(at: Timestamp, zone: &TimeZone) -> String {
+    zone.to_datetime(at).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 #[cfg(test)]

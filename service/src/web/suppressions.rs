@@ -10,8 +10,7 @@ use waylay_report::escape::Html;
 use waylay_report::numbers::count;
 use waylay_report::page::pill;
 
-use super::live::date;
-use super::shell::{self, part};
+use super::shell::{self, date, part};
 use super::{Shared, Site, Trouble};
 
 /// The page.

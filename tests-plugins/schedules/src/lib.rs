@@ -55,7 +55,7 @@ impl Test for Ticket {
     }
 }
 
-/// The same without the yield: between the two there are only instructions.
+/// Tickets without the yield: between reading and writing there are only instructions.
 #[derive(Default)]
 pub struct Hurried(Tickets);
 
@@ -113,7 +113,7 @@ impl Test for Exchange {
     }
 }
 
-/// The same with one addition.
+/// A count that is raised by one addition.
 #[derive(Default)]
 pub struct ExchangeFixed(Count);
 
@@ -131,7 +131,7 @@ impl Test for ExchangeFixed {
     }
 }
 
-/// The same with the lock held.
+/// Tickets with the lock held.
 #[derive(Default)]
 pub struct TicketFixed(Tickets);
 
@@ -176,7 +176,7 @@ impl Test for Answer {
     }
 }
 
-/// The same, waiting for it.
+/// An answer that is waited for.
 #[derive(Default)]
 pub struct AnswerFixed;
 
@@ -248,7 +248,7 @@ impl Test for Ring {
     }
 }
 
-/// The same with one addition.
+/// A ring whose place is taken by one addition.
 #[derive(Default)]
 pub struct RingFixed(Ring);
 

@@ -1,6 +1,6 @@
 //! x86-TSO in its four rules, and sequential consistency, for programs of a few instructions: every final state there is.
 //!
-//! The same programs are run by [`StoreBuffer`](super::StoreBuffer)s, every order of steps, to be compared.
+//! The programs of the model are run by [`StoreBuffer`](super::StoreBuffer)s, every order of steps, to be compared.
 
 use std::collections::BTreeSet;
 

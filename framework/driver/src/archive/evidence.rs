@@ -39,7 +39,7 @@ impl Tally {
 const GROWTH_FILE: &str = "growth.json";
 /// The picture of what led to it.
 pub const TIMELINE_FILE: &str = "timeline.svg";
-/// The same as data.
+/// What led to it, as data.
 pub const TIMELINE_DATA: &str = "timeline.json";
 /// What a randomizer did, and the part of it before.
 const RANDOMIZER_LOG: [&str; 2] = ["randomizer.log.1", "randomizer.log"];
@@ -107,10 +107,10 @@ pub fn timeline(failure: &Failure, folder: &Path) -> Option<Timeline> {
     let title = format!("{} in {}", failure.kind, failure.subject());
     let [older, log] = RANDOMIZER_LOG.map(|name| fs::read_to_string(folder.join(name)).ok());
     if let Some(log) = log {
-        return suspensions::timeline(&title, older.as_deref(), &log, &failure.kind);
+        return suspensions::timeline(&title, older.as_deref(), &log, failure.kind.word());
     }
     let schedule = Schedule::decode(&fs::read(folder.join("schedule.bin")).ok()?).ok()?;
-    Some(waylay_report::timeline::schedule::timeline(&title, &schedule, &failure.kind))
+    Some(waylay_report::timeline::schedule::timeline(&title, &schedule, failure.kind.word()))
 }
 
 /// Keeps how a leak grew beside the first time that it was seen.

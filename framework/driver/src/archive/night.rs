@@ -85,27 +85,9 @@ fn same(a: &Path, b: &Path) -> bool {
     fs::canonicalize(a).ok().zip(fs::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
 }
 
-/// Kinds from the worst on; what is not known comes last.
-const WORST_FIRST: [&str; 11] = [
-    "crash",
-    "corrupted",
-    "assert",
-    "exception",
-    "exit",
-    "deadlock",
-    "race",
-    "livelock",
-    "starvation",
-    "leak",
-    "slow",
-];
-
-/// By state, then by kind, then the most frequent first.
+/// By state, then by kind with the worst first, then the most frequent first.
 fn sort(failures: &mut [Failure]) {
-    let kind = |failure: &Failure| {
-        WORST_FIRST.iter().position(|known| *known == failure.kind).unwrap_or(WORST_FIRST.len())
-    };
-    failures.sort_by(|a, b| (a.state, kind(a), b.count, &a.id).cmp(&(b.state, kind(b), a.count, &b.id)));
+    failures.sort_by(|a, b| (a.state, a.kind, b.count, &a.id).cmp(&(b.state, b.kind, a.count, &b.id)));
 }
 
 /// The state of a failure: seen here, in the night that it is compared with, in any night before. What is not seen here stays

@@ -21,7 +21,7 @@ pub fn rate_in(failure: &Failure, campaign: &Campaign) -> Option<Reproduction> {
     })
 }
 
-/// The same by mode; nothing when its test ran in one mode only, or nobody counted by scenario.
+/// How often a failure came in each mode; nothing when its test ran in one mode only, or nobody counted by scenario.
 fn rates_in(failure: &Failure, campaign: &Campaign) -> Vec<ModeRate> {
     let Some(name) = failure.test.as_deref().filter(|_| !failure.scenarios.is_empty()) else {
         return Vec::new();

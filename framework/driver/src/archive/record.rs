@@ -140,7 +140,7 @@ pub fn failure(entry: &FailureEntry, folder: &Path) -> model::Failure {
     model::Failure {
         id: entry.signature.id.clone(),
         signature: entry.signature.text.clone(),
-        kind: entry.kind.word().to_owned(),
+        kind: entry.kind,
         what: entry.what.clone(),
         reason: entry.reason.clone(),
         test: entry.test.clone(),

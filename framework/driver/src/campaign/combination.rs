@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use waylay_host::plan::PoolPlan;
 
-use super::scenario::ScenarioTest;
 use crate::catalog::{PluginDescription, TestDescription};
 use crate::config::{At, Diagnostic, PluginRef, Pot, Test, suggestion};
 
@@ -140,7 +139,7 @@ pub(crate) fn is_sound(
 pub(crate) fn check_whole(
     entry: &Test,
     outer: bool,
-    contained: &[(&ScenarioTest, &[String])],
+    contained: &[(&str, &[String])],
     provided: &[String],
     found: &mut Vec<Diagnostic>,
 ) {
@@ -170,8 +169,7 @@ pub(crate) fn check_whole(
     for (test, takes) in contained {
         for kind in takes.iter().filter(|kind| !provided.contains(kind)) {
             let message = format!(
-                "test `{}` takes objects of kind `{kind}`, which no plugin of this scenario provides",
-                test.name
+                "test `{test}` takes objects of kind `{kind}`, which no plugin of this scenario provides"
             );
             found.push(nobody(At::new(kind.clone(), entry.name.span), message));
         }

@@ -12,7 +12,8 @@ use waylay_page::layout::MAX_TESTS;
 use waylay_page::{HostPhase, TestPhase, WorkerState};
 
 use super::assignment::Assignment;
-use super::investigation::{Draft, Investigator, named};
+use super::draft::{Draft, named};
+use super::investigation::Investigator;
 use super::progress::Progress;
 use super::scene::Scene;
 use super::session::Session;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use waylay_page::{HostPhase, Layout, TestPhase, WorkerState};
 
-use super::investigation::{Draft, Investigator};
+use super::draft::Draft;
 use crate::host::Overdue;
 
 /// Something late that may come back.
@@ -19,7 +19,7 @@ pub(crate) struct Suspect {
 }
 
 /// What became of a suspect.
-pub(crate) enum Verdict {
+pub(crate) enum Outcome {
     /// It came back: slow.
     CameBack(Suspect),
     /// Its grace is over.
@@ -63,23 +63,23 @@ impl Suspect {
     }
 
     /// What is recorded about it in the end.
-    pub(crate) fn into_draft(self, came_back: bool, investigator: &Investigator) -> Draft {
-        if came_back { investigator.slow(self.draft) } else { self.draft }
+    pub(crate) fn into_draft(self, came_back: bool) -> Draft {
+        if came_back { self.draft.into_slow() } else { self.draft }
     }
 }
 
 /// Takes the suspects out that came back or whose grace is over.
-pub(crate) fn settle(suspects: &mut Vec<Suspect>, layout: &Layout, now: Instant) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
+pub(crate) fn settle(suspects: &mut Vec<Suspect>, layout: &Layout, now: Instant) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
     for index in (0..suspects.len()).rev() {
         if suspects[index].late.iter().all(|late| came_back(late, layout)) {
-            verdicts.push(Verdict::CameBack(suspects.remove(index)));
+            outcomes.push(Outcome::CameBack(suspects.remove(index)));
         } else if now >= suspects[index].until {
-            verdicts.push(Verdict::Stuck(suspects.remove(index)));
+            outcomes.push(Outcome::Stuck(suspects.remove(index)));
         }
     }
-    verdicts.reverse();
-    verdicts
+    outcomes.reverse();
+    outcomes
 }
 
 pub(crate) fn came_back(late: &Overdue, layout: &Layout) -> bool {

@@ -13,46 +13,24 @@ use waylay_evidence::{
 use waylay_page::HostPhase;
 use waylay_page::record::{Received, Sort};
 
+use super::draft::{Draft, named};
 use super::leaks::LeakSeen;
 use super::scene::Scene;
 use super::stopped::Stopped;
-use super::strict::Verdict;
 use crate::failure::{Finding, Kind, Occurrence, Signature};
-use crate::host::HostLog;
+use crate::host::{HostLog, StoppedBy};
 use crate::last_words::own_assertion;
-use crate::store::{Keep, Shelved};
+use crate::store::Keep;
 use crate::sys;
 
 /// A fault this near to the stack pointer is a stack overflow: no frame of real code skips more at once.
 const OVERFLOW_DISTANCE: u64 = 1 << 20;
-
-/// A finding that is not recorded yet.
-pub(crate) struct Draft {
-    pub(crate) finding: Finding,
-    /// For the dump: what the signal handler was given.
-    pub(crate) crash: Option<CrashContext>,
-    /// The host's index of the test to blame.
-    pub(crate) test: Option<usize>,
-    /// Whether the process can still be dumped.
-    pub(crate) alive: bool,
-    /// Its evidence on disk, when it waits for a decision.
-    pub(crate) shelved: Option<Shelved>,
-    /// The stop in which the stacks were taken, for the dump.
-    pub(crate) still: Option<Standstill>,
-}
 
 /// Takes evidence. Holds the names that were looked up before.
 pub(crate) struct Investigator {
     symbolizer: Symbolizer,
     /// Where the code of the last host was: its failures can be named even when it is gone.
     last_map: Option<(ProcessId, MemoryMap)>,
-}
-
-impl Draft {
-    /// The test's name, or the host.
-    pub(crate) fn name(&self) -> &str {
-        self.finding.test.as_deref().unwrap_or("the host")
-    }
 }
 
 impl Investigator {
@@ -277,7 +255,7 @@ impl Investigator {
     pub(crate) fn stopped(
         &mut self,
         scene: &Scene<'_>,
-        verdict: Verdict,
+        verdict: StoppedBy,
         account: &Account,
         steps: u64,
         seed: Seed,
@@ -410,10 +388,6 @@ impl Investigator {
 /// Unwinders end a walk with a zero.
 fn return_addresses(frames: &[u64]) -> Vec<CodeAddress> {
     frames.iter().filter(|pc| **pc != 0).map(|pc| CodeAddress::Return(*pc)).collect()
-}
-
-pub(super) fn named(kind: Kind, signature: EvidenceSignature) -> Signature {
-    Signature { id: format!("{kind}-{}", signature.hash), text: signature.text }
 }
 
 fn nonempty(text: &str, otherwise: &str) -> String {

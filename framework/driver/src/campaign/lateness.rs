@@ -9,8 +9,9 @@ use waylay_evidence::signature::{self, Signature as EvidenceSignature};
 use waylay_evidence::{ThreadId, ThreadStack};
 use waylay_page::TestPhase;
 
+use super::draft::{Draft, named};
 use super::hang;
-use super::investigation::{Draft, Investigator, named};
+use super::investigation::Investigator;
 use super::scene::Scene;
 use crate::failure::Kind;
 use crate::host::Overdue;
@@ -97,17 +98,6 @@ impl Investigator {
         draft.finding.reason = Some(verdict.reason);
         draft.still = still;
         (draft, Decision { certain: verdict.certainty == Certainty::Certain })
-    }
-
-    /// A suspect that came back.
-    pub(crate) fn slow(&self, mut draft: Draft) -> Draft {
-        let name = draft.name().to_owned();
-        let own: Vec<&ThreadStack> = draft.finding.stacks.iter().take(1).collect();
-        draft.finding.signature = named(Kind::Slow, EvidenceSignature::of_hang("slow", &name, own));
-        draft.finding.kind = Kind::Slow;
-        let before = draft.finding.reason.take().unwrap_or_default();
-        draft.finding.reason = Some(format!("it came back in the end; when it was late, {before}"));
-        draft
     }
 }
 

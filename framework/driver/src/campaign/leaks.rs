@@ -37,7 +37,7 @@ pub struct LeakSettings {
     pub policy: LeakPolicy,
     /// Compare open descriptors before and after, and watch their number.
     pub handles: bool,
-    /// The same for threads.
+    /// Compare threads before and after, and watch their number.
     pub threads: bool,
 }
 

@@ -162,8 +162,8 @@ impl Builder<'_> {
             .filter(|test| container(test) == Some(place))
             .map(|test| (test, self.described_test(test).map(|test| test.takes).unwrap_or_default()))
             .collect();
-        let inside: Vec<(&ScenarioTest, &[String])> =
-            inside.iter().map(|(test, takes)| (*test, &takes[..])).collect();
+        let inside: Vec<(&str, &[String])> =
+            inside.iter().map(|(test, takes)| (test.name.as_str(), &takes[..])).collect();
         check_whole(entry, outer, &inside, provided, &mut self.found);
     }
 

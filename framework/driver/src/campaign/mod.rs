@@ -1,11 +1,13 @@
 //! A campaign: scenarios one after the other, each supervised to its end, with everything on disk.
 
 mod assignment;
+mod attending;
 mod combination;
 mod corruption;
 mod curve;
 mod deadline;
 mod disturbance;
+mod draft;
 mod hang;
 mod investigation;
 mod lateness;
@@ -15,7 +17,9 @@ mod now;
 mod numbers;
 mod patience;
 mod progress;
+mod randomizing;
 mod recording;
+mod running;
 mod scenario;
 mod scene;
 mod session;

@@ -8,9 +8,9 @@ use super::assignment::Assignment;
 use super::disturbance::Disturbance;
 use super::progress::Progress;
 use super::totals::Totals;
+use crate::host::ControlRegion;
 use crate::randomizer::Tally;
-use crate::store::{PotShare, ScenarioRecord, TestRecord};
-use crate::sys::ControlRegion;
+use crate::record::{PotShare, ScenarioRecord, TestRecord};
 
 impl Progress {
     /// The part of a pot's time that a contained test got.

@@ -19,7 +19,7 @@ pub(crate) struct TestProgress {
     pub(crate) test: ScenarioTest,
     /// Number of the next iteration, by worker.
     next: Vec<u64>,
-    /// The same of a contained test, whichever worker runs it.
+    /// Number of the next iteration of a contained test, whichever worker runs it.
     next_contained: u64,
     /// Workers that have nothing more to do.
     finished: Vec<bool>,
@@ -148,13 +148,13 @@ impl Progress {
         }
     }
 
-    /// The same with what a tick is.
+    /// Tells the scenario how long a tick is.
     pub(crate) fn with_clock(mut self, clock: &Clock) -> Progress {
         self.tick_ns = clock.nanos(1.0);
         self
     }
 
-    /// The same scenario with that test only, from its beginning: out of its pot, if it is in one.
+    /// A scenario that runs that test alone from its beginning: out of its pot, if it is in one.
     pub(crate) fn alone(&self, test: &TestProgress) -> Progress {
         let workers = match test.test.inside {
             Some(inside) => self.tests[inside.container].test.workers.max(1),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use waylay_evidence::{CrashContext, DumpLimits, ProcessId};
 
-use super::investigation::Draft;
+use super::draft::{Draft, GONE, Unattributed};
 use super::leaks::LeakSeen;
 use super::progress::Progress;
 use super::scene::Scene;
@@ -15,16 +15,6 @@ use crate::archive;
 use crate::failure::{Finding, Kind};
 use crate::report::plural;
 use crate::store::Shelved;
-
-/// Why there is no dump.
-pub(super) const GONE: &str = "the process was gone";
-
-/// Something that one of several tests left behind, and nothing tells which.
-pub(crate) struct Unattributed {
-    pub(super) draft: Draft,
-    /// The scenario's tests that ran in that host.
-    pub(super) among: Vec<usize>,
-}
 
 impl Supervisor<'_> {
     /// Records a finding and, when it is the test's last permitted one, retires the test.
@@ -82,7 +72,7 @@ impl Supervisor<'_> {
         self.keep_with(finding, shelved, dump, || {});
     }
 
-    /// The same, with something to do before anybody is told.
+    /// Puts a finding on disk, calls `before`, and then tells about the finding when it is new.
     pub(super) fn keep_with(
         &mut self,
         finding: Finding,

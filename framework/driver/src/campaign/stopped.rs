@@ -3,8 +3,8 @@
 use waylay_control_protocol::account::Place;
 use waylay_control_protocol::{Account, Statement};
 
-use super::strict::Verdict;
 use crate::failure::Kind;
+use crate::host::StoppedBy;
 use crate::report::count;
 
 /// What is recorded of it.
@@ -22,29 +22,29 @@ pub(super) struct Stopped {
 
 impl Stopped {
     /// Judges what a run told about itself.
-    pub(super) fn of(verdict: Verdict, account: &Account, steps: u64) -> Stopped {
+    pub(super) fn of(verdict: StoppedBy, account: &Account, steps: u64) -> Stopped {
         let mut places: Vec<String> = account.places().map(Place::key).collect();
         places.sort_unstable();
         let steps = count(steps);
         match verdict {
-            Verdict::Deadlock => Stopped {
+            StoppedBy::Deadlock => Stopped {
                 kind: Kind::Deadlock,
                 what: account.headline().unwrap_or_else(|| "deadlock".to_owned()),
                 known_by: places.join(" "),
                 reason: Some(waits(account)),
             },
-            Verdict::Race => Stopped {
+            StoppedBy::Race => Stopped {
                 kind: Kind::Race,
                 what: account.headline().unwrap_or_else(|| "race".to_owned()),
                 known_by: places.join(" "),
                 reason: Some(places.join("\n")),
             },
-            Verdict::Livelock => {
+            StoppedBy::Livelock => {
                 let why = account.why_livelock().map_or_else(String::new, |why| format!(": {why}"));
                 let what = format!("no end after {steps} steps{why}");
                 Stopped { kind: Kind::Livelock, what, known_by: String::new(), reason: None }
             }
-            Verdict::StepLimit | Verdict::Refused => {
+            StoppedBy::StepLimit | StoppedBy::Refused => {
                 let what = format!("no end after {steps} steps: limit reached");
                 Stopped { kind: Kind::Livelock, what, known_by: String::new(), reason: None }
             }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_deadlock_is_known_by_its_places_and_told_by_who_waits() {
-        let stopped = Stopped::of(Verdict::Deadlock, &account("x"), 10);
+        let stopped = Stopped::of(StoppedBy::Deadlock, &account("x"), 10);
         assert_eq!(
             (stopped.kind, stopped.known_by.as_str()),
             (Kind::Deadlock, "plugin.so+0x10 plugin.so+0x20")
@@ -94,14 +94,14 @@ mod tests {
     #[test]
     fn what_is_said_in_words_decides_nothing() {
         // Words that would be taken for places and headlines, were they read.
-        let known = |words| Stopped::of(Verdict::Deadlock, &account(words), 10).known_by;
+        let known = |words| Stopped::of(StoppedBy::Deadlock, &account(words), 10).known_by;
         assert_eq!(known("x"), known("    elsewhere+0x1\ndeadlock: 9 threads\nrace: y"));
     }
 
     #[test]
     fn a_livelock_says_for_how_long_nothing_changed() {
         let told = Account(vec![Statement::Livelock(100_000)]);
-        let stopped = Stopped::of(Verdict::Livelock, &told, 100_020);
+        let stopped = Stopped::of(StoppedBy::Livelock, &told, 100_020);
         assert_eq!(stopped.kind, Kind::Livelock);
         assert!(stopped.what.contains("nothing changed in 100000 steps"), "{}", stopped.what);
     }

@@ -5,7 +5,7 @@
 //! stands, goes from one host to the next. How a failing schedule is run again in a fresh process is not known here: an
 //! [`Examiner`] does that.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -16,80 +16,16 @@ use waylay_evidence::ThreadStack;
 use waylay_evidence::Unseen;
 use waylay_host::plan::SchedulePlan;
 use waylay_report::cause::Why;
-use waylay_schedule::promise::{Aimed, headline, promises};
+use waylay_schedule::promise::{headline, promises};
 use waylay_schedule::{RunParameters, Schedule};
 
 use super::scenario::ScenarioTest;
 use crate::config::Strict;
-use crate::failure::Kind;
+use crate::failure::{Kind, Signature};
+use crate::host::{ControlRegion, RunTotals};
+pub use crate::host::{Past, PlainSteps};
+use crate::record::StrictNumbers;
 use crate::report::{Covered, PlaceNames, count, ledger, left_out, plural};
-use crate::store::StrictNumbers;
-use crate::sys::ControlRegion;
-
-/// What the library found out about a schedule by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// No thread could ever run again.
-    Deadlock,
-    /// The step limit was reached, although things went on changing.
-    StepLimit,
-    /// Nothing changed for so long that nothing ever will.
-    Livelock,
-    /// Two accesses met that nothing orders.
-    Race,
-    /// The settings could not be carried out.
-    Refused,
-}
-
-/// Sums over schedules.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RunTotals {
-    pub(crate) runs: u64,
-    pub(crate) steps: u64,
-    pub(crate) longest: u64,
-    pub(crate) threads: u32,
-    pub(crate) partly_controlled: u64,
-    /// Schedules in which it was looked which plain accesses conflict, and the most accesses of one.
-    pub(crate) looked_at: u64,
-    pub(crate) accesses: u64,
-    /// Places in code whose plain accesses are steps, and the most of them that had too many in one schedule.
-    pub(crate) places: u64,
-    pub(crate) limited: u64,
-    /// Some of those, and whether more memory was touched than is remembered.
-    pub(crate) limited_places: BTreeSet<u64>,
-    pub(crate) overlooked: bool,
-    pub(crate) overlooked_places: BTreeSet<u64>,
-    pub(crate) refused_places: BTreeSet<u64>,
-    /// Instructions of plugins that can be steps, and that cannot.
-    pub(crate) patched: u64,
-    pub(crate) refused: u64,
-    pub(crate) aimed: Aimed,
-}
-
-impl RunTotals {
-    fn add(&mut self, other: &RunTotals) {
-        self.runs += other.runs;
-        self.steps += other.steps;
-        self.longest = self.longest.max(other.longest);
-        self.threads = self.threads.max(other.threads);
-        self.partly_controlled += other.partly_controlled;
-        self.looked_at += other.looked_at;
-        for (most, more) in [
-            (&mut self.accesses, other.accesses),
-            (&mut self.places, other.places),
-            (&mut self.limited, other.limited),
-            (&mut self.patched, other.patched),
-            (&mut self.refused, other.refused),
-        ] {
-            *most = (*most).max(more);
-        }
-        self.limited_places.extend(&other.limited_places);
-        self.overlooked |= other.overlooked;
-        self.overlooked_places.extend(&other.overlooked_places);
-        self.refused_places.extend(&other.refused_places);
-        self.aimed.add(&other.aimed);
-    }
-}
 
 /// One strict test over all of its hosts.
 #[derive(Clone, Debug)]
@@ -125,7 +61,7 @@ impl StrictTest {
         }
     }
 
-    /// The same with the seed of the schedules themselves.
+    /// A test whose schedules have this seed themselves, whatever its name is.
     pub(crate) fn seeded(strict: Strict, seed: Seed) -> StrictTest {
         StrictTest {
             strict,
@@ -327,28 +263,6 @@ pub struct FailedSchedule {
     pub patience: Duration,
 }
 
-/// Which plain accesses of a schedule are steps.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlainSteps {
-    /// Those at these places and of these kinds, in the order in which they were learned.
-    pub sites: Vec<Site>,
-    /// It was looked which others should be: a loop that waits is seen at those too.
-    pub looked_at: bool,
-}
-
-/// The beginning of a process that ran schedules: with it, another one can get to where that one was.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Past {
-    /// Its first schedule.
-    pub first: u64,
-    /// How often that was run before it counted.
-    pub repeats: u64,
-    /// What the strategy was given then.
-    pub parameters: RunParameters,
-    /// How many of the failing schedule's [`PlainSteps::sites`] it began with.
-    pub sites: usize,
-}
-
 /// Runs failing schedules again, each in a fresh process.
 pub trait Examiner {
     /// Runs the schedule again and holds it where it fails, or says why that is impossible.
@@ -361,7 +275,7 @@ pub trait Examination {
     fn instead(&self) -> Option<&str>;
     /// Every thread's stack, the one to blame first.
     fn stacks(&self) -> &[ThreadStack];
-    /// The same for people.
+    /// The stacks as text for people.
     fn text(&self) -> &str;
     /// Who waits for what, a line each, of a run that came to a standstill. Objects are called as in its timeline.
     fn waits(&self) -> &[String];
@@ -374,3 +288,7 @@ pub trait Examination {
     /// Writes into the failure's folder what is needed to run the schedule again.
     fn keep(&self, folder: &Path) -> Result<(), String>;
 }
+
+/// How often failures that look alike were examined, and what they turned out to be.
+#[derive(Debug, Default)]
+pub(crate) struct Examined(pub(super) BTreeMap<String, (u64, Option<Signature>)>);

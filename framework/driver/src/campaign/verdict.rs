@@ -3,38 +3,32 @@
 //! In the host that failed, threads are fibers on one kernel thread, so a look from outside shows the failing thread at
 //! best. The evidence comes from a fresh process that follows the schedule with a kernel thread for each thread.
 
-use std::collections::BTreeMap;
-
 use waylay_evidence::ThreadStack;
 use waylay_evidence::signature::{Signature as EvidenceSignature, normal_message};
 use waylay_host::plan::{SchedulePlan, TestPlan};
 
-use super::investigation::{Draft, named};
+use super::draft::{Draft, named};
 use super::progress::Progress;
 use super::scene::Scene;
 use super::session::Session;
-use super::strict::{Examination, FailedSchedule, Verdict};
+use super::strict::{Examination, FailedSchedule};
 use super::supervisor::Supervisor;
-use crate::failure::{Kind, Signature};
+use crate::failure::Kind;
+use crate::host::{ControlRegion, StoppedBy};
 use crate::report::{count, plural};
-use crate::sys::ControlRegion;
 
 /// Failures that look alike and are examined; the rest are counted.
 const EXAMINED_ALIKE: u64 = 3;
-
-/// How often failures that look alike were examined, and what they turned out to be.
-#[derive(Debug, Default)]
-pub(crate) struct Examined(BTreeMap<String, (u64, Option<Signature>)>);
 
 impl Supervisor<'_> {
     /// Looks whether the library stopped the schedule. True when the host cannot go on.
     pub(super) fn take_verdict(&mut self, session: &mut Session, progress: &mut Progress) -> bool {
         let Some(region) = &session.region else { return false };
-        let (verdict, account) = match region.verdict() {
+        let (verdict, account) = match region.stopped_by() {
             None => return false,
             Some(verdict) => (verdict, region.account()),
         };
-        if verdict == Verdict::Refused {
+        if verdict == StoppedBy::Refused {
             let text = account.text();
             self.problem(format!("scenario {}: the control library refuses: {}", progress.name, text.trim()));
             if let Some(test) = progress.turn.and_then(|turn| progress.tests.get_mut(turn)) {
@@ -42,7 +36,7 @@ impl Supervisor<'_> {
             }
             return true;
         }
-        let at_limit = verdict == Verdict::StepLimit;
+        let at_limit = verdict == StoppedBy::StepLimit;
         if at_limit && progress.current_strict().is_some_and(|test| !test.fails_at_limit()) {
             return true;
         }

@@ -2,7 +2,14 @@
 
 use std::time::Duration;
 
-use super::settings::Length;
+/// How long a scenario lasts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Length {
+    /// This long.
+    Fixed(Duration),
+    /// This part of what the fixed ones leave of the campaign, relative to the other shares.
+    Share(f64),
+}
 
 /// The time of each scenario; `None` is until stopped.
 ///

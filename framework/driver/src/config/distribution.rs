@@ -5,8 +5,8 @@ use toml::de::DeValue;
 use waylay_dist::spec::{Exponential, Gaussian, Interval, Uniform};
 use waylay_dist::{Dist, Place, Spec, Value};
 
-use super::diagnostic::Diagnostic;
-use super::reader::{Findings, TableReader};
+use super::diagnostic::{Diagnostic, Findings};
+use super::reader::TableReader;
 use super::source::{At, Span};
 use super::suggestion;
 use super::value::{FromToml, read_value, wrong_type};
@@ -84,6 +84,13 @@ impl PlacedSpec {
     /// Where a part of it stands; the whole for a part that was not written.
     pub(super) fn span_of(&self, place: Place) -> Span {
         self.places.iter().find(|(known, _)| *known == place).map_or(self.spec.span, |(_, span)| *span)
+    }
+}
+
+impl TableReader<'_, '_> {
+    /// The distribution of a key, if it is there and can be read.
+    pub(super) fn distribution(&mut self, key: &'static str) -> Option<PlacedSpec> {
+        PlacedSpec::read(self.value(key)?, self.findings())
     }
 }
 

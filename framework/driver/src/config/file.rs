@@ -11,14 +11,14 @@ use toml::de::DeTable;
 use waylay_dist::Seed;
 
 use super::bytes::ByteSize;
-use super::distribution::PlacedSpec;
+use super::diagnostic::Findings;
 use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
-use super::pot::PotTables;
 use super::randomizer::RandomizerKeys;
-use super::reader::{Findings, TableReader};
+use super::reader::TableReader;
 use super::source::{At, Span};
 use super::strict::StrictKeys;
+use super::test_table::{TestKeys, TestTable};
 
 type Optional<T> = Option<At<T>>;
 
@@ -45,30 +45,6 @@ pub(super) struct ScenarioTable {
     pub(super) randomizer: Option<RandomizerKeys>,
     pub(super) strict: StrictKeys,
     pub(super) tests: Vec<TestTable>,
-}
-
-/// One `[[scenario.test]]`.
-pub(super) struct TestTable {
-    pub(super) span: Span,
-    pub(super) plugin: Optional<String>,
-    pub(super) name: Optional<Pattern>,
-    pub(super) keys: TestKeys,
-    pub(super) params: Vec<(At<String>, PlacedSpec)>,
-    /// Of a contained test.
-    pub(super) share: Optional<f64>,
-    pub(super) pot: PotTables,
-}
-
-/// The keys that a test and `[defaults]` have in common.
-#[derive(Default)]
-pub(super) struct TestKeys {
-    pub(super) workers: Optional<u32>,
-    pub(super) hang_timeout: Optional<Duration>,
-    pub(super) start_timeout: Optional<Duration>,
-    pub(super) cancel_timeout: Optional<Duration>,
-    pub(super) iterations: Optional<u64>,
-    pub(super) max_failures: Optional<u64>,
-    pub(super) leaks: Optional<bool>,
 }
 
 /// `[leaks]`.
@@ -146,57 +122,6 @@ impl ScenarioTable {
         };
         reader.finish();
         scenario
-    }
-}
-
-impl TestTable {
-    fn read(reader: TableReader<'_, '_>) -> Self {
-        Self::read_as(reader, false)
-    }
-
-    /// A test inside another one: it has a share, and no workers or iterations of its own.
-    pub(super) fn read_contained(reader: TableReader<'_, '_>) -> Self {
-        Self::read_as(reader, true)
-    }
-
-    fn read_as(mut reader: TableReader<'_, '_>, contained: bool) -> Self {
-        let findings = reader.findings();
-        let test = Self {
-            span: reader.span(),
-            plugin: reader.required("plugin"),
-            name: reader.optional("name"),
-            keys: TestKeys::read(&mut reader, contained),
-            params: reader
-                .table("params", "params")
-                .into_iter()
-                .flat_map(TableReader::entries)
-                .filter_map(|(name, value)| Some((name, PlacedSpec::read(value, findings)?)))
-                .collect(),
-            share: if contained { reader.optional("share") } else { None },
-            pot: PotTables::read(&mut reader),
-        };
-        reader.finish();
-        test
-    }
-}
-
-impl TestKeys {
-    fn read(reader: &mut TableReader<'_, '_>, contained: bool) -> Self {
-        Self {
-            workers: if contained { None } else { reader.optional("workers") },
-            hang_timeout: reader.optional("hang-timeout"),
-            start_timeout: reader.optional("start-timeout"),
-            cancel_timeout: reader.optional("cancel-timeout"),
-            iterations: if contained { None } else { reader.optional("iterations") },
-            max_failures: reader.optional("max-failures"),
-            leaks: reader.optional("leaks"),
-        }
-    }
-
-    fn read_alone(mut reader: TableReader<'_, '_>) -> Self {
-        let keys = Self::read(&mut reader, false);
-        reader.finish();
-        keys
     }
 }
 

@@ -13,6 +13,7 @@
 mod allotment;
 mod bytes;
 mod diagnostic;
+mod diagnostics;
 mod distribution;
 mod environment;
 mod file;
@@ -21,7 +22,6 @@ mod merge;
 mod mode;
 mod origin;
 mod pattern;
-mod pot;
 mod print;
 mod randomizer;
 mod reader;
@@ -31,6 +31,8 @@ mod settings;
 mod source;
 mod strict;
 pub mod suggestion;
+mod test;
+mod test_table;
 mod validate;
 mod value;
 
@@ -39,23 +41,26 @@ use std::sync::Arc;
 
 use toml::de::DeTable;
 
+pub use allotment::Length;
 pub use bytes::{ByteSize, ByteSizeError};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use diagnostic::{Diagnostic, Severity};
+pub use diagnostics::Diagnostics;
 pub use mode::{FileMode, Mode};
 pub use pattern::Pattern;
-pub use pot::{Contained, HooksRef, Objects, Pot, PotRule};
 pub use schema::schema;
-pub use settings::{Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test};
+pub use settings::{Config, Evidence, Leaks, Overrides, Scenario};
 pub use source::{At, Position, Source, Span};
 pub use strict::{Minimizing, STORES_CAN_WAIT, StepLevel, Strict, TimeoutRule};
+pub use test::{Contained, HooksRef, Objects, Param, PluginRef, Pot, PotRule, Test};
 
+use diagnostic::Findings;
 use file::ConfigFile;
 use layers::Layers;
-use reader::Findings;
 
 /// Reading of other files in the same way, with the same messages.
 pub mod reading {
-    pub use super::reader::{Findings, TableReader};
+    pub use super::diagnostic::Findings;
+    pub use super::reader::TableReader;
     pub use super::value::{FromToml, Refusal};
     pub use toml::de::DeValue;
 }

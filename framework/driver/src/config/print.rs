@@ -8,8 +8,9 @@ use waylay_control_protocol::Memory;
 use waylay_dist::{Spec, format_duration};
 use waylay_randomizer::RawSettings;
 
-use super::pot::write_pot;
-use super::settings::{Config, Length, Scenario, Test};
+use super::allotment::Length;
+use super::settings::{Config, Scenario};
+use super::test::{Contained, Pot, Test};
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,8 +133,41 @@ fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { basic(name) }
 }
 
+/// Writes the tables of a pot at that path, such as `scenario.test`. `test` writes a contained test's own keys.
+fn write_pot(
+    f: &mut fmt::Formatter<'_>,
+    pot: &Pot,
+    path: &str,
+    test: &dyn Fn(&mut fmt::Formatter<'_>, &Contained, &str) -> fmt::Result,
+) -> fmt::Result {
+    writeln!(f, "    [{path}.pot]")?;
+    writeln!(f, "    rule = \"{}\"", pot.rule.name())?;
+    writeln!(f, "    barrier = {}", pot.barrier)?;
+    writeln!(f, "    shortest-turn = \"{}\"", format_duration(pot.shortest_turn))?;
+    writeln!(f, "    longest-turn = \"{}\"", format_duration(pot.longest_turn))?;
+    for objects in &pot.objects {
+        writeln!(f, "    [[{path}.objects]]")?;
+        writeln!(f, "    kind = {}", quoted(&objects.kind.value))?;
+        if let Some(plugin) = &objects.plugin {
+            writeln!(f, "    plugin = {}", quoted(&plugin.value))?;
+        }
+        if let Some(count) = &objects.count {
+            writeln!(f, "    count = {}", count.value)?;
+        }
+        if let Some(life) = &objects.life {
+            writeln!(f, "    life = {}", life.value)?;
+        }
+    }
+    for hooks in &pot.hooks {
+        writeln!(f, "    [[{path}.hooks]]")?;
+        writeln!(f, "    plugin = {}", quoted(&hooks.plugin.value))?;
+        writeln!(f, "    name = {}", quoted(&hooks.name.value))?;
+    }
+    pot.contains.iter().try_for_each(|contained| test(f, contained, &format!("{path}.contains")))
+}
+
 /// A text as a value. What looks like a variable is meant as it stands: it was replaced when it was read.
-pub(super) fn quoted(text: impl fmt::Display) -> String {
+fn quoted(text: impl fmt::Display) -> String {
     basic(&text.to_string().replace("${", "$${"))
 }
 

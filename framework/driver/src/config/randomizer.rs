@@ -5,10 +5,10 @@
 
 use waylay_randomizer::{Pattern as ThreadName, RawSettings, SettingsProblem};
 
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, Findings};
 use super::distribution::PlacedSpec;
 use super::mode::Mode;
-use super::reader::{Findings, TableReader};
+use super::reader::TableReader;
 use super::source::{At, Span};
 
 /// One `[randomizer]` table.

@@ -5,39 +5,13 @@
 //! asked for are what a mistyped one is compared with. A required key that was mistyped is not also reported
 //! as missing.
 
-use std::cell::RefCell;
-
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::diagnostic::Diagnostic;
-use super::distribution::PlacedSpec;
+use super::diagnostic::{Diagnostic, Findings};
 use super::source::{At, Span};
 use super::suggestion;
 use super::value::{FromToml, read_value, wrong_type};
-
-/// Collects problems from all readers of one file.
-pub struct Findings {
-    list: RefCell<Vec<Diagnostic>>,
-    incomplete: bool,
-}
-
-impl Findings {
-    /// `incomplete` when the text has syntax errors: what they hide must not be reported as missing.
-    pub fn new(incomplete: bool) -> Self {
-        Self { list: RefCell::default(), incomplete }
-    }
-
-    /// Adds one.
-    pub fn add(&self, diagnostic: Diagnostic) {
-        self.list.borrow_mut().push(diagnostic);
-    }
-
-    /// All of them.
-    pub fn into_list(self) -> Vec<Diagnostic> {
-        self.list.into_inner()
-    }
-}
 
 /// Reads one table.
 pub struct TableReader<'a, 'i> {
@@ -76,7 +50,8 @@ impl<'a, 'i> TableReader<'a, 'i> {
         self.asked.extend(keys);
     }
 
-    fn value(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'i>>> {
+    /// The value of a key as it is written; the key counts as asked for.
+    pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'i>>> {
         self.asked.push(key);
         self.table.get(key)
     }
@@ -103,11 +78,6 @@ impl<'a, 'i> TableReader<'a, 'i> {
             return Vec::new();
         };
         array.iter().filter_map(|value| read_value(value, Some(key), self.findings)).collect()
-    }
-
-    /// The distribution of a key, if it is there and can be read.
-    pub(super) fn distribution(&mut self, key: &'static str) -> Option<PlacedSpec> {
-        PlacedSpec::read(self.value(key)?, self.findings)
     }
 
     /// The table of a key.
@@ -141,7 +111,7 @@ impl<'a, 'i> TableReader<'a, 'i> {
         readers
     }
 
-    /// The same, at least one.
+    /// The tables of a key that needs at least one, each under its own `[[key]]`.
     pub fn required_tables(
         &mut self,
         key: &'static str,
@@ -183,7 +153,7 @@ impl<'a, 'i> TableReader<'a, 'i> {
             }
         }
         for (key, diagnostic) in self.missing {
-            if !self.findings.incomplete && !meant.contains(&key) {
+            if !self.findings.is_incomplete() && !meant.contains(&key) {
                 self.findings.add(diagnostic);
             }
         }

@@ -1,19 +1,18 @@
 //! What a campaign runs: the checked config, with every default filled in.
 
-use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use waylay_dist::{Dist, Seed, Spec};
+use waylay_dist::Seed;
 use waylay_randomizer::RawSettings;
 
-use super::allotment;
+use super::allotment::{self, Length};
 use super::bytes::ByteSize;
 use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
-use super::pot::Pot;
 use super::source::At;
 use super::strict::Strict;
+use super::test::Test;
 
 /// A whole campaign.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,62 +48,6 @@ pub struct Scenario {
     pub strict: Option<Strict>,
     /// Its tests; at least one.
     pub tests: Vec<Test>,
-}
-
-/// How long a scenario lasts.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Length {
-    /// This long.
-    Fixed(Duration),
-    /// This part of what the fixed ones leave of the campaign, relative to the other shares.
-    Share(f64),
-}
-
-/// One test of a plugin, or all whose names fit a pattern, with its settings.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Test {
-    /// The plugin that holds it.
-    pub plugin: At<PluginRef>,
-    /// Its name, or a pattern of names.
-    pub name: At<Pattern>,
-    /// How many threads run it at the same time; at least one.
-    pub workers: u32,
-    /// How long an iteration may take before it counts as hung.
-    pub hang_timeout: Duration,
-    /// How long creating and starting it may take.
-    pub start_timeout: Duration,
-    /// How long it may take to return after it was cancelled.
-    pub cancel_timeout: Duration,
-    /// After how many iterations it is done, if ever.
-    pub iterations: Option<NonZeroU64>,
-    /// After how many failures it is retired from the scenario, if ever.
-    pub max_failures: Option<NonZeroU64>,
-    /// Whether leaks are looked for.
-    pub leaks: bool,
-    /// Its random choices, by name.
-    pub params: Vec<Param>,
-    /// The tests that it contains, when it is one that runs others.
-    pub pot: Option<Box<Pot>>,
-}
-
-/// A named random choice of a test, and how it is distributed.
-#[derive(Debug, Clone)]
-pub struct Param {
-    /// The name that the test knows it by.
-    pub name: At<String>,
-    /// The distribution as written.
-    pub spec: At<Spec>,
-    /// The same, ready to draw from.
-    pub dist: Dist,
-}
-
-/// A plugin as the config names it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum PluginRef {
-    /// A name to look for in the plugin folders.
-    Name(String),
-    /// A file, relative to the config file.
-    Path(PathBuf),
 }
 
 /// How leaks are looked for.
@@ -189,56 +132,5 @@ impl Config {
     pub fn allotments(&self) -> Vec<Option<Duration>> {
         let lengths: Vec<_> = self.scenarios.iter().map(|scenario| scenario.length).collect();
         allotment::allot(self.duration, &lengths)
-    }
-}
-
-impl Test {
-    /// Every plugin that it names: its own, its contained tests', those of its objects and hooks.
-    pub fn plugins(&self) -> Vec<&At<PluginRef>> {
-        let mut all = vec![&self.plugin];
-        if let Some(pot) = &self.pot {
-            all.extend(pot.contains.iter().flat_map(|contained| contained.test.plugins()));
-            all.extend(pot.objects.iter().filter_map(|objects| objects.plugin.as_ref()));
-            all.extend(pot.hooks.iter().map(|hooks| &hooks.plugin));
-        }
-        all
-    }
-
-    /// Changes every plugin that it names, its own first.
-    pub fn each_plugin_mut(&mut self, change: &dyn Fn(&mut At<PluginRef>)) {
-        change(&mut self.plugin);
-        if let Some(pot) = &mut self.pot {
-            pot.contains.iter_mut().for_each(|contained| contained.test.each_plugin_mut(change));
-            pot.objects.iter_mut().filter_map(|objects| objects.plugin.as_mut()).for_each(change);
-            pot.hooks.iter_mut().for_each(|hooks| change(&mut hooks.plugin));
-        }
-    }
-}
-
-impl PluginRef {
-    /// A text with a folder separator or a library's ending is a path, any other a name.
-    pub fn new(text: &str) -> Self {
-        let ending = Path::new(text).extension().and_then(|ending| ending.to_str());
-        if text.contains(['/', '\\']) || matches!(ending, Some("so" | "dll" | "dylib")) {
-            Self::Path(PathBuf::from(text))
-        } else {
-            Self::Name(text.to_owned())
-        }
-    }
-}
-
-impl std::fmt::Display for PluginRef {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Name(name) => f.write_str(name),
-            Self::Path(path) => path.display().fmt(f),
-        }
-    }
-}
-
-/// The distribution that is drawn from is a function of the one written, so that is all to compare.
-impl PartialEq for Param {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && self.spec == other.spec
     }
 }

@@ -161,7 +161,7 @@ impl<T> At<T> {
         Self { value, span: span.into() }
     }
 
-    /// The same place with another value.
+    /// Another value at this place.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> At<U> {
         At { value: f(self.value), span: self.span }
     }

@@ -7,8 +7,7 @@ use waylay_control_protocol::{Level, Memory};
 use waylay_schedule::Spec;
 use waylay_schedule::spec::{DEFAULT, PLANNED_RUNS};
 
-use super::diagnostic::Diagnostic;
-use super::reader::Findings;
+use super::diagnostic::{Diagnostic, Findings};
 use super::source::At;
 
 /// How schedules are made.
@@ -66,7 +65,7 @@ pub const STORES_CAN_WAIT: bool = crate::sys::STORES_CAN_WAIT;
 
 impl Default for StepLevel {
     fn default() -> Self {
-        crate::sys::STEP_LEVEL
+        if crate::sys::LEARNS_PLACES { Self::Auto } else { Self::Atomics }
     }
 }
 

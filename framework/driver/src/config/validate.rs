@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use waylay_dist::format_duration;
 
+use super::allotment::Length;
 use super::bytes::ByteSize;
-use super::diagnostic::Diagnostic;
-use super::file::{ConfigFile, EvidenceKeys, LeakKeys, ScenarioTable, TestKeys, TestTable};
+use super::diagnostic::{Diagnostic, Findings};
+use super::file::{ConfigFile, EvidenceKeys, LeakKeys, ScenarioTable};
 use super::mode::Mode;
 use super::pattern::Pattern;
 use super::randomizer::{self, RandomizerKeys};
-use super::reader::Findings;
-use super::settings::{
-    Config, Evidence, Leaks, Length, Overrides, Param, PluginRef, Scenario, Test, default,
-};
+use super::settings::{Config, Evidence, Leaks, Overrides, Scenario, default};
 use super::source::{At, Span};
+use super::test::{Param, PluginRef, Test};
+use super::test_table::{TestKeys, TestTable};
 
 /// More threads of one test than this are a slip of the finger.
 const MAX_WORKERS: u32 = 1024;

@@ -9,10 +9,9 @@ use waylay_control_protocol::Memory;
 use waylay_dist::{Seed, Value, parse_duration};
 
 use super::bytes::ByteSize;
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, Findings};
 use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
-use super::reader::Findings;
 use super::source::{At, Span};
 use super::strict::{Minimizing, StepLevel, TimeoutRule};
 use super::suggestion;
@@ -23,7 +22,7 @@ pub enum Refusal {
     Type,
     /// It is of the right type and cannot be read.
     Value(String),
-    /// The same, with something to do about it.
+    /// It is of the right type and cannot be read; the second text says what to do about it.
     Help(String, String),
 }
 

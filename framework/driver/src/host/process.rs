@@ -20,9 +20,10 @@ use waylay_page::{Clock, Command as HostOrder, Layout, Page, wait_until_changed,
 
 use super::events::Events;
 use super::log::HostLog;
+use super::region::ControlRegion;
 use super::witness::{Contradiction, Witness};
 use crate::scratch::Scratch;
-use crate::sys::{self, Cage, ControlRegion};
+use crate::sys::{self, Cage};
 
 /// Longest wait for what a host printed before its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);

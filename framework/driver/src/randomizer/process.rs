@@ -32,7 +32,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// It reports five times a second; one that says nothing for so long is stopped or stuck, perhaps with threads in its
 /// hands.
 const SILENCE: Duration = Duration::from_secs(5);
-/// The same before its first words: it has to be loaded first, and may wait for a processor.
+/// How long it may say nothing before its first words: it has to be loaded first, and may wait for a processor.
 const SILENCE_AT_FIRST: Duration = Duration::from_secs(10);
 /// Bytes that are read of its report: some hundred for each thread.
 const MOST_WORDS: u64 = 64 << 20;

@@ -9,7 +9,7 @@ use waylay_randomizer::statistics::{Counts, Progress};
 use waylay_randomizer::{Percentiles, Settings};
 
 use super::RandomizerEnd;
-use crate::store::{BoundRecord, RandomizerRecord, SuspendedThreads};
+use crate::record::{BoundRecord, RandomizerRecord, SuspendedThreads};
 
 /// Names of threads that are listed; the rest is in one line.
 const MOST_NAMES: usize = 64;

@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use waylay_evidence::{Frame, Origin, ThreadStack, origin};
+use waylay_findings::Evidence;
 use waylay_report::cause::WIDTH;
 use waylay_report::escape::{Name, Plain};
 
 use super::numbers::{count, plural};
 use super::pot::mix_lines;
-use crate::failure::{FailureEntry, Kind};
+use crate::failure::FailureEntry;
 
 /// Frames of a stack that a block shows; `stacks.txt` has the rest.
 const FRAMES_SHOWN: usize = 6;
@@ -28,8 +29,7 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
         row(&mut text, "why", reason);
     }
     let mut label = "where";
-    let shown =
-        if matches!(entry.kind, Kind::Deadlock | Kind::Livelock | Kind::Race) { STACKS_OF_A_HANG } else { 1 };
+    let shown = if entry.kind.evidence() == Evidence::SeveralThreads { STACKS_OF_A_HANG } else { 1 };
     for stack in told(&entry.stacks, shown) {
         for line in stack_lines(stack) {
             row(&mut text, std::mem::take(&mut label), &line);

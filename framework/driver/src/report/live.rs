@@ -13,7 +13,7 @@ use super::running::{RunningNow, running_text};
 use super::stderr::write;
 use super::suspensions::suspension_text;
 use crate::failure::FailureEntry;
-use crate::store::{CampaignRecord, RandomizerRecord, TestRecord};
+use crate::record::{CampaignRecord, RandomizerRecord, TestRecord};
 
 /// How things stand.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use waylay_report::escape::Name;
 use super::numbers::{count, plural, span};
 use crate::archive::record;
 use crate::failure::Occurrence;
-use crate::store::TestRecord;
+use crate::record::TestRecord;
 
 /// Runs, total time, average and its deviation, share asked and got, failures; none for a test in no pot.
 pub(crate) fn share_line(test: &TestRecord) -> Option<String> {
@@ -50,7 +50,7 @@ pub(crate) fn mix_lines(occurrence: &Occurrence) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::PotShare;
+    use crate::record::PotShare;
 
     #[test]
     fn a_line_has_every_number() {

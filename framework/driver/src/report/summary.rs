@@ -15,7 +15,7 @@ use super::pot::share_line;
 use super::suspensions::{bound_line, suspension_lines};
 use crate::archive;
 use crate::failure::FailureEntry;
-use crate::store::{CampaignRecord, StrictNumbers};
+use crate::record::{CampaignRecord, StrictNumbers};
 use crate::sys;
 
 /// A campaign that is over; printed for people by [`summary_text`] and as it is with `--json`.

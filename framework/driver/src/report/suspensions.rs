@@ -6,7 +6,7 @@ use std::time::Duration;
 use waylay_report::escape::Name;
 
 use super::numbers::{count, plural, span};
-use crate::store::{BoundRecord, RandomizerRecord, TestRecord};
+use crate::record::{BoundRecord, RandomizerRecord, TestRecord};
 
 /// Threads that the summary lists by name; the record has the rest.
 const NAMES_SHOWN: usize = 6;

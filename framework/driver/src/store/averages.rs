@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::campaign::ScenarioRecord;
 use super::owed;
+use crate::record::ScenarioRecord;
 
 const FORMAT: u32 = 1;
 const FILE: &str = ".averages.json";

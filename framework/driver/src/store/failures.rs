@@ -319,15 +319,6 @@ impl FailureStore {
     }
 }
 
-/// Reads a failure from its folder or its `failure.json`.
-pub fn load_failure(path: &Path) -> io::Result<FailureEntry> {
-    let file = if path.is_dir() { path.join("failure.json") } else { path.to_owned() };
-    let text = fs::read_to_string(&file)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
-    serde_json::from_str(&text)
-        .map_err(|error| io::Error::other(format!("{}: is not a failure record: {error}", file.display())))
-}
-
 /// One more line. What was there stays whatever happens; a line that was cut off is left out by who reads it. Of one that
 /// cannot be written the count remains.
 fn append(path: &Path, mut occurrence: Occurrence) {

@@ -22,22 +22,22 @@ mod failures;
 pub(crate) mod firm;
 mod marker;
 pub mod owed;
-mod randomizer;
 mod retention;
 mod series;
-mod shard;
 
 pub use atomic::WriteError;
 pub(crate) use atomic::take_made_again;
 pub(crate) use averages::Averages;
-pub use campaign::{
-    Campaign, CampaignRecord, CampaignState, InterruptedCampaign, PotShare, ScenarioRecord, StrictNumbers,
-    TestRecord,
-};
+pub use campaign::{Campaign, InterruptedCampaign};
 pub(crate) use failures::FURTHER_OCCURRENCES;
-pub use failures::{FailureStore, Recorded, Shelved, load_failure};
+pub use failures::{FailureStore, Recorded, Shelved};
 pub use marker::is_at_work;
-pub use randomizer::{BoundRecord, RandomizerRecord, SuspendedThreads};
 pub use retention::{Keep, Retention};
 pub(crate) use series::FILE as SERIES_FILE;
-pub use shard::{Outcomes, ShardRecord, Unit};
+
+pub use crate::record::{
+    BoundRecord, CAMPAIGN_FORMAT, CampaignRecord, CampaignState, Outcomes, PotShare, RandomizerRecord,
+    ScenarioRecord, ShardRecord, StrictNumbers, SuspendedThreads, TestRecord, Unit,
+};
+/// What a store keeps.
+pub use waylay_findings::load_failure;

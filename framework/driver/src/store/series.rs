@@ -7,8 +7,8 @@ use std::path::Path;
 
 use waylay_report::model::Sample;
 
-use super::campaign::CampaignRecord;
 use super::owed;
+use crate::record::CampaignRecord;
 
 pub(crate) const FILE: &str = "series.json";
 /// Samples that are kept at most: more than a picture has columns.
@@ -50,26 +50,6 @@ impl Series {
         if self.push(record.sample(), last) {
             let text = serde_json::to_vec(&self.samples).expect("plain data");
             owed::write(&folder.join(FILE), &text, false);
-        }
-    }
-}
-
-impl CampaignRecord {
-    /// The numbers of the record at the moment of its last update.
-    pub fn sample(&self) -> Sample {
-        let tests = || self.scenarios.iter().flat_map(|scenario| &scenario.tests);
-        Sample {
-            at_s: self.updated.duration_since(self.started).as_secs_f64().max(0.0),
-            iterations: tests().map(|test| test.iterations).sum(),
-            schedules: tests().filter_map(|test| test.strict.as_ref()).map(|strict| strict.runs).sum(),
-            failures: self.failures,
-            signatures: self.signatures,
-            suspensions: self
-                .scenarios
-                .iter()
-                .filter_map(|scenario| scenario.randomizer.as_ref())
-                .map(|randomizer| randomizer.counts.suspensions)
-                .sum(),
         }
     }
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// Whether stores can wait in store buffers (`memory = "tso"`).
 pub(crate) const STORES_CAN_WAIT: bool = true;
 
-/// What is a step in plugins unless a scenario says otherwise.
-pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Auto;
+/// Whether plain accesses of plugins become steps by themselves where they conflict, unless a scenario says otherwise.
+pub(crate) const LEARNS_PLACES: bool = true;
 
 /// Variables that name the folder for temporary files.
 pub(crate) const TEMPORARY_FOLDER: [&str; 1] = ["TMPDIR"];
@@ -376,7 +376,7 @@ extern "C" fn on_interrupt(signal: libc::c_int, info: *mut libc::siginfo_t, _: *
     }
 }
 
-/// The same as Ctrl-C: noted the first time, the end at once the second.
+/// Does what Ctrl-C does: the first time it is noted, the second time it ends this process at once.
 pub(crate) fn insist() {
     // Hosts die with us.
     if INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0 {
@@ -468,21 +468,6 @@ pub(crate) fn interrupt() {
 /// Whether the user wants to stop.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0
-}
-
-/// Name and version of the system, the processor, and main memory in KiB, as far as they can be had.
-pub(crate) fn machine() -> (String, String, u64) {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let field = |text: &str, name: &str| {
-        text.lines()
-            .find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))
-            .map(|value| value.trim().to_owned())
-    };
-    let memory = field(&read("/proc/meminfo"), "MemTotal");
-    let kilobytes =
-        memory.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0);
-    let system = format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease").trim());
-    (system, field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()), kilobytes)
 }
 
 /// A command that attaches a debugger to a process.

@@ -148,7 +148,7 @@ fn own_group() -> Option<PathBuf> {
     group_of(&mounts, &groups)
 }
 
-/// The same from what the kernel says of mounts and of the groups of a process.
+/// The folder of a process's control group, from what the kernel says of mounts and of the groups of that process.
 fn group_of(mounts: &str, groups: &str) -> Option<PathBuf> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     // Number, parent, device, root, place, options ... - kind, source, options.

@@ -21,6 +21,3 @@ mod windows_terminal;
 pub(crate) use windows::*;
 #[cfg(windows)]
 pub(crate) use windows_terminal::*;
-
-mod strict;
-pub(crate) use strict::*;

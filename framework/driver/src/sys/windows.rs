@@ -30,8 +30,8 @@ use windows_sys::core::BOOL;
 /// Whether stores can wait in store buffers (`memory = "tso"`).
 pub(crate) const STORES_CAN_WAIT: bool = false;
 
-/// What is a step in plugins unless a scenario says otherwise.
-pub(crate) const STEP_LEVEL: crate::config::StepLevel = crate::config::StepLevel::Atomics;
+/// Whether plain accesses of plugins become steps by themselves where they conflict, unless a scenario says otherwise.
+pub(crate) const LEARNS_PLACES: bool = false;
 
 /// Exit codes from here on are exceptions that nobody handled.
 const FIRST_EXCEPTION: u32 = 0xc000_0000;
@@ -372,7 +372,7 @@ unsafe extern "system" fn on_event(event: u32) -> BOOL {
     1
 }
 
-/// The same as Ctrl-C: noted the first time, the end at once the second.
+/// Does what Ctrl-C does: the first time it is noted, the second time it ends this process at once.
 pub(crate) fn insist() {
     // SAFETY: it takes any of the events that the system would call it with.
     unsafe { on_event(CTRL_C_EVENT) };
@@ -403,17 +403,6 @@ pub(crate) fn interrupt() {
 /// Whether the user wants to stop.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0
-}
-
-/// Name and version of the system, the processor, and main memory in KiB, as far as they can be had.
-pub(crate) fn machine() -> (String, String, u64) {
-    use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
-    let mut memory =
-        MEMORYSTATUSEX { dwLength: size_of::<MEMORYSTATUSEX>() as u32, ..MEMORYSTATUSEX::default() };
-    // SAFETY: the structure says its own size and lives across the call.
-    unsafe { GlobalMemoryStatusEx(&mut memory) };
-    let processor = std::env::var("PROCESSOR_IDENTIFIER").unwrap_or_else(|_| "unknown".to_owned());
-    (std::env::consts::OS.to_owned(), processor, memory.ullTotalPhys / 1024)
 }
 
 /// A command that attaches a debugger to a process.

@@ -57,7 +57,8 @@ pub fn merge(sources: &[PathBuf], night: &Path) -> Result<Night, MergeError> {
     let outcomes = sum::outcomes(&chosen);
     let folder = write::Output::begin(night)?;
     folder.parts(&found.parts)?;
-    folder.series(&series::together(&chosen, record.started))?;
+    let samples: Vec<_> = chosen.iter().map(|part| (part.record.started, &part.series[..])).collect();
+    folder.series(&series::together(&samples, record.started))?;
     let merged = failures::merge(&found.parts, &standing, &folder)?;
     (record.signatures, record.failures) = (merged.signatures, record.failures.max(merged.occurrences));
     folder.finish(&record, found.parts.iter().find_map(|part| part.config.as_deref()))?;

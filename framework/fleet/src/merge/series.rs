@@ -3,8 +3,6 @@
 use jiff::Timestamp;
 use waylay_report::model::Sample;
 
-use super::part::Part;
-
 /// Samples that are kept of a part.
 const OF_A_PART: usize = 48;
 /// Samples of the whole.
@@ -19,12 +17,12 @@ pub(super) fn thin(samples: &[Sample]) -> Vec<Sample> {
     (0..OF_A_PART).map(|place| samples[place * last / (OF_A_PART - 1)]).collect()
 }
 
-/// All parts together, on the clock of a night that began at `started`.
-pub(super) fn together(parts: &[&Part], started: Timestamp) -> Vec<Sample> {
+/// All parts together, each with its beginning and its samples, on the clock of a night that began at `started`.
+pub(super) fn together(parts: &[(Timestamp, &[Sample])], started: Timestamp) -> Vec<Sample> {
     let mut events: Vec<(f64, usize, Sample)> = Vec::new();
-    for (place, part) in parts.iter().enumerate() {
-        let offset = part.record.started.duration_since(started).as_secs_f64().max(0.0);
-        events.extend(part.series.iter().map(|sample| (offset + sample.at_s, place, *sample)));
+    for (place, (began, samples)) in parts.iter().enumerate() {
+        let offset = began.duration_since(started).as_secs_f64().max(0.0);
+        events.extend(samples.iter().map(|sample| (offset + sample.at_s, place, *sample)));
     }
     events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut now = vec![Sample::default(); parts.len()];

@@ -8,7 +8,7 @@ use waylay_dist::{Dist, Seed};
 use waylay_page::{Clock, Page};
 
 use super::*;
-use crate::context::{Manner, TestRuntime};
+use crate::context::{RunMode, TestRuntime};
 use crate::services::SERVICES;
 use crate::shared::{Kinds, SharedObjects};
 
@@ -72,7 +72,7 @@ fn iterations(count: u64, repeat: bool) -> Vec<(u64, u64)> {
         container: None,
         cancelled: AtomicBool::new(false),
         refusal: Mutex::new(None),
-        manner: Manner::Free,
+        run_mode: RunMode::Free,
     }));
     let plan = WorkerPlan { slot: 0, first_iteration: 5, iterations: Some(count), repeat };
     let slot = &page.layout().workers[0];

@@ -23,7 +23,7 @@ pub struct LeakFinding {
     pub relative_error: f64,
     /// Chance of such survivors in one window of one site if nothing leaks.
     pub p_value: f64,
-    /// The same for all sites of the test and all windows of an hour: an upper bound of the false
+    /// The chance for all sites of the test and all windows of an hour: an upper bound of the false
     /// findings per hour at this p-value.
     pub false_alarms_per_hour: f64,
     /// Estimated bytes of the site that are alive, leaked or not.

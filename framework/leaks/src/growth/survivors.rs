@@ -21,7 +21,7 @@ const BINS: usize = 256;
 /// half. A fill passes only while its time constant is above 1.2 windows.
 const STEADY_HALF: f64 = 0.4;
 
-/// The same for the newest quarter. It refuses a linear fill that ended more than an eighth of the window
+/// A newest quarter with this share of the survivors is not slow. It refuses a linear fill that ended more than an eighth of the window
 /// ago.
 const STEADY_QUARTER: f64 = 0.15;
 

@@ -52,7 +52,7 @@ pub struct GrowthFinding {
     pub per_second: f64,
     /// Chance of such a rise in one window if the minima are in random order.
     pub p_value: f64,
-    /// The same for all windows of an hour.
+    /// How many such rises all windows of an hour show if the minima are in random order.
     pub false_alarms_per_hour: f64,
     /// The count now.
     pub count: u64,

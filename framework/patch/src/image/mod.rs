@@ -1,5 +1,6 @@
 //! A file of code as far as it matters here. `elf` and `pe` read the two formats into one shape.
 
+mod continuation;
 mod elf;
 mod pe;
 

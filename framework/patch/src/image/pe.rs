@@ -9,8 +9,8 @@ use object::pe::{
 use object::read::pe::{ImageNtHeaders, PeFile64};
 use object::{FileKind, LittleEndian as LE, Object, ObjectSymbol, SymbolKind};
 
-use super::{Detour, Image, ImageError, Section};
-use crate::{continuation, landing};
+use super::{Detour, Image, ImageError, Section, continuation};
+use crate::landing;
 
 /// Bytes of an entry: begin, end and unwind information of a function.
 const ENTRY: usize = 12;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use waylay_findings::{Evidence, Kind};
 
 use super::{Environment, Mode};
 use crate::cause::Why;
@@ -49,9 +50,8 @@ pub struct Failure {
     pub id: String,
     /// What the signature was computed from.
     pub signature: String,
-    /// What broke: crash, assert, exception, exit, deadlock, race, livelock, slow, starvation, leak,
-    /// corrupted.
-    pub kind: String,
+    /// What broke.
+    pub kind: Kind,
     /// How it stands against earlier nights.
     pub state: FailureState,
     /// One line about the first occurrence.
@@ -105,7 +105,7 @@ pub struct Failure {
     /// How often it came in all iterations of its test in the night that it was seen in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate: Option<Reproduction>,
-    /// The same in each mode that its test ran in, where that are several.
+    /// How often it came in each mode that its test ran in, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rates: Vec<ModeRate>,
     /// How often in each scenario; empty where that was not counted.
@@ -317,7 +317,7 @@ pub struct Frame {
 impl Failure {
     /// Whether one thread noticed it and waits only because it is looked at.
     pub fn failed_in_one_place(&self) -> bool {
-        matches!(self.kind.as_str(), "assert" | "exception" | "exit")
+        self.kind.evidence() == Evidence::Noticed
     }
 
     /// Whether it was seen in this night.

@@ -42,7 +42,7 @@ pub fn failure_card(failure: &Failure, links: FileLinks<'_>, open: bool) -> Stri
         "<details class=\"failure\" id=\"{id}\"{}><summary><span class=\"title\">{state} {} {}</span>\
          <span class=\"often dim\">{often}</span><span class=\"what\">{}</span></summary><div class=\"body\">{}</div></details>",
         if open { " open" } else { "" },
-        pill("kind", &failure.kind),
+        pill("kind", failure.kind.word()),
         Html(failure.subject()),
         Html(&failure.what),
         failure_details(failure, links),

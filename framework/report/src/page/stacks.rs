@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use waylay_findings::Evidence;
+
 use crate::escape::Html;
 use crate::model::{Failure, Frame, Origin, Stack};
 use crate::numbers::plural;
@@ -14,8 +16,6 @@ const MOST_FRAMES: usize = 60;
 const INNERMOST: usize = 3;
 /// Threads that a group names.
 const NAMES: usize = 6;
-/// Kinds with one place: what the other threads did is seldom of use.
-const ONE_PLACE: [&str; 5] = ["crash", "assert", "exception", "exit", "leak"];
 
 /// Threads with the same stack.
 struct Group<'a> {
@@ -33,7 +33,7 @@ impl Group<'_> {
 /// The stacks of a failure.
 pub(super) fn stacks(failure: &Failure) -> String {
     let groups = grouped(failure);
-    let one_place = ONE_PLACE.contains(&failure.kind.as_str());
+    let one_place = matches!(failure.kind.evidence(), Evidence::Noticed | Evidence::Place);
     // The first is there in any case: a reader of a failure without own code still wants a place.
     let open = |place: usize, group: &Group<'_>| place == 0 || group.blamed || (!one_place && group.is_own());
     let mut out = String::new();
@@ -184,6 +184,7 @@ fn without_store(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use waylay_findings::Kind;
 
     fn stack(thread: u32, name: &str, origin: Origin) -> Stack {
         let frame = Frame {
@@ -204,7 +205,7 @@ mod tests {
             stack(2, "map#1", Origin::Own),
             stack(3, "waylay", Origin::Runtime),
         ];
-        Failure { kind: kind.into(), stacks, ..Failure::default() }
+        Failure { kind: Kind::from_word(kind).unwrap(), stacks, ..Failure::default() }
     }
 
     #[test]

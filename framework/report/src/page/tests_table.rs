@@ -16,7 +16,7 @@ pub fn tests_table(campaign: &Campaign) -> String {
     campaign.scenarios.iter().map(of_scenario).collect()
 }
 
-/// The same while it runs: the scenario that is at work in front, those that are over folded.
+/// The table of a campaign that runs: the scenario that is at work in front, those that are over folded.
 pub fn tests_now(campaign: &Campaign) -> String {
     let Some((now, over)) = campaign.scenarios.split_last() else { return String::new() };
     let mut out = of_scenario(now);

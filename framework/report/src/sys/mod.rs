@@ -9,3 +9,13 @@ pub(crate) use unix::*;
 mod windows;
 #[cfg(windows)]
 pub(crate) use windows::*;
+
+/// Whose rules a word follows.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "each system has one of them")]
+pub(crate) enum Shell {
+    /// Every shell that knows POSIX.
+    Posix,
+    /// The command line of Windows.
+    Cmd,
+}

@@ -1,6 +1,6 @@
 //! Shells that know POSIX.
 
-use crate::shell::Shell;
+use super::Shell;
 
 /// Where people copy commands to.
 pub(crate) const SHELL: Shell = Shell::Posix;

@@ -1,6 +1,6 @@
 //! Windows: the command line.
 
-use crate::shell::Shell;
+use super::Shell;
 
 /// Where people copy commands to.
 pub(crate) const SHELL: Shell = Shell::Cmd;

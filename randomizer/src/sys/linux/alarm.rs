@@ -31,7 +31,7 @@ thread_local! {
     static THREADS: Cell<*const ThreadId> = const { Cell::new(ptr::null()) };
     /// How many of them we have attached to so far.
     static ATTACHED: Cell<usize> = const { Cell::new(0) };
-    /// The same when the last signal came: a difference means that we are not stuck.
+    /// How many we had attached to when the last signal came: a difference means that we are not stuck.
     static ATTACHED_BEFORE: Cell<usize> = const { Cell::new(0) };
     /// What the handler reaped last of all: the process's first thread ends after all others.
     static LAST_END: Cell<Option<(ThreadId, i32)>> = const { Cell::new(None) };

@@ -3,14 +3,14 @@
 use std::io;
 
 use crate::identity::{ProcessId, ThreadId};
-use crate::target::TargetError;
+use crate::refusal::TargetError;
 
 use super::procfs;
 use super::suspender::on_suspending_thread;
 use super::tracee;
 
 /// What to do when the system does not let us; `scope` is `kernel.yama.ptrace_scope`.
-pub(crate) fn permission_hint(scope: Option<u32>) -> &'static str {
+pub(super) fn permission_hint(scope: Option<u32>) -> &'static str {
     match scope {
         Some(1) => {
             "kernel.yama.ptrace_scope is 1, which allows it to ancestors only; start the program with \
@@ -64,7 +64,7 @@ fn try_to_trace(pid: ProcessId, thread: ThreadId) -> Result<(), TargetError> {
         Err(_) if !procfs::is_alive(pid, thread) => Err(TargetError::Ended { pid }),
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(match procfs::tracer_of(thread) {
             Some(tracer) => TargetError::Traced { pid, tracer },
-            None => TargetError::Denied { pid, scope: procfs::ptrace_scope() },
+            None => TargetError::Denied { pid, hint: permission_hint(procfs::ptrace_scope()) },
         }),
         Err(error) => Err(system("trace")(error)),
     }

@@ -13,7 +13,7 @@ mod watchdog;
 /// The longest thread name that the system keeps, in bytes.
 pub(crate) const LONGEST_NAME: Option<usize> = Some(15);
 
-pub(crate) use attach::{check_target, permission_hint};
+pub(crate) use attach::check_target;
 pub(crate) use inherited::{attach_page, inherit_stats};
 pub(crate) use launch::{Launched, ending_signal, launch};
 pub(crate) use procfs::{Life, own_processor_time, thread_name, threads_of};

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 use crate::identity::{ProcessId, ThreadId};
-use crate::target::Tracer;
+use crate::refusal::Tracer;
 
 /// The thread ids the kernel lists, dead but unreaped ones included; none if the process is gone.
 pub(crate) fn threads_of(pid: ProcessId) -> Vec<ThreadId> {
@@ -60,7 +60,7 @@ pub(crate) fn own_processor_time() -> std::time::Duration {
     std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The same by reading about all its threads.
+/// Whether a process has ended, by reading about all its threads.
 fn has_ended(pid: ProcessId) -> bool {
     // The first thread mostly lives as long as its process, and looking at one is cheap.
     !is_alive(pid, ThreadId(pid.0)) && !threads_of(pid).into_iter().any(|thread| is_alive(pid, thread))
@@ -176,7 +176,10 @@ mod tests {
             fs::write(proc.join("sys/kernel/yama/ptrace_scope"), text).expect("a file");
             let read = ptrace_scope_in(&proc);
             assert_eq!(read, scope);
-            let denied = crate::target::TargetError::Denied { pid: ProcessId(7), scope: read };
+            let denied = crate::refusal::TargetError::Denied {
+                pid: ProcessId(7),
+                hint: crate::sys::linux::attach::permission_hint(read),
+            };
             assert!(denied.to_string().contains(words), "{denied}");
         }
         fs::remove_dir_all(proc).expect("removed");

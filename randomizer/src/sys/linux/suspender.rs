@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_millis(10);
 /// How long a window may overrun before its late threads are given up. With 16 spinning threads on 2
 /// processors the last one stops after some 30 ms.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// The same when somebody waits for the window's end; a collector gives up on us after some 200 ms.
+/// How long it may overrun when somebody waits for the window's end; a collector gives up on us after some 200 ms.
 const PATIENCE_WHEN_ASKED: Duration = Duration::from_millis(20);
 
 /// Suspends threads of one process. Belongs to the thread that made it.

@@ -119,7 +119,7 @@ impl Event {
         wait(-1, 0)
     }
 
-    /// The same without waiting.
+    /// What a traced thread of the calling thread has done, without waiting for it.
     pub(super) fn poll() -> Event {
         wait(-1, libc::WNOHANG)
     }

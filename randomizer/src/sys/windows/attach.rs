@@ -7,15 +7,14 @@ use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_INVALID_PARAMETE
 use windows_sys::Win32::System::Threading::{IsWow64Process, OpenThread};
 
 use crate::identity::ProcessId;
-use crate::target::TargetError;
+use crate::refusal::TargetError;
 
 use super::process::{ancestors, has_ended, is_over, open_process, own, threads_of};
 use super::suspended::RIGHTS;
 
-/// What to do when the system does not let us; `_scope` is a word of another system.
-pub(crate) fn permission_hint(_scope: Option<u32>) -> &'static str {
-    "run as the user of that process or as administrator; protected processes can be suspended by nobody"
-}
+/// What to do when the system does not let us.
+const PERMISSION_HINT: &str =
+    "run as the user of that process or as administrator; protected processes can be suspended by nobody";
 
 /// Checks that a process exists, is not one of ours, has 64 bits, and that its threads may be suspended.
 pub(crate) fn check_target(pid: ProcessId) -> Result<(), TargetError> {
@@ -49,7 +48,7 @@ pub(crate) fn check_target(pid: ProcessId) -> Result<(), TargetError> {
 fn refusal(pid: ProcessId, error: io::Error) -> TargetError {
     match error.raw_os_error().map(|code| code as u32) {
         Some(ERROR_INVALID_PARAMETER) => TargetError::NoSuchProcess { pid },
-        Some(ERROR_ACCESS_DENIED) => TargetError::Denied { pid, scope: None },
+        Some(ERROR_ACCESS_DENIED) => TargetError::Denied { pid, hint: PERMISSION_HINT },
         _ => TargetError::System { action: "open", pid, source: error },
     }
 }

@@ -17,7 +17,7 @@ mod watchdog;
 /// The longest thread name that the system keeps, in bytes: any.
 pub(crate) const LONGEST_NAME: Option<usize> = None;
 
-pub(crate) use attach::{check_target, permission_hint};
+pub(crate) use attach::check_target;
 pub(crate) use inherited::{attach_page, inherit_stats};
 pub(crate) use launch::{Launched, ending_signal, launch};
 pub(crate) use process::{Life, own_processor_time, thread_name, threads_of};

@@ -21,7 +21,7 @@ use super::stopped::Context;
 
 /// Stack bytes per thread.
 const STACK_LIMIT: usize = 256 << 10;
-/// The same when the dump would grow beyond its limit, for all but the first threads.
+/// Stack bytes per thread when the dump would grow beyond its limit, for all but the first threads.
 const SHORT_STACK: usize = 8 << 10;
 
 const THREAD_LIST: u32 = 3;

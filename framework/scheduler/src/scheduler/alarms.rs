@@ -4,9 +4,9 @@
 //! timer whose signal interrupts a process is the kernel's, and it is never busy: no wait ends by its deadline while an alarm
 //! of an earlier moment has not gone off.
 
-use super::clock::Moment;
-use super::scheduler::{Scheduler, TimeoutPolicy};
-use super::thread::State;
+use super::{Scheduler, TimeoutPolicy};
+use crate::clock::Moment;
+use crate::thread::State;
 
 /// The alarms that are set, each with a number of the caller's.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl Scheduler {
         true
     }
 
-    /// The same, if that wait began long ago: others have worked since then for as long as a program does that is to stop
+    /// Ends the wait whose deadline is next if it began long ago: others have worked since then for as long as a program does that is to stop
     /// when a sleep is over, which few others do.
     pub fn expire_overdue(&mut self) -> bool {
         const LONG: u64 = 20_000;

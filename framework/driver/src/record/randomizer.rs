@@ -55,18 +55,3 @@ pub struct SuspendedThreads {
     /// For how long in all, in seconds.
     pub suspended_s: f64,
 }
-
-/// What random suspension guarantees for one test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BoundRecord {
-    /// N: threads to choose from, at most.
-    pub threads: u32,
-    /// MINTP: the shortest iteration in nanoseconds.
-    pub min_test_ns: u64,
-    /// The least probability that one iteration shows a bug of depth one.
-    pub per_iteration: f64,
-    /// The same for all iterations together, if they are independent.
-    pub after_all: f64,
-    /// What the settings break of what the bound assumes.
-    pub broken_assumptions: Vec<String>,
-}

@@ -1,4 +1,4 @@
-//! Where tests are brought up: created and started, or refused with the reason; with all that they share meanwhile.
+//! Creates and starts tests, or refuses them with the reason; holds what they share meanwhile.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -12,7 +12,7 @@ use waylay_page::record::Sort;
 use waylay_page::{Layout, Page, TestPhase};
 
 use crate::combine::{Container, Hooks};
-use crate::context::{CallContext, Manner, TestRuntime};
+use crate::context::{CallContext, RunMode, TestRuntime};
 use crate::description::{list, text};
 use crate::event::{Event, Events};
 use crate::fatal;
@@ -22,9 +22,9 @@ use crate::plan::TestPlan;
 use crate::services::{COMBINER_SERVICES, SERVICES};
 use crate::shared::{Kinds, SharedObjects};
 
-/// What tests share while they are brought up. Never freed: combiners load their tests while they run, and threads that
+/// Makes tests, and holds what they share meanwhile. Never freed: combiners load their tests while they run, and threads that
 /// tests left behind outlive everything.
-pub(crate) struct Nursery {
+pub(crate) struct TestFactory {
     page: &'static Layout,
     clock: Source,
     seed: Seed,
@@ -35,14 +35,14 @@ pub(crate) struct Nursery {
     plugins: Vec<Option<Plugin>>,
     /// Tests that are contained in others, by the index of the container.
     contained: BTreeMap<usize, Vec<(usize, TestPlan)>>,
-    manner: Manner,
+    run_mode: RunMode,
     /// In strict mode: the number of the schedule.
     schedule: AtomicU64,
     /// Tests that were brought up before: a life that begins anew uses what does not change of the last one.
     known: Mutex<BTreeMap<usize, &'static CallContext>>,
 }
 
-impl Nursery {
+impl TestFactory {
     /// For the tests of a plan, with the plugins that could be loaded.
     pub(crate) fn new(
         page: &'static Page,
@@ -50,8 +50,8 @@ impl Nursery {
         events: Option<Events>,
         plugins: Vec<Option<Plugin>>,
         tests: &[TestPlan],
-        manner: Manner,
-    ) -> &'static Nursery {
+        run_mode: RunMode,
+    ) -> &'static TestFactory {
         let mut kinds = Kinds::default();
         for plugin in plugins.iter().flatten() {
             let info = plugin.info();
@@ -64,7 +64,7 @@ impl Nursery {
             }
         }
         let names = kinds.names();
-        let nursery = Box::leak(Box::new(Nursery {
+        let factory = Box::leak(Box::new(TestFactory {
             page: page.layout(),
             clock: page.source(),
             seed,
@@ -73,12 +73,12 @@ impl Nursery {
             kinds,
             plugins,
             contained,
-            manner,
+            run_mode,
             schedule: AtomicU64::new(0),
             known: Mutex::default(),
         }));
-        nursery.tell(&Event::Kinds { names });
-        nursery
+        factory.tell(&Event::Kinds { names });
+        factory
     }
 
     /// Tells the driver, if there is one.
@@ -90,7 +90,7 @@ impl Nursery {
 
     /// The number of the schedule, in strict mode.
     pub(crate) fn schedule(&self) -> Option<u64> {
-        (self.manner != Manner::Free).then(|| self.schedule.load(Ordering::Relaxed))
+        (self.run_mode != RunMode::Free).then(|| self.schedule.load(Ordering::Relaxed))
     }
 
     /// The next schedule is this one.
@@ -184,7 +184,7 @@ impl Nursery {
             container: self.container(index, plan)?,
             cancelled: AtomicBool::new(false),
             refusal: Mutex::new(None),
-            manner: self.manner,
+            run_mode: self.run_mode,
         }));
         let context: &'static CallContext = Box::leak(Box::new(CallContext::instance(runtime)));
         self.known().insert(index, context);

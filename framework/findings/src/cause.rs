@@ -37,7 +37,7 @@ pub struct EventPlace {
     /// The how manieth of `occurrence` are at this place: 1 is the first; 0 when nobody counted.
     #[serde(skip_serializing_if = "is_none", default)]
     pub here: u32,
-    /// The same for all places of this function.
+    /// The how manieth of `occurrence` are in this function: 1 is the first; 0 when nobody counted.
     #[serde(skip_serializing_if = "is_none", default)]
     pub in_function: u32,
 }
@@ -377,28 +377,5 @@ mod tests {
         let lost =
             cause(vec![order(event(2, "signal", 5), EventPlace { step: None, ..event(1, "wait", 7) })]);
         assert!(lost.sentence().contains("so nobody waits for it yet. With that order reversed it passes"));
-    }
-
-    #[test]
-    fn every_form_of_a_report_has_it() {
-        use crate::model::Failure;
-        use crate::timeline::{Timeline, Unit, svg};
-        let order = order(event(0, "read", 27), EventPlace { step: None, ..event(1, "write", 29) });
-        let why = Why { cause: Some(cause(vec![order])), no_cause: None };
-        let failure = Failure { what: "it broke".to_owned(), why: why.clone(), ..Failure::default() };
-        let text = crate::text::failure(&failure, false);
-        assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("   cause     depth 1: ")), "{text}");
-        let related = crate::sarif::related(&failure, Some("/src"));
-        let lines: Vec<_> =
-            related.iter().map(|place| &place["physicalLocation"]["region"]["startLine"]).collect();
-        assert_eq!(lines, [27, 29]);
-        let mut timeline = Timeline::new("x", Unit::Steps);
-        (timeline.end, timeline.lanes) = (9, vec!["thread 0".to_owned(), "thread 1".to_owned()]);
-        timeline.explain(&why);
-        assert_eq!(timeline.arrows.len(), 1);
-        assert!(svg::picture(&timeline).contains("class=\"decides\" x1="));
-        let none = Why { cause: None, no_cause: Some("too long".to_owned()) };
-        assert_eq!(none.lines(WIDTH), ["none was found: too long"]);
-        assert!(Why::default().lines(WIDTH).is_empty());
     }
 }

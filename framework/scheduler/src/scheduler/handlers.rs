@@ -6,8 +6,8 @@
 
 use waylay_schedule::ThreadId;
 
-use super::scheduler::Scheduler;
-use super::thread::{Key, Outcome, Shares, State};
+use super::Scheduler;
+use crate::thread::{Key, Outcome, Shares, State};
 
 /// One interrupted wait.
 #[derive(Debug)]

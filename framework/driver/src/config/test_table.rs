@@ -1,4 +1,4 @@
-//! A test that contains other tests: its tables as they are written, checked, and printed again.
+//! The tables of a test as they are written, and those of a test that contains others:
 //!
 //! | table | says |
 //! |---|---|
@@ -7,105 +7,44 @@
 //! | `[[….objects]]` | pools of shared objects |
 //! | `[[….hooks]]` | who looks on |
 
-use std::fmt;
 use std::time::Duration;
 
-use waylay_dist::{Spec, format_duration};
+use waylay_dist::format_duration;
 
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, Findings};
 use super::distribution::PlacedSpec;
-use super::file::TestTable;
-use super::print::quoted;
-use super::reader::{Findings, TableReader};
-use super::settings::{PluginRef, Test};
+use super::pattern::Pattern;
+use super::reader::TableReader;
 use super::source::{At, Span};
-use super::value::{FromToml, Refusal};
+use super::test::{Contained, HooksRef, Objects, PluginRef, Pot, PotRule, Test};
 
-/// What a test contains, and how it runs it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pot {
-    /// The contained tests.
-    pub contains: Vec<Contained>,
-    /// Which rule draws the next tests.
-    pub rule: PotRule,
-    /// Whether a round ends when its last turn does.
-    pub barrier: bool,
-    /// How long a turn lasts at least, by repeating short tests.
-    pub shortest_turn: Duration,
-    /// How long a turn of repeated tests lasts at most.
-    pub longest_turn: Duration,
-    /// Pools of shared objects.
-    pub objects: Vec<Objects>,
-    /// Hooks of plugins.
-    pub hooks: Vec<HooksRef>,
+type Optional<T> = Option<At<T>>;
+
+/// One `[[scenario.test]]`.
+pub(super) struct TestTable {
+    pub(super) span: Span,
+    pub(super) plugin: Optional<String>,
+    pub(super) name: Optional<Pattern>,
+    pub(super) keys: TestKeys,
+    pub(super) params: Vec<(At<String>, PlacedSpec)>,
+    /// Of a contained test.
+    pub(super) share: Optional<f64>,
+    pub(super) pot: PotTables,
 }
 
-/// One entry of `contains`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Contained {
-    /// The test, or all that fit its pattern.
-    pub test: Test,
-    /// Share of the time, relative to the other tests of the pot.
-    pub share: f64,
+/// The keys that a test and `[defaults]` have in common.
+#[derive(Default)]
+pub(super) struct TestKeys {
+    pub(super) workers: Optional<u32>,
+    pub(super) hang_timeout: Optional<Duration>,
+    pub(super) start_timeout: Optional<Duration>,
+    pub(super) cancel_timeout: Optional<Duration>,
+    pub(super) iterations: Optional<u64>,
+    pub(super) max_failures: Optional<u64>,
+    pub(super) leaks: Optional<bool>,
 }
 
-/// One entry of `objects`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Objects {
-    /// The kind.
-    pub kind: At<String>,
-    /// A plugin that provides it, when no test's plugin does.
-    pub plugin: Option<At<PluginRef>>,
-    /// How many objects there are.
-    pub count: Option<At<Spec>>,
-    /// How often one is lent before it is replaced.
-    pub life: Option<At<Spec>>,
-}
-
-/// One entry of `hooks`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HooksRef {
-    /// The plugin that has them.
-    pub plugin: At<PluginRef>,
-    /// Their name.
-    pub name: At<String>,
-}
-
-/// How a pot draws its tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PotRule {
-    /// Every test gets its share of the time.
-    Fair,
-    /// As the paper's text says, for comparison.
-    Literal,
-}
-
-impl PotRule {
-    const ALL: [Self; 2] = [Self::Fair, Self::Literal];
-
-    /// The rule's name in TOML.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fair => "fair",
-            Self::Literal => "literal",
-        }
-    }
-}
-
-impl FromToml for PotRule {
-    const EXPECTED: &'static str = "a rule: \"fair\" or \"literal\"";
-
-    fn from_toml(value: &toml::de::DeValue<'_>) -> Result<Self, Refusal> {
-        let text = value.as_str().ok_or(Refusal::Type)?;
-        let unknown = || {
-            let names = Self::ALL.map(Self::name);
-            Refusal::Help(format!("unknown rule `{text}`"), super::suggestion::help(text, &names))
-        };
-        Self::ALL.into_iter().find(|rule| rule.name() == text).ok_or_else(unknown)
-    }
-}
-
-/// The tables as written.
+/// What says that a test contains others, and how it runs them.
 #[derive(Default)]
 pub(super) struct PotTables {
     pub(super) contains: Vec<TestTable>,
@@ -248,35 +187,53 @@ impl HooksTable {
     }
 }
 
-/// Writes the tables of a pot at that path, such as `scenario.test`. `test` writes a contained test's own keys.
-pub(super) fn write_pot(
-    f: &mut fmt::Formatter<'_>,
-    pot: &Pot,
-    path: &str,
-    test: &dyn Fn(&mut fmt::Formatter<'_>, &Contained, &str) -> fmt::Result,
-) -> fmt::Result {
-    writeln!(f, "    [{path}.pot]")?;
-    writeln!(f, "    rule = \"{}\"", pot.rule.name())?;
-    writeln!(f, "    barrier = {}", pot.barrier)?;
-    writeln!(f, "    shortest-turn = \"{}\"", format_duration(pot.shortest_turn))?;
-    writeln!(f, "    longest-turn = \"{}\"", format_duration(pot.longest_turn))?;
-    for objects in &pot.objects {
-        writeln!(f, "    [[{path}.objects]]")?;
-        writeln!(f, "    kind = {}", quoted(&objects.kind.value))?;
-        if let Some(plugin) = &objects.plugin {
-            writeln!(f, "    plugin = {}", quoted(&plugin.value))?;
-        }
-        if let Some(count) = &objects.count {
-            writeln!(f, "    count = {}", count.value)?;
-        }
-        if let Some(life) = &objects.life {
-            writeln!(f, "    life = {}", life.value)?;
+impl TestTable {
+    pub(super) fn read(reader: TableReader<'_, '_>) -> Self {
+        Self::read_as(reader, false)
+    }
+
+    /// A test inside another one: it has a share, and no workers or iterations of its own.
+    fn read_contained(reader: TableReader<'_, '_>) -> Self {
+        Self::read_as(reader, true)
+    }
+
+    fn read_as(mut reader: TableReader<'_, '_>, contained: bool) -> Self {
+        let findings = reader.findings();
+        let test = Self {
+            span: reader.span(),
+            plugin: reader.required("plugin"),
+            name: reader.optional("name"),
+            keys: TestKeys::read(&mut reader, contained),
+            params: reader
+                .table("params", "params")
+                .into_iter()
+                .flat_map(TableReader::entries)
+                .filter_map(|(name, value)| Some((name, PlacedSpec::read(value, findings)?)))
+                .collect(),
+            share: if contained { reader.optional("share") } else { None },
+            pot: PotTables::read(&mut reader),
+        };
+        reader.finish();
+        test
+    }
+}
+
+impl TestKeys {
+    fn read(reader: &mut TableReader<'_, '_>, contained: bool) -> Self {
+        Self {
+            workers: if contained { None } else { reader.optional("workers") },
+            hang_timeout: reader.optional("hang-timeout"),
+            start_timeout: reader.optional("start-timeout"),
+            cancel_timeout: reader.optional("cancel-timeout"),
+            iterations: if contained { None } else { reader.optional("iterations") },
+            max_failures: reader.optional("max-failures"),
+            leaks: reader.optional("leaks"),
         }
     }
-    for hooks in &pot.hooks {
-        writeln!(f, "    [[{path}.hooks]]")?;
-        writeln!(f, "    plugin = {}", quoted(&hooks.plugin.value))?;
-        writeln!(f, "    name = {}", quoted(&hooks.name.value))?;
+
+    pub(super) fn read_alone(mut reader: TableReader<'_, '_>) -> Self {
+        let keys = Self::read(&mut reader, false);
+        reader.finish();
+        keys
     }
-    pot.contains.iter().try_for_each(|contained| test(f, contained, &format!("{path}.contains")))
 }

@@ -27,7 +27,7 @@ pub struct Plain<'a>(pub &'a str);
 pub struct Name<'a>(pub &'a str);
 
 /// Whether a character is not seen itself but changes how others are seen.
-pub(crate) fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     let marks =
         matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     marks || (c.is_control() && c != '\n' && c != '\t')

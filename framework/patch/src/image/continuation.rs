@@ -4,7 +4,7 @@
 //! code, or, in the newer of the two descriptions (`__CxxFrameHandler4`), a number: then the places stand in the
 //! description, packed as in `ehdata4_export.h` of Microsoft's C++ runtime. No other instruction needs to lead there.
 
-use crate::image::Image;
+use super::Image;
 
 /// How the older description begins, but for the last digit: its places are in code.
 const OLDER: u64 = 0x1993_0520;
@@ -26,7 +26,7 @@ const NOTHING: u8 = 0b1100_0000;
 const MOST: u32 = 4096;
 
 /// The places of the function at `start` whose description is said to be at an address. What is none names none.
-pub(crate) fn places(image: &Image<'_>, description: u64, start: u64) -> Vec<u64> {
+pub(super) fn places(image: &Image<'_>, description: u64, start: u64) -> Vec<u64> {
     let mut found = Vec::new();
     if description != 0
         && !image.is_code(description)

@@ -7,8 +7,8 @@
 
 use waylay_schedule::{Event, EventKind, Strategy, ThreadId};
 
-use super::scheduler::Scheduler;
-use super::thread::{State, Thread};
+use super::Scheduler;
+use crate::thread::{State, Thread};
 
 /// Lets the oldest store that this thread has waiting become visible; returns what the next one would be, if there is one.
 pub type Flush = fn(ThreadId) -> Option<Event>;

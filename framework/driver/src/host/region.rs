@@ -13,7 +13,7 @@ use waylay_control_protocol::{
 use waylay_schedule::promise::Aimed;
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
 
-use crate::campaign::strict::{Past, PlainSteps, RunTotals, Verdict};
+use super::told::{Past, PlainSteps, RunTotals, StoppedBy};
 use crate::config::{Strict, TimeoutRule};
 
 /// How often the first schedule of a host is made again at most: a thing made on first use may need another one, but hardly
@@ -94,13 +94,13 @@ impl ControlRegion {
     }
 
     /// What the library found out itself.
-    pub(crate) fn verdict(&self) -> Option<Verdict> {
+    pub(crate) fn stopped_by(&self) -> Option<StoppedBy> {
         match self.region.ending() {
-            Ending::Deadlock => Some(Verdict::Deadlock),
-            Ending::StepLimit => Some(Verdict::StepLimit),
-            Ending::Livelock => Some(Verdict::Livelock),
-            Ending::Race => Some(Verdict::Race),
-            Ending::Refused => Some(Verdict::Refused),
+            Ending::Deadlock => Some(StoppedBy::Deadlock),
+            Ending::StepLimit => Some(StoppedBy::StepLimit),
+            Ending::Livelock => Some(StoppedBy::Livelock),
+            Ending::Race => Some(StoppedBy::Race),
+            Ending::Refused => Some(StoppedBy::Refused),
             Ending::Unfinished | Ending::Exited => None,
         }
     }

@@ -1,73 +1,23 @@
 //! A failure, as data: what broke, where, how often, and how to see it again. This is what `failure.json` holds.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use waylay_dist::Seed;
 pub use waylay_evidence::build::{Build, Change, changes};
 use waylay_evidence::{MemoryMap, ThreadStack};
-use waylay_report::cause::Why;
 
+use crate::cause::Why;
 use crate::environment::Environment;
-use crate::store::TestRecord;
+pub use crate::kind::Kind;
+use crate::test::TestRecord;
 
 /// Format of [`FailureEntry`]; changes when a reader of the old form would misunderstand.
 pub const FORMAT: u32 = 1;
-
-/// What broke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A fatal signal, an abort, a process that vanished.
-    Crash,
-    /// The test, or an assertion in the code under test, noticed something wrong; a panic.
-    Assert,
-    /// A C++ exception that nobody caught.
-    Exception,
-    /// An exit status that is not good, or a test that ended its whole process.
-    Exit,
-    /// Threads wait for each other and use no processor time.
-    Deadlock,
-    /// Threads use processor time and get nowhere.
-    Livelock,
-    /// It came back, but later than it may.
-    Slow,
-    /// One worker gets nowhere while others of its test do.
-    Starvation,
-    /// Memory, descriptors or threads that are not given back.
-    Leak,
-    /// Two accesses to the same memory, one of them writing, that nothing orders.
-    Race,
-    /// The test wrote over memory or descriptors that belong to Waylay.
-    Corrupted,
-}
-
-impl Kind {
-    /// The word that people read.
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Crash => "crash",
-            Kind::Assert => "assert",
-            Kind::Exception => "exception",
-            Kind::Exit => "exit",
-            Kind::Deadlock => "deadlock",
-            Kind::Livelock => "livelock",
-            Kind::Slow => "slow",
-            Kind::Starvation => "starvation",
-            Kind::Leak => "leak",
-            Kind::Race => "race",
-            Kind::Corrupted => "corrupted",
-        }
-    }
-}
-
-impl std::fmt::Display for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.word())
-    }
-}
 
 /// What makes two failures the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,7 +129,7 @@ pub struct Finding {
     pub occurrence: Occurrence,
     /// Every thread's stack, the one to blame first.
     pub stacks: Vec<ThreadStack>,
-    /// The same for people.
+    /// The stacks as text for people.
     pub stacks_text: String,
     /// End of the host's log.
     pub log_tail: String,
@@ -195,6 +145,7 @@ pub struct Finding {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FailureEntry {
     /// [`FORMAT`].
+    #[serde(deserialize_with = "crate::format::up_to::<FORMAT, _>")]
     pub format: u32,
     /// What broke.
     pub kind: Kind,
@@ -241,4 +192,32 @@ pub struct FailureEntry {
     /// Which orders of events it needs, if that was sought.
     #[serde(flatten, default)]
     pub why: Why,
+}
+
+/// Reads a failure from its folder or its `failure.json`.
+///
+/// # Errors
+/// When there is none, when it cannot be read, and when a newer version wrote it in another format.
+pub fn load_failure(path: &Path) -> io::Result<FailureEntry> {
+    let file = if path.is_dir() { path.join("failure.json") } else { path.to_owned() };
+    let text = fs::read_to_string(&file)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+    serde_json::from_str(&text)
+        .map_err(|error| io::Error::other(format!("{}: is not a failure record: {error}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_a_newer_version_is_called_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |text: &str| fs::write(folder.path().join("failure.json"), text).unwrap();
+        let told = || load_failure(folder.path()).unwrap_err().to_string();
+        write(r#"{ "format": 2, "kind": "haunted" }"#);
+        assert!(told().contains("format 2 was written by a newer waylay"), "{}", told());
+        write(r#"{ "format": 1, "kind": "haunted" }"#);
+        assert!(told().contains("is not a failure record: unknown variant `haunted`"), "{}", told());
+    }
 }
