@@ -180,8 +180,10 @@ fn a_part_that_no_longer_counts_leaves_no_times_behind() {
         machine: 0,
         failures: failures.iter().copied().collect(),
     };
-    let lefts = [left(3, 0, true, &[]), left(3, 0, false, &[(0, (1, 0))]), left(1, 20, false, &[(0, (1, 1))])];
-    let folders: Vec<PathBuf> = (0..lefts.len()).map(|number| place.path().join(format!("c{number}"))).collect();
+    let lefts =
+        [left(3, 0, true, &[]), left(3, 0, false, &[(0, (1, 0))]), left(1, 20, false, &[(0, (1, 1))])];
+    let folders: Vec<PathBuf> =
+        (0..lefts.len()).map(|number| place.path().join(format!("c{number}"))).collect();
     for (number, left) in lefts.iter().enumerate() {
         campaign(&folders[number], number, left, "n");
     }
