@@ -45,6 +45,40 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Kind; 11] = [
+        Kind::Crash,
+        Kind::Assert,
+        Kind::Exception,
+        Kind::Exit,
+        Kind::Deadlock,
+        Kind::Livelock,
+        Kind::Slow,
+        Kind::Starvation,
+        Kind::Leak,
+        Kind::Race,
+        Kind::Corrupted,
+    ];
+
+    /// What broke, in a sentence; docs/reference/kinds.md is made of these.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Kind::Crash => "A fatal signal, an abort, or a process that vanished.",
+            Kind::Assert => {
+                "A test reported it, an assertion in the code under test failed, or Rust panicked."
+            }
+            Kind::Exception => "A C++ exception that nobody caught, or that left a test.",
+            Kind::Exit => "An exit status that is not good, or a test that ended its whole process.",
+            Kind::Deadlock => "Threads wait for each other and use no processor time.",
+            Kind::Livelock => "Threads use processor time and get nowhere.",
+            Kind::Slow => "An iteration came back, but later than it may.",
+            Kind::Starvation => "One worker gets nowhere while others of its test do.",
+            Kind::Leak => "Memory, descriptors or threads that are not given back.",
+            Kind::Race => "Two accesses to the same memory, one of them writing, that nothing orders.",
+            Kind::Corrupted => "The test wrote over memory or descriptors that belong to Waylay.",
+        }
+    }
+
     /// The word that people read.
     pub fn word(self) -> &'static str {
         match self {
@@ -195,6 +229,7 @@ pub struct Finding {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FailureEntry {
     /// [`FORMAT`].
+    #[serde(deserialize_with = "crate::store::format::up_to::<FORMAT, _>")]
     pub format: u32,
     /// What broke.
     pub kind: Kind,

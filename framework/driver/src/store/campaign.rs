@@ -18,7 +18,7 @@ use super::shard::ShardRecord;
 use crate::environment::Environment;
 
 /// Format of [`CampaignRecord`].
-const FORMAT: u32 = 1;
+pub const CAMPAIGN_FORMAT: u32 = 1;
 
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,7 @@ pub enum CampaignState {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CampaignRecord {
     /// Format of this record.
+    #[serde(deserialize_with = "super::format::up_to::<CAMPAIGN_FORMAT, _>")]
     pub format: u32,
     /// The campaign's name: its folder.
     pub name: String,
@@ -234,7 +235,7 @@ impl Campaign {
         let config_path = folder.join("config.toml");
         atomic::write(&config_path, config.as_bytes(), false)?;
         let record = CampaignRecord {
-            format: FORMAT,
+            format: CAMPAIGN_FORMAT,
             name,
             state: CampaignState::Running,
             started,

@@ -20,6 +20,7 @@ mod averages;
 mod campaign;
 mod failures;
 pub(crate) mod firm;
+pub(crate) mod format;
 mod marker;
 pub mod owed;
 mod randomizer;
@@ -31,8 +32,8 @@ pub use atomic::WriteError;
 pub(crate) use atomic::take_made_again;
 pub(crate) use averages::Averages;
 pub use campaign::{
-    Campaign, CampaignRecord, CampaignState, InterruptedCampaign, PotShare, ScenarioRecord, StrictNumbers,
-    TestRecord,
+    CAMPAIGN_FORMAT, Campaign, CampaignRecord, CampaignState, InterruptedCampaign, PotShare, ScenarioRecord,
+    StrictNumbers, TestRecord,
 };
 pub(crate) use failures::FURTHER_OCCURRENCES;
 pub use failures::{FailureStore, Recorded, Shelved, load_failure};
