@@ -103,7 +103,7 @@ fn resolved<'s>(schema: &'s Value, whole: &'s Value) -> &'s Value {
 }
 
 /// What can stand there, in a word or two.
-fn value(schema: &Value, whole: &Value) -> String {
+fn value(schema: &Value) -> String {
     let named = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
     if let Some(name) = named.and_then(|name| name.strip_prefix("#/definitions/")) {
         return name.to_owned();
@@ -112,12 +112,12 @@ fn value(schema: &Value, whole: &Value) -> String {
         return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     }
     if let Some(options) = schema["anyOf"].as_array() {
-        let mut all: Vec<String> = options.iter().map(|option| value(option, whole)).collect();
+        let mut all: Vec<String> = options.iter().map(value).collect();
         all.dedup();
         return all.join(" or ");
     }
     match &schema["type"] {
-        Value::String(kind) if kind == "array" => format!("list of {}", value(&schema["items"], whole)),
+        Value::String(kind) if kind == "array" => format!("list of {}", value(&schema["items"])),
         Value::String(kind) if kind == "object" => "table".to_owned(),
         Value::String(kind) => kind.clone(),
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
@@ -152,7 +152,7 @@ fn tables<'s>(
         } else if items["properties"].is_object() {
             below.push((items, path.clone(), format!("`[[{path}]]`")));
         }
-        let _ = writeln!(out, "| `{name}` | {} | {meaning} |", value(property, whole).replace('|', "\\|"));
+        let _ = writeln!(out, "| `{name}` | {} | {meaning} |", value(property).replace('|', "\\|"));
     }
     out.push('\n');
     for (schema, path, heading) in below {
