@@ -12,7 +12,7 @@ pub(crate) fn or_refuse() {
     assert!(
         is_target() || !windows,
         "the plugins in C and C++ with seeded bugs want mingw's gcc: `rustup default stable-x86_64-pc-windows-gnu`, and see \
-         README.md for the compiler. Plugins of your own may be built by any"
+         docs/install.md for the compiler. Plugins of your own may be built by any"
     );
 }
 

@@ -187,3 +187,22 @@ fn pages_fit_run_no_foreign_script_and_raise_no_complaint() {
     assert_eq!(browser.ask("document.querySelector('.stack details').open"), false);
     assert_eq!(browser.complaints, [""; 0]);
 }
+
+#[test]
+fn what_is_said_on_a_page_is_taken_from_a_real_browser() {
+    let Some(program) = chromium::program() else { return };
+    let token = "[dashboard]\nlisten = \"127.0.0.1:1\"\ntoken-file = \"token\"\n";
+    let served = Served::new(with_evidence, token);
+    let mut browser = Chromium::start(program);
+    browser.open(&served.url("/"));
+    browser.follow(
+        "document.querySelector('input[name=token]').value = '0123456789abcdef0123'; document.querySelector('form').submit()",
+    );
+    browser.open(&served.url("/failure/deadlock-b05fe2c2e43f8fce"));
+    browser.follow(
+        "document.querySelector('input[name=acknowledged]').checked = true; document.querySelector('.remark button').click()",
+    );
+    assert_eq!(browser.ask("document.querySelector('.remark .said').textContent"), "acknowledged");
+    let history = History::open(served.out.path()).unwrap();
+    assert!(history.remark("deadlock-b05fe2c2e43f8fce").unwrap().unwrap().acknowledged);
+}

@@ -21,7 +21,9 @@ lay_out() {
     esac
   done
   cp -r framework/abi/include framework/abi/cmake configs "$tree/share/waylay/"
-  cp README.md LICENSE-MIT LICENSE-APACHE docs/*.md "$tree/share/doc/waylay/"
+  cp README.md LICENSE-MIT LICENSE-APACHE "$tree/share/doc/waylay/"
+  # As in the sources, so that links between pages hold.
+  cp -r docs "$tree/share/doc/waylay/"
   if [ -e CHANGELOG.md ]; then cp CHANGELOG.md "$tree/share/doc/waylay/"; fi
   find "$tree" -type d -exec chmod 755 {} +
   find "$tree/share" -type f -exec chmod 644 {} +

@@ -22,6 +22,7 @@ pub mod gather;
 pub mod import;
 pub mod prune;
 pub mod query;
+pub mod remark;
 pub mod retention;
 pub mod schema;
 mod search;

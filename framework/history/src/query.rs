@@ -38,6 +38,8 @@ pub struct FailureRow {
     pub last_seen: Timestamp,
     /// Why nobody is told about it.
     pub suppressed: Option<String>,
+    /// Whether somebody has seen it and takes care.
+    pub acknowledged: bool,
 }
 
 /// What a list of failures is ordered by.
@@ -181,7 +183,8 @@ pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 
 pub(crate) const FAILURE: &str =
     "signature, text, kind, what, place, test.name, state, failure.count, nights,
-    failure.first_seen, failure.last_seen, suppressed";
+    failure.first_seen, failure.last_seen, suppressed,
+    coalesce((SELECT acknowledged FROM remark WHERE remark.failure = failure.id), 0)";
 
 pub(crate) fn failure_row(row: &Row<'_>) -> rusqlite::Result<FailureRow> {
     Ok(FailureRow {
@@ -197,6 +200,7 @@ pub(crate) fn failure_row(row: &Row<'_>) -> rusqlite::Result<FailureRow> {
         first_seen: time(row, 9)?,
         last_seen: time(row, 10)?,
         suppressed: row.get(11)?,
+        acknowledged: row.get(12)?,
     })
 }
 

@@ -12,7 +12,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub const VERSION: i64 = STEPS.len() as i64;
 
 /// From nothing to the newest version.
-const STEPS: [&str; 3] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS];
+const STEPS: [&str; 4] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS, REMARKS];
 
 const CAMPAIGNS_AND_FAILURES: &str = "
 -- One `waylay run` or `waylay explore`. Rows stay when the evidence goes: they are small, and trends need them.
@@ -180,6 +180,18 @@ UPDATE run SET runs = iterations + CASE
 ALTER TABLE test_night ADD COLUMN runs INTEGER NOT NULL DEFAULT 0;
 UPDATE test_night SET runs = coalesce((SELECT sum(run.runs) FROM run JOIN campaign ON campaign.id = run.campaign
     WHERE run.test = test_night.test AND campaign.night = test_night.night), 0);
+";
+
+const REMARKS: &str = "
+-- What people said about a failure on its page.
+CREATE TABLE remark (
+    failure INTEGER PRIMARY KEY REFERENCES failure,
+    acknowledged INTEGER NOT NULL,
+    ticket TEXT,
+    quiet_until TEXT,
+    reason TEXT,
+    at INTEGER NOT NULL
+);
 ";
 
 /// Brings the database to this version. Its own version when that is newer, and nothing was touched.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use waylay_driver::config::Pattern;
 
 use crate::sighting::Sighting;
-use crate::{History, HistoryError};
+use crate::{History, HistoryError, remark};
 
 /// One suppression. Everything that it names has to fit.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,9 +73,12 @@ impl Suppressions {
         test: Option<&str>,
         kind: &str,
     ) -> Option<&Suppression> {
-        let zone = self.zone.clone().unwrap_or(TimeZone::UTC);
-        let today = zone.to_datetime(now).date();
+        let today = self.today(now);
         self.list.iter().find(|one| today <= one.until && one.fits(signature, test, kind))
+    }
+
+    fn today(&self, now: Timestamp) -> Date {
+        self.zone.clone().unwrap_or(TimeZone::UTC).to_datetime(now).date()
     }
 
     /// Marks a failure that is kept quiet, and counts the hit.
@@ -87,29 +90,33 @@ impl Suppressions {
         more: i64,
     ) -> rusqlite::Result<()> {
         let at = sighting.last_seen;
-        let Some(hit) = self.find(at, &sighting.signature, sighting.test.as_deref(), sighting.kind) else {
-            return Ok(());
+        let hit = self.find(at, &sighting.signature, sighting.test.as_deref(), sighting.kind);
+        let reason = match hit {
+            Some(hit) => Some(hit.reason.clone()),
+            None => remark::of_failure(connection, failure)?.and_then(|remark| remark.quiet(self.today(at))),
         };
+        let Some(reason) = reason else { return Ok(()) };
         connection
             .prepare_cached("UPDATE failure SET suppressed = ?2 WHERE id = ?1")?
-            .execute(params![failure, hit.reason])?;
+            .execute(params![failure, reason])?;
         connection
             .prepare_cached(
                 "INSERT INTO suppression_hit VALUES (?1, ?2, ?3, ?3, ?4)
                  ON CONFLICT (suppression, failure) DO UPDATE SET last = ?3, count = count + ?4",
             )?
-            .execute(params![hit.reason, failure, at.as_millisecond(), more])
+            .execute(params![reason, failure, at.as_millisecond(), more])
             .map(drop)
     }
 }
 
 impl History {
-    /// Marks every failure as these suppressions say at that time, and takes away marks of those that no longer hold.
+    /// Marks every failure as these suppressions and the remarks of people say at that time, and takes away marks of those that no longer hold.
     pub fn apply(&mut self, suppressions: &Suppressions, now: Timestamp) -> Result<(), HistoryError> {
         self.transaction(|connection| {
             let mut select = connection.prepare(
                 "SELECT failure.id, signature, test.name, kind, suppressed FROM failure JOIN test ON test.id = test
-                 WHERE ?1 OR suppressed IS NOT NULL",
+                 WHERE ?1 OR suppressed IS NOT NULL
+                     OR failure.id IN (SELECT failure FROM remark WHERE quiet_until IS NOT NULL)",
             )?;
             let mut changes = Vec::new();
             let mut rows = select.query([!suppressions.list.is_empty()])?;
@@ -117,8 +124,11 @@ impl History {
                 let test: String = row.get(2)?;
                 let test = Some(test.as_str()).filter(|test| !test.is_empty());
                 let (signature, kind): (String, String) = (row.get(1)?, row.get(3)?);
-                let reason =
-                    suppressions.find(now, &signature, test, &kind).map(|hit| hit.reason.clone());
+                let reason = match suppressions.find(now, &signature, test, &kind) {
+                    Some(hit) => Some(hit.reason.clone()),
+                    None => remark::of_failure(connection, row.get(0)?)?
+                        .and_then(|remark| remark.quiet(suppressions.today(now))),
+                };
                 if reason != row.get::<_, Option<String>>(4)? {
                     changes.push((row.get::<_, i64>(0)?, reason));
                 }

@@ -12,7 +12,7 @@ use waylay_report::numbers::{count, plural};
 use waylay_report::page::{FileLinks, failure_details, pill};
 
 use super::shell::{self, date, part};
-use super::{Shared, Site, Trouble};
+use super::{Shared, Site, Trouble, remarks};
 
 /// Campaigns that are listed.
 const LISTED: usize = 30;
@@ -22,9 +22,12 @@ pub(super) async fn page(
     State(shared): State<Shared>,
     Path(signature): Path<String>,
 ) -> Result<Answer<String>, Trouble> {
-    let (known, reasons) = shared
+    let (known, reasons, remark) = shared
         .site
-        .ask(move |history| Ok((history.known_failure(&signature)?, history.reasons(&signature)?)))
+        .ask(move |history| {
+            let known = history.known_failure(&signature)?;
+            Ok((known, history.reasons(&signature)?, history.remark(&signature)?))
+        })
         .await?;
     let Some(known) = known else { return Err(Trouble::Nothing("There is no such failure.")) };
     let failure = &known.failure;
@@ -35,6 +38,7 @@ pub(super) async fn page(
     };
     let mut body =
         format!("<div class=\"state\">{state}<span>{}</span></div>", Html(&words(failure.state, reasons)));
+    body += &remarks::section(&failure.id, remark.as_ref(), shared.guard.has_token());
     let base =
         known.campaign.as_ref().map(|campaign| format!("/files/{}/{}/", part(campaign), part(&failure.id)));
     let bundle = base.as_ref().map(|base| format!("{base}{}", super::download::BUNDLE));

@@ -181,6 +181,7 @@ pub(super) fn table(rows: &[FailureRow], zone: &TimeZone) -> String {
             Some(_) => pill("", "suppressed"),
             None => pill(row.state.word(), row.state.word()),
         };
+        let state = if row.acknowledged { format!("{state} {}", pill("", "acknowledged")) } else { state };
         let test = if row.test.is_empty() { "the host itself" } else { &row.test };
         let _ = write!(
             out,

@@ -125,6 +125,25 @@ impl Guard {
         bearer.or(cookie).is_some_and(|shown| self.is_token(shown))
     }
 
+    /// Whether pages offer to change something.
+    pub(super) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Whether a request that changes something comes from who may, by their own wish: a program that shows the token in a
+    /// header, or a browser that says that one of our own pages sent it. A page from elsewhere can make a browser send a
+    /// request, but cannot make it say that. (The cookie is not sent with such a request anyway: it is `SameSite=Strict`.)
+    fn may_change(&self, headers: &HeaderMap) -> bool {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let host = text("host").unwrap_or_default();
+        let ours = text("sec-fetch-site") == Some("same-origin")
+            || text("origin")
+                .and_then(|origin| origin.split_once("://"))
+                .is_some_and(|(_, name)| name == host);
+        let by_header = text("authorization").is_some();
+        self.has_token() && self.shows_token(headers) && (by_header || ours)
+    }
+
     /// Whether the name in a request is one of this machine.
     fn knows_host(&self, headers: &HeaderMap) -> bool {
         let Some(host) = headers.get(header::HOST).and_then(|value| value.to_str().ok()) else {
@@ -154,7 +173,8 @@ pub(super) async fn check(State(shared): State<Shared>, request: Request, next: 
     set(header::CONTENT_SECURITY_POLICY, POLICY);
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(header::X_FRAME_OPTIONS, "DENY");
-    set(header::REFERRER_POLICY, "no-referrer");
+    // Other sites are told nothing. Without any, a browser would not say either that a form is of our own page.
+    set(header::REFERRER_POLICY, "same-origin");
     set(header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
     set(header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
     set(header::CACHE_CONTROL, "no-store");
@@ -174,9 +194,17 @@ fn judge(guard: &Guard, request: &Request) -> Result<(), Response> {
         return Err((StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], "too many requests\n")
             .into_response());
     }
-    let signs_in = request.method() == Method::POST && request.uri().path() == "/login";
-    if !(request.method() == Method::GET || request.method() == Method::HEAD || signs_in) {
+    let posts = request.method() == Method::POST;
+    let signs_in = posts && request.uri().path() == "/login";
+    let remarks =
+        posts && request.uri().path().starts_with("/failure/") && request.uri().path().ends_with("/remark");
+    if !(request.method() == Method::GET || request.method() == Method::HEAD || signs_in || remarks) {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "only GET\n").into_response());
+    }
+    if remarks && !guard.may_change(request.headers()) {
+        let words =
+            "only who shows the token, from a page of this dashboard, can say something about a failure\n";
+        return Err((StatusCode::FORBIDDEN, words).into_response());
     }
     if guard.token.is_none() {
         return if guard.knows_host(request.headers()) {
@@ -240,7 +268,7 @@ pub(super) async fn login(State(shared): State<Shared>, request: Request) -> Res
 }
 
 /// What a form encodes.
-fn decode(text: &str) -> String {
+pub(super) fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

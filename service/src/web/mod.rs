@@ -1,4 +1,4 @@
-//! The dashboard: one port, nothing from outside, nothing that changes anything.
+//! The dashboard: one port, nothing from outside; all that it changes is what people say about a failure.
 //!
 //! Pages are made on the server from the same pieces as reports; what is live is made once a second for all who look,
 //! and only while somebody does. Text of programs under test is escaped by the pieces, and a strict policy keeps scripts
@@ -8,6 +8,7 @@
 //! - `connections`: how many at once, and what becomes of those that say nothing or do not listen
 //! - `shell`: what all pages share
 //! - `live`, `failures`, `failure`, `suppressions`, `campaigns`, `night`, `trends`: the pages
+//! - `remarks`: what people say about a failure
 //! - `download`: evidence
 
 mod campaigns;
@@ -18,6 +19,7 @@ mod failures;
 pub mod guard;
 mod live;
 mod night;
+mod remarks;
 mod shell;
 mod suppressions;
 mod trends;
@@ -50,7 +52,7 @@ use guard::{Guard, Peer};
 
 /// A request's head; ours have a few hundred bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
-/// A request's body; only a token is ever sent.
+/// A request's body; only a token, or what somebody says about a failure, is ever sent.
 const LARGEST_BODY: usize = 4096;
 /// How long a client may take to say what it wants.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
@@ -274,6 +276,7 @@ fn router(shared: Shared) -> Router {
         .route("/failures", get(failures::page))
         .route("/suppressions", get(suppressions::page))
         .route("/failure/{signature}", get(failure::page))
+        .route("/failure/{signature}/remark", post(remarks::take))
         .route("/files/{campaign}/{signature}/{*name}", get(download::file))
         .route("/campaigns", get(campaigns::list))
         .route("/campaign/{name}", get(campaigns::page))

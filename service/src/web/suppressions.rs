@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use axum::extract::State;
 use axum::response::Html as Answer;
 use jiff::Timestamp;
+use waylay_history::remark::Remark;
 use waylay_history::suppression::{Hit, Suppression};
 use waylay_report::escape::Html;
 use waylay_report::numbers::count;
@@ -15,9 +16,13 @@ use super::{Shared, Site, Trouble};
 
 /// The page.
 pub(super) async fn page(State(shared): State<Shared>) -> Result<Answer<String>, Trouble> {
-    let hits = shared.site.ask(|history| history.hits()).await?;
+    let (hits, said) = shared.site.ask(|history| Ok((history.hits()?, history.quiet_remarks()?))).await?;
     let mut body = String::from("<h2>Suppressions</h2>");
     body += &list(&shared.site);
+    if !said.is_empty() {
+        body.push_str("<h2>Suppressed on their pages</h2>");
+        body += &on_pages(&said, &shared.site);
+    }
     body.push_str("<h2>What they kept quiet</h2>");
     body += &kept_quiet(&hits, &shared.site);
     Ok(shell::page("Suppressions", "/failures", &body))
@@ -26,7 +31,9 @@ pub(super) async fn page(State(shared): State<Shared>) -> Result<Answer<String>,
 fn list(site: &Site) -> String {
     let all = site.suppressions.list();
     if all.is_empty() {
-        return "<div class=\"card dim\">None.</div>".to_owned();
+        return "<div class=\"card dim\">None in the configuration: <code>[[suppression]]</code> there keeps a kind, a test or a \
+                signature quiet; one failure can be suppressed on its page.</div>"
+            .to_owned();
     }
     let today = site.zone.to_datetime(Timestamp::now()).date();
     let mut out = String::from(
@@ -40,6 +47,25 @@ fn list(site: &Site) -> String {
             one.until,
             Html(&one.reason),
             Html(&fits(one))
+        );
+    }
+    out + "</tbody></table></div>"
+}
+
+fn on_pages(said: &[(String, Remark)], site: &Site) -> String {
+    let today = site.zone.to_datetime(Timestamp::now()).date();
+    let mut out = String::from(
+        "<div class=\"scroll\"><table><thead><tr><th>until</th><th>reason</th><th>failure</th></tr></thead><tbody>",
+    );
+    for (signature, remark) in said {
+        let Some(until) = remark.quiet_until else { continue };
+        let over = if today > until { format!(" {}", pill("ongoing", "over")) } else { String::new() };
+        let _ = write!(
+            out,
+            "<tr><td class=\"when\">{until}{over}</td><td>{}</td><td class=\"name\"><a href=\"/failure/{}\">{}</a></td></tr>",
+            Html(remark.reason.as_deref().unwrap_or_default()),
+            part(signature),
+            Html(signature)
         );
     }
     out + "</tbody></table></div>"

@@ -92,6 +92,13 @@ impl Chromium {
         answer["result"]["value"].clone()
     }
 
+    /// Does something on the page that leads to another page, and waits until that is loaded.
+    pub(crate) fn follow(&mut self, statement: &str) {
+        // Not before the answer is on its way: the page that gives it is still there then.
+        self.ask(&format!("(setTimeout(() => {{ {statement} }}, 50), 1)"));
+        while self.read()["method"] != "Page.loadEventFired" {}
+    }
+
     /// Waits until an expression on the page is true.
     pub(crate) fn until(&mut self, expression: &str) {
         // As long as the test may take: a loaded machine is slow, and a page that never gets there hangs the test.

@@ -22,6 +22,7 @@ use waylay_schedule::Shard;
 use crate::args::CompareOptions;
 use crate::installation::installation;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::progress::Bar;
 
 /// How often a line about progress is written.
 const SAY: Duration = Duration::from_secs(5);
@@ -145,19 +146,26 @@ fn run(
     let jobs = options.jobs.map_or(cores, std::num::NonZeroUsize::get);
     let began = Instant::now();
     let said = Mutex::new(began);
+    let bar = Bar::of("comparing", options.quiet);
     let make = |job: usize| {
         let arena =
             Arena::new(installation, &options.out, job).map_err(|error| Stop::Failed(error.to_string()))?;
         Ok(move |planned: Planned| one(plan, &arena, planned))
     };
     let tell = |progress: Progress, record: &Record| {
+        let fresh = (progress.done - progress.before).max(1);
+        let left = began.elapsed().mul_f64((progress.all - progress.done) as f64 / fresh as f64);
+        if bar.is_shown() {
+            bar.reach(progress.done as u64, Some(progress.all as u64));
+            let left = text::seconds(left.as_secs_f64());
+            bar.say(format!("about {left} left ({} on {})", record.strategy, record.test));
+            return;
+        }
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
         if options.quiet || said.elapsed() < SAY {
             return;
         }
         *said = Instant::now();
-        let fresh = (progress.done - progress.before).max(1);
-        let left = began.elapsed().mul_f64((progress.all - progress.done) as f64 / fresh as f64);
         eprintln!(
             "waylay: {} of {} trials, about {} left ({} on {})",
             progress.done,

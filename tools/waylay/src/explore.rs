@@ -23,11 +23,12 @@ use waylay_schedule::Spec;
 use crate::args::{ExploreOptions, ExploreSettings, Patch, ShardOptions};
 use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, kept, print_json};
+use crate::progress::Bar;
 use crate::shard;
 
 /// Schedules when neither a number nor a time is given.
 const RUNS: u64 = 1000;
-/// How often a line about progress is written: people look at terminals, machines keep logs.
+/// How often a line about progress is written where none can be written over: people look at terminals, machines keep logs.
 pub(crate) const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
 pub(crate) const LINE_IN_LOG: Duration = Duration::from_secs(10);
 
@@ -208,9 +209,12 @@ fn steps(options: &ExploreSettings) -> Steps {
     }
 }
 
-/// A line every few seconds, and one for every new failure.
+/// A line that is written over, or one every few seconds in a log, and one for every new failure.
 pub(crate) struct Lines {
     quiet: bool,
+    bar: Bar,
+    /// Schedules that are planned.
+    runs: Option<u64>,
     every: Duration,
     next: Duration,
     feed: Option<Feed>,
@@ -228,13 +232,19 @@ impl Lines {
                 None
             }
         };
-        Lines { quiet: options.quiet, every, next: every, feed }
+        let runs = options.runs.or(options.duration.is_none().then_some(RUNS));
+        let bar = match options.duration {
+            Some(limit) if runs.is_none() => Bar::within("exploring", limit, options.quiet),
+            _ => Bar::of("exploring", options.quiet),
+        };
+        Lines { quiet: options.quiet, bar, runs, every, next: every, feed }
     }
 
     /// Tells, and writes no history: what is searched for is known already.
-    pub(crate) fn untold() -> Lines {
+    pub(crate) fn untold(what: &str) -> Lines {
         interrupt::watch();
-        Lines { quiet: false, every: LINE_IN_LOG, next: LINE_IN_LOG, feed: None }
+        let bar = Bar::of(what, false);
+        Lines { quiet: false, bar, runs: None, every: LINE_IN_LOG, next: LINE_IN_LOG, feed: None }
     }
 
     /// Ends the history.
@@ -247,9 +257,17 @@ impl Lines {
 
 impl Progress for Lines {
     fn tick(&mut self, state: &State) -> bool {
-        if !self.quiet && state.elapsed >= self.next {
+        let rate = state.runs as f64 / state.elapsed.as_secs_f64();
+        if self.bar.is_shown() {
+            self.bar.reach(state.runs, self.runs);
+            let (runs, rate) = (count(state.runs), count(rate as u64));
+            let failures = count(state.failures);
+            self.bar.say(match self.runs {
+                Some(_) => format!("{rate} schedules per second, {failures} failures"),
+                None => format!("{runs} schedules ({rate} per second), {failures} failures"),
+            });
+        } else if !self.quiet && state.elapsed >= self.next {
             self.next = state.elapsed + self.every;
-            let rate = state.runs as f64 / state.elapsed.as_secs_f64();
             eprintln!(
                 "waylay: {}  {} schedules ({} per second), {} failures",
                 span(state.elapsed),
@@ -272,6 +290,11 @@ impl Progress for Lines {
         if !self.quiet {
             eprintln!("waylay: run {}: {}: {}", count(found.first_run), found.kind, found.what);
         }
+        self.bar.say(format!(
+            "confirming the {} of run {} and its cause",
+            found.kind,
+            count(found.first_run)
+        ));
     }
 
     fn note(&mut self, text: &str) {

@@ -80,8 +80,9 @@ pub(crate) fn hunt(options: &HuntOptions, json: bool) -> Result<u8, Failed> {
         minimize: Some(waylay_explore::explain::DEFAULT_BUDGET),
     };
     eprintln!("waylay: looking for {} in strict mode, seed {}", found.id, Seed::new(plan.seed));
-    let mut lines = Lines::untold();
+    let mut lines = Lines::untold("hunting");
     let hunted = search(&plan, &entry, &mut lines).map_err(refused)?;
+    drop(lines);
     let runs = plural(hunted.runs, "schedule");
     let how = if hunted.aimed { "aimed at its stacks" } else { "not aimed" };
     if let Some(as_found) = &hunted.as_found {

@@ -24,6 +24,7 @@ mod merge;
 mod minimize;
 mod new;
 mod pack;
+mod progress;
 mod replay;
 mod replay_strict;
 mod report;

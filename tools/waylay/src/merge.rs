@@ -6,11 +6,12 @@ use serde_json::json;
 use waylay_driver::archive;
 use waylay_driver::report::{count, plural};
 use waylay_driver::store::load_failure;
-use waylay_fleet::merge::{MergeError, Night, merge as merged, trials};
+use waylay_fleet::merge::{MergeError, Night, Stage, merge_watched as merged, trials};
 use waylay_report::shell;
 
 use crate::args::MergeOptions;
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, print_json};
+use crate::progress::Bar;
 
 pub(crate) fn merge(options: &MergeOptions, json: bool) -> Result<u8, Failed> {
     if trials::are_comparisons(&options.folders) {
@@ -51,7 +52,16 @@ pub(crate) fn print(night: &Night, code: u8) -> Result<(), Failed> {
 
 /// Merges, and says how the night ended.
 pub(crate) fn merge_night(folders: &[PathBuf], out: &Path) -> Result<(Night, u8), Failed> {
-    let night = merged(folders, out).map_err(failed)?;
+    let bar = Bar::of("merging", false);
+    let night = merged(folders, out, &mut |stage| match stage {
+        Stage::Reading => bar.say("reading the parts"),
+        Stage::Failures { done, all } => {
+            bar.reach(done, Some(all));
+            bar.say("failures");
+        }
+    });
+    drop(bar);
+    let night = night.map_err(failed)?;
     let record = &night.record;
     let tests = || record.scenarios.iter().flat_map(|scenario| &scenario.tests);
     let ran = tests().any(|test| test.iterations > 0);

@@ -7,6 +7,7 @@ use waylay_explore::recording;
 use crate::args::MinimizeOptions;
 use crate::explore::library;
 use crate::output::{CLEAN, Failed, print_json};
+use crate::progress::Bar;
 use crate::report::failure_folder;
 
 pub(crate) fn minimize(options: &MinimizeOptions, json: bool) -> Result<u8, Failed> {
@@ -21,8 +22,11 @@ pub(crate) fn minimize(options: &MinimizeOptions, json: bool) -> Result<u8, Fail
     let schedule = recording::load_found(failure).map_err(|error| usage(&error))?;
     crate::replay_strict::use_this_command(&mut record);
     record.program.check().map_err(|error| usage(&error))?;
-    let minimized = reduce(&record, &schedule, &library()?, options.budget)
-        .map_err(|error| Failed::Own(error.to_string()))?;
+    let library = library()?;
+    let bar = Bar::within("minimizing", options.budget, false);
+    let minimized = reduce(&record, &schedule, &library, options.budget);
+    drop(bar);
+    let minimized = minimized.map_err(|error| Failed::Own(error.to_string()))?;
     let folder = recording::folder_of(failure);
     save(&folder, &minimized).map_err(|error| Failed::Own(error.to_string()))?;
     eprintln!(

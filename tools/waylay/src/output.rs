@@ -10,7 +10,8 @@ use waylay_report::escape::Plain;
 
 /// The same for people: what a plugin or a program under test has in its texts is shown, and no terminal obeys it.
 pub(crate) fn tell(text: std::fmt::Arguments<'_>) {
-    write(&mut std::io::stderr().lock(), format_args!("{}", Plain(&text.to_string())));
+    let text = Plain(&text.to_string()).to_string();
+    crate::progress::above(|| write(&mut std::io::stderr().lock(), format_args!("{text}")));
 }
 
 /// Writes as far as somebody reads. The macros of the standard library panic when the reader went away, as `head` does

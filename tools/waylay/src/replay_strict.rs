@@ -23,6 +23,7 @@ use waylay_schedule::Schedule;
 use crate::args::ReplayOptions;
 use crate::explore::library;
 use crate::output::{CLEAN, FAILURES, Failed, WAYLAY_FAILED, print_json};
+use crate::progress::Bar;
 use crate::replay::{keep_count, tally, tell_changes};
 
 /// Replays when nobody says how many.
@@ -77,7 +78,13 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
     let followed = match cause {
         Some(cause) => {
             let times = arguments.times.unwrap_or(RUNS);
-            let followed = follow(&record, cause, &library, times, go_on).map_err(|error| own(&error))?;
+            let bar = Bar::of("following the orders of the cause", false);
+            let asked = || {
+                bar.step(times);
+                go_on()
+            };
+            let followed = follow(&record, cause, &library, times, asked).map_err(|error| own(&error))?;
+            drop(bar);
             eprintln!("waylay: {}", followed.sentence());
             Some(followed)
         }
@@ -91,7 +98,14 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
             other_failures: followed.other_failures,
             ..Replayed::default()
         },
-        None => run_again(&record, &schedule, &library, times, known, go_on).map_err(|error| own(&error))?,
+        None => {
+            let bar = Bar::of("replaying", false);
+            let asked = || {
+                bar.step(times);
+                go_on()
+            };
+            run_again(&record, &schedule, &library, times, known, asked).map_err(|error| own(&error))?
+        }
     };
     let outcome = Outcome {
         signature: entry.as_ref().map(|entry| entry.signature.id.clone()),

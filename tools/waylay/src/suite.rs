@@ -23,6 +23,7 @@ use waylay_schedule::Shard;
 use crate::args::{CaseOptions, ExploreSettings, ShardOptions, SuiteOptions};
 use crate::explore::{LINE_IN_LOG, LINE_ON_TERMINAL, explore_program, plan};
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, kept, print_json};
+use crate::progress::Bar;
 use crate::shard;
 
 mod flaky;
@@ -76,7 +77,9 @@ pub(crate) fn run(
         if chosen.is_empty() {
             continue;
         }
+        let bar = Bar::of("looking which cases start threads", settings.quiet);
         let seen = first_pass(suite, chosen, settings.timeout);
+        drop(bar);
         let with: Vec<&Case> = chosen
             .iter()
             .zip(&seen)
@@ -222,9 +225,10 @@ fn list(suites: &[Suite], chosen: &[Vec<Case>], json: bool) -> Result<u8, Failed
     Ok(CLEAN)
 }
 
-/// A line every few seconds, and one for every failure.
+/// A line that is written over, or one every few seconds in a log, and one for every failure.
 struct Lines {
     quiet: bool,
+    bar: Bar,
     every: Duration,
     next: Duration,
     begun: Instant,
@@ -241,10 +245,12 @@ impl Lines {
                 None
             }
         };
-        Lines { quiet: settings.quiet, every, next: every, begun: Instant::now(), feed }
+        let bar = Bar::of("exploring cases", settings.quiet);
+        Lines { quiet: settings.quiet, bar, every, next: every, begun: Instant::now(), feed }
     }
 
     fn finish(&mut self) {
+        self.bar.end();
         if let Some(problem) = self.feed.take().and_then(Feed::finish) {
             eprintln!("waylay: the history is not written: {problem}");
         }
@@ -254,7 +260,11 @@ impl Lines {
 impl Watcher for Lines {
     fn tick(&mut self, standing: &Standing<'_>) -> bool {
         let elapsed = self.begun.elapsed();
-        if !self.quiet && elapsed >= self.next {
+        if self.bar.is_shown() {
+            self.bar.reach(standing.done as u64, Some(standing.cases as u64));
+            let (runs, failed) = (count(standing.runs), count(standing.failed as u64));
+            self.bar.say(format!("{runs} schedules, {failed} failed; now {}", standing.case));
+        } else if !self.quiet && elapsed >= self.next {
             self.next = elapsed + self.every;
             eprintln!(
                 "waylay: {}  {} schedules, {} of {} cases done, {} failed; now {}",

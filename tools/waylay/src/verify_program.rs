@@ -20,6 +20,7 @@ use waylay_schedule::spec::Spec;
 use crate::args::VerifyOptions;
 use crate::explore::library;
 use crate::output::Failed;
+use crate::progress::Bar;
 use crate::replay_strict::use_this_command;
 use crate::verify::{Outcome, Subject};
 
@@ -47,11 +48,14 @@ struct Watch<'a> {
     needed: u64,
     back: bool,
     next: Duration,
+    bar: Bar,
 }
 
 impl Progress for Watch<'_> {
     fn tick(&mut self, state: &State) -> bool {
-        if state.elapsed >= self.next {
+        self.bar.reach(state.runs, Some(self.needed));
+        self.bar.say(format!("{} failures", count(state.failures)));
+        if !self.bar.is_shown() && state.elapsed >= self.next {
             self.next = state.elapsed + EVERY;
             let (runs, needed) = (count(state.runs), count(self.needed));
             eprintln!(
@@ -85,8 +89,15 @@ pub(crate) fn follow_cause(subject: &Subject, arguments: &VerifyOptions) -> Resu
     let begun = Instant::now();
     let in_time = || arguments.duration.is_none_or(|limit| begun.elapsed() < limit);
     let go_on = || !interrupt::requested() && in_time();
+    let library = library()?;
+    let bar = Bar::of("following the orders of the cause", false);
+    let asked = || {
+        bar.step(RUNS);
+        go_on()
+    };
     let followed =
-        follow(&record, &cause, &library()?, RUNS, go_on).map_err(|error| Failed::Own(error.to_string()))?;
+        follow(&record, &cause, &library, RUNS, asked).map_err(|error| Failed::Own(error.to_string()))?;
+    drop(bar);
     eprintln!("waylay: {}", followed.sentence());
     Ok(Some(followed))
 }
@@ -124,8 +135,10 @@ pub(crate) fn run(
     interrupt::watch();
     let wanted = if subject.unchanged == Some(true) { MEASURED } else { 1 };
     let signature = &subject.failure.id;
-    let mut watch = Watch { signature, wanted, needed: subject.needed, back: false, next: EVERY };
+    let bar = Bar::of("verifying", false);
+    let mut watch = Watch { signature, wanted, needed: subject.needed, back: false, next: EVERY, bar };
     let summary = explorer::explore(&plan, &mut watch).map_err(|error| Failed::Own(error.to_string()))?;
+    drop(watch);
     let again: u64 =
         summary.found.iter().filter(|one| one.signature == subject.failure.id).map(|one| one.count).sum();
     Ok(Outcome {

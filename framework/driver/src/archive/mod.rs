@@ -68,9 +68,9 @@ pub enum ArchiveError {
         /// What it could be.
         candidates: Vec<String>,
     },
-    /// The record of a campaign is damaged.
+    /// The record of a campaign is damaged, or of a newer version.
     #[error(
-        "{} is damaged ({source}): name another campaign, or move this one's folder away; its failures are still there, \
+        "{} cannot be read ({source}): name another campaign, or move this one's folder away; its failures are still there, \
          each in a folder below",
         .path.display()
     )]

@@ -22,10 +22,11 @@ pub fn schema() -> Value {
             "plugin-path": { "type": "array", "items": { "type": "string" }, "description": "Where plugins are looked for." },
             "defaults": { "type": "object", "additionalProperties": false, "properties": test_keys(false),
                           "description": "What tests leave open." },
-            "scenario": { "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/scenario" } },
-            "randomizer": { "$ref": "#/definitions/randomizer" },
-            "leaks": leaks(),
-            "evidence": evidence(),
+            "scenario": { "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/scenario" },
+                          "description": "Tests that run together, in one host; at least one." },
+            "randomizer": described("randomizer", "Threads are suspended in every scenario that is not strict."),
+            "leaks": told("Which growth is a leak.", leaks()),
+            "evidence": told("What is kept of failures.", evidence()),
             "include": list("Other configurations, relative to this one; this one is laid over them."),
             "profile": { "type": "object", "description": "Keys that are laid over the rest, by the name given to --profile.",
                          "additionalProperties": { "type": "object" } },
@@ -74,6 +75,12 @@ fn object(required: &[&str], properties: Value) -> Value {
     json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
 }
 
+/// A table with words of its own.
+fn told(words: &str, mut object: Value) -> Value {
+    object["description"] = words.into();
+    object
+}
+
 fn distribution() -> Value {
     let value = || reference("value");
     let ends = object(&["min", "max"], json!({ "min": value(), "max": value() }));
@@ -102,7 +109,7 @@ fn scenario() -> Value {
             "mode": { "enum": Mode::ALL.map(Mode::name), "description": "Who decides which thread runs." },
             "duration": described("duration", "How long it runs."),
             "share": { "type": "number", "exclusiveMinimum": 0, "description": "Its part of the campaign's time." },
-            "randomizer": reference("randomizer"),
+            "randomizer": described("randomizer", "Threads are suspended in this scenario."),
             "strategy": text("Of strict mode: who decides which thread runs, such as pct."),
             "depth": whole(1, "Of strict mode: the depth of the bugs that are looked for."),
             "runs": whole(1, "Of strict mode: schedules per test."),
@@ -116,7 +123,7 @@ fn scenario() -> Value {
             },
             "patch": boolean("Of strict mode: whether atomic instructions of plugins that were not compiled for it are steps."),
             "minimize": text("Of strict mode: processor time for minimising each failure and finding its cause, such as 5s; off: neither."),
-            "test": { "type": "array", "minItems": 1, "items": reference("test") },
+            "test": { "type": "array", "minItems": 1, "items": reference("test"), "description": "What runs in it; at least one." },
         }),
     )
 }
@@ -152,7 +159,7 @@ fn test(contained: bool) -> Value {
     }
     keys["contains"] =
         json!({ "type": "array", "items": reference("contained"), "description": "The tests of a pot." });
-    keys["pot"] = object(
+    let turns = object(
         &[],
         json!({
             "rule": { "enum": ["fair", "literal"], "description": "How the next tests are drawn." },
@@ -161,6 +168,7 @@ fn test(contained: bool) -> Value {
             "longest-turn": described("duration", "How long a turn of repeated tests lasts at most."),
         }),
     );
+    keys["pot"] = told("How the tests of a pot take turns.", turns);
     keys["objects"] = json!({ "type": "array", "description": "Pools of shared objects.", "items": object(&["kind"], json!({
         "kind": text("The kind."),
         "plugin": text("A plugin that provides it, when no test's plugin does."),
@@ -195,7 +203,7 @@ fn leaks() -> Value {
             "enabled": boolean("Whether leaks are looked for."),
             "sample-bytes": described("size", "Average distance between sampled allocations."),
             "warm-up": described("duration", "Growth until then is no leak."),
-            "false-alarms-per-hour": { "type": "number", "exclusiveMinimum": 0 },
+            "false-alarms-per-hour": { "type": "number", "exclusiveMinimum": 0, "description": "Accepted per test." },
             "handles": boolean("Whether descriptors are counted."),
             "threads": boolean("Whether threads are counted."),
         }),

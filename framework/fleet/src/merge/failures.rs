@@ -10,6 +10,7 @@ use waylay_driver::failure::{FailureEntry, Occurrence};
 use waylay_driver::store::load_failure;
 use waylay_report::shell;
 
+use super::Stage;
 use super::choose::Standing;
 use super::evidence::Rank;
 use super::part::{MergeError, Part, at};
@@ -35,7 +36,12 @@ pub(super) struct Merged {
 }
 
 /// Puts the failures of all parts into the folder.
-pub(super) fn merge(parts: &[Part], standing: &Standing, output: &Output) -> Result<Merged, MergeError> {
+pub(super) fn merge(
+    parts: &[Part],
+    standing: &Standing,
+    output: &Output,
+    watch: &mut dyn FnMut(Stage),
+) -> Result<Merged, MergeError> {
     let chosen: BTreeSet<usize> = standing.chosen.iter().copied().collect();
     let mut gathered: BTreeMap<&str, Gathered> = BTreeMap::new();
     for (place, part) in parts.iter().enumerate() {
@@ -59,7 +65,9 @@ pub(super) fn merge(parts: &[Part], standing: &Standing, output: &Output) -> Res
         }
     }
     let mut merged = Merged { signatures: 0, occurrences: 0 };
-    for (id, sum) in gathered {
+    let all = gathered.len() as u64;
+    for (done, (id, sum)) in (0..).zip(gathered) {
+        watch(Stage::Failures { done, all });
         let Some((_, folder)) = best.get(id) else { continue };
         let entry = load_failure(folder).map_err(at(folder))?;
         let entry = together(entry, sum, id, output)?;

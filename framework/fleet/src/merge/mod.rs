@@ -40,11 +40,38 @@ pub struct Night {
     pub outcomes: String,
 }
 
-/// Merges all parts of a night below `sources` into the folder `night`.
+/// How far a merge is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The parts are looked for and read.
+    Reading,
+    /// Failures are put together.
+    Failures {
+        /// So many were.
+        done: u64,
+        /// So many there are.
+        all: u64,
+    },
+}
+
+/// As [`merge_watched`], with nobody who watches.
+///
+/// # Errors
+/// As there.
+pub fn merge(sources: &[PathBuf], night: &Path) -> Result<Night, MergeError> {
+    merge_watched(sources, night, &mut |_| ())
+}
+
+/// Merges all parts of a night below `sources` into the folder `night`, and tells how far it is.
 ///
 /// # Errors
 /// When there is nothing to merge, when parts are not of one night, or when files cannot be read or written.
-pub fn merge(sources: &[PathBuf], night: &Path) -> Result<Night, MergeError> {
+pub fn merge_watched(
+    sources: &[PathBuf],
+    night: &Path,
+    watch: &mut dyn FnMut(Stage),
+) -> Result<Night, MergeError> {
+    watch(Stage::Reading);
     let found = part::find(sources, night)?;
     let standing = choose::choose(&found.parts)?;
     let chosen: Vec<&Part> = standing.chosen.iter().map(|&place| &found.parts[place]).collect();
@@ -59,7 +86,7 @@ pub fn merge(sources: &[PathBuf], night: &Path) -> Result<Night, MergeError> {
     folder.parts(&found.parts)?;
     let samples: Vec<_> = chosen.iter().map(|part| (part.record.started, &part.series[..])).collect();
     folder.series(&series::together(&samples, record.started))?;
-    let merged = failures::merge(&found.parts, &standing, &folder)?;
+    let merged = failures::merge(&found.parts, &standing, &folder, watch)?;
     (record.signatures, record.failures) = (merged.signatures, record.failures.max(merged.occurrences));
     folder.finish(&record, found.parts.iter().find_map(|part| part.config.as_deref()))?;
     let mut machines: Vec<String> = found.parts.iter().map(|part| part.shard().machine.clone()).collect();

@@ -95,7 +95,7 @@ impl Host {
         };
         // SAFETY: `args` is as the contract says; `self` outlives the `Live`.
         let instance = unsafe { create(&raw const args) };
-        (!instance.is_null()).then_some(Live { host: self, destroy, instance })
+        (!instance.is_null()).then(|| Live { host: self, destroy, instance })
     }
 }
 
