@@ -24,6 +24,7 @@ const STRATEGIES: [(&str, bool); 9] = [
     ("rpro", false),
     ("surw", false),
     ("surw:focus=all", false),
+    ("idiom", false),
     ("noise", false),
 ];
 

@@ -279,7 +279,7 @@ pub(crate) struct AimOptions {
 /// How programs are explored, whichever these are.
 #[derive(Debug, Args)]
 pub(crate) struct ExploreSettings {
-    /// Who decides which thread runs: pct, pct:depth=3, rpro, stride, pos, surw, random, pb, db, dfs, portfolio, …;
+    /// Who decides which thread runs: pct, pct:depth=3, rpro, stride, pos, surw, idiom, random, pb, db, dfs, portfolio, …;
     /// a portfolio of several when absent.
     #[arg(long)]
     pub(crate) strategy: Option<String>,

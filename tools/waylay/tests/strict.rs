@@ -150,7 +150,7 @@ fn what_practically_never_happens_freely_is_found_at_once() {
 #[test]
 fn equal_seeds_give_equal_schedules() {
     let all = tests("schedules_c", &["lost-update", "deadlock"]) + &tests("schedules", &["ticket"]);
-    for strategy in ["pct:depth=2", "surw"] {
+    for strategy in ["pct:depth=2", "surw", "idiom"] {
         let once = || {
             let place = strict(&format!("runs = 2000\nstrategy = '{strategy}'"), &all);
             let ran = place.run(1, &[]);
