@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cause::Constraint;
 use crate::escape::Plain;
-use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack};
+use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack, side_by_side};
 
 /// What each kind of failure is, in a sentence.
 const RULES: [(&str, &str); 11] = [
@@ -85,12 +85,13 @@ fn level(kind: &str) -> &'static str {
 
 fn result(failure: &Failure, root: Option<&str>) -> Value {
     let text = format!(
-        "{} in {}: {}{}{}\nRun it again: {}",
+        "{} in {}: {}{}{}{}\nRun it again: {}",
         failure.kind,
         failure.subject(),
         failure.what,
         failure.why.cause.as_ref().map_or_else(String::new, |cause| format!("\n{}", cause.sentence())),
         failure.reason.as_ref().map_or_else(String::new, |reason| format!("\n{reason}")),
+        side_by_side(&failure.rates).map_or_else(String::new, |rates| format!("\nHow often: {rates}")),
         failure.replay
     );
     let mut location = Map::new();
@@ -121,6 +122,9 @@ fn result(failure: &Failure, root: Option<&str>) -> Value {
             "nights": failure.nights,
         },
     });
+    if !failure.rates.is_empty() {
+        result["properties"]["rates"] = json!(failure.rates);
+    }
     let related = related(failure, root);
     if !related.is_empty() {
         result["relatedLocations"] = json!(related);

@@ -84,6 +84,11 @@ impl Overheard {
         Overheard { inner: Box::new(inner), listener }
     }
 
+    /// The strategy alone.
+    pub fn into_inner(self) -> AnyStrategy {
+        *self.inner
+    }
+
     /// Who is listened to.
     pub fn inner(&self) -> &AnyStrategy {
         &self.inner

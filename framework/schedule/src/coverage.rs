@@ -21,7 +21,7 @@ pub struct OrdersSeen {
     pub seen: u64,
     /// Orders that are possible as far as runs showed; those that were seen are among them.
     pub predicted: u64,
-    /// Runs that were looked at.
+    /// Runs that were listened to.
     pub runs: u64,
     /// The last run that showed an order for the first time, from 1; 0 when none did.
     pub last_new: u64,
@@ -43,7 +43,7 @@ impl std::fmt::Display for OrdersSeen {
         let OrdersSeen { seen, predicted, runs, last_new } = self;
         write!(
             f,
-            "{seen} of {predicted} orders of conflicting places were seen in {runs} schedules that were looked at"
+            "{seen} of {predicted} orders of conflicting places were seen in {runs} schedules that were listened to"
         )?;
         if *last_new > 0 { write!(f, ", the last new one in schedule {last_new}") } else { Ok(()) }
     }

@@ -114,14 +114,17 @@ impl History {
     /// Takes in what was said in a run that went on elsewhere.
     pub fn hear(&mut self, said: &[Said]) {
         self.begin();
-        for sentence in said {
-            match *sentence {
-                Said::Spawned(thread, parent) => self.spawned(thread, parent),
-                Said::Ready(thread, event) => self.ready(thread, event),
-                Said::Picked(Some(thread)) => self.picked(thread),
-                Said::Finished(thread) => self.finished(thread),
-                Said::Blocked(_) | Said::Picked(None) => {}
-            }
+        said.iter().for_each(|&said| self.hear_one(said));
+    }
+
+    /// Takes in one sentence of a run.
+    pub fn hear_one(&mut self, said: Said) {
+        match said {
+            Said::Spawned(thread, parent) => self.spawned(thread, parent),
+            Said::Ready(thread, event) => self.ready(thread, event),
+            Said::Picked(Some(thread)) => self.picked(thread),
+            Said::Finished(thread) => self.finished(thread),
+            Said::Blocked(_) | Said::Picked(None) => {}
         }
     }
 

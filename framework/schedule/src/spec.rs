@@ -148,6 +148,16 @@ impl Spec {
         matches!(self, Spec::Systematic { .. })
     }
 
+    /// Whether its runs promise nothing about bugs that were not seen, however many there are.
+    pub fn promises_nothing(&self) -> bool {
+        match self {
+            Spec::Random | Spec::Pos | Spec::Surw(_) | Spec::Idiom | Spec::Noise(_) => true,
+            Spec::Stride(limit) => matches!(limit, StrideLimit::Max(_)),
+            Spec::Pct(_) | Spec::RPro(_) | Spec::Systematic { .. } => false,
+            Spec::Portfolio(members) => members.iter().all(Spec::promises_nothing),
+        }
+    }
+
     /// The strategy, ready for its first run.
     pub fn build(&self) -> AnyStrategy {
         match self {

@@ -179,7 +179,7 @@ fn the_number_speaks() {
     let (numbers, _) = covered(&lost_update_of_two(), "dfs", 1000);
     assert_eq!(
         numbers.to_string(),
-        "6 of 6 orders of conflicting places were seen in 6 schedules that were looked at, the last new one in schedule 4"
+        "6 of 6 orders of conflicting places were seen in 6 schedules that were listened to, the last new one in schedule 4"
     );
 }
 

@@ -12,6 +12,7 @@ mod clock;
 mod closing;
 mod flushing;
 mod handlers;
+mod heard;
 mod learning;
 mod limits;
 mod plan;

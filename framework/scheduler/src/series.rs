@@ -13,6 +13,7 @@ use waylay_schedule::{
     AnyStrategy, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
 };
 
+use super::heard::Heard;
 use super::learning::Learning;
 use super::limits::Limits;
 use super::plan::{named, strategy};
@@ -36,6 +37,8 @@ pub struct Series {
     again: bool,
     /// Which plain accesses are steps.
     learning: Learning,
+    /// In which orders events came.
+    heard: Heard,
     /// What is followed once the runs of the past are made.
     future: Option<Future>,
     /// A run was stopped or left threads behind: there is no further one.
@@ -149,6 +152,9 @@ impl Series {
         self.learning.begin(region, index);
         sched.clear();
         limits.begin();
+        if !self.is_in_the_past() && !self.follows(region) {
+            self.heard.begin(self.begun, sched.strategy());
+        }
         sched.strategy().begin(run, &parameters);
         self.planned = parameters;
         self.index = index;
@@ -215,7 +221,10 @@ impl Series {
             self.settling.is_over();
         }
         self.going = false;
-        if self.settling.again(|| region.told().schedule) {
+        let again = self.settling.again(|| region.told().schedule);
+        let counts = (!again && !failed).then_some(self.index);
+        self.heard.end(counts, sched.strategy(), &region.report().tally);
+        if again {
             summary.again = 1;
             self.again = true;
             self.uncount(region);

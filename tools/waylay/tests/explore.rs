@@ -18,6 +18,8 @@ mod found;
 #[cfg(target_os = "linux")]
 #[path = "explore/libraries.rs"]
 mod libraries;
+#[path = "explore/orders.rs"]
+mod orders;
 #[path = "explore/outside.rs"]
 mod outside;
 #[path = "explore/promised.rs"]

@@ -167,6 +167,22 @@ fn equal_seeds_give_equal_schedules() {
     }
 }
 
+/// In hosts, too, it is counted in how many orders conflicting events came, in the first schedules and some of the later.
+#[test]
+fn orders_are_counted_in_hosts() {
+    for strategy in ["portfolio", "idiom"] {
+        let place = strict(
+            &format!("runs = 400\nstrategy = '{strategy}'"),
+            &tests("schedules_c", &["lost-update-fixed"]),
+        );
+        let ran = place.run(0, &[]);
+        let orders = numbers(&ran, "schedules_c", "lost-update-fixed")["orders"].clone();
+        let [seen, predicted, runs] = ["seen", "predicted", "runs"].map(|name| number(&orders[name]));
+        assert!(0 < seen && seen <= predicted && runs >= 64, "{strategy}: {orders:#}");
+        assert!(ran.stderr.contains(" orders of conflicting places were seen in "), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn threads_that_are_left_behind_cost_a_host_and_are_no_failure() {
     let place = strict("runs = 15", &tests("schedules_c", &["pool"]));

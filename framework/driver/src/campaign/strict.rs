@@ -16,6 +16,7 @@ use waylay_evidence::ThreadStack;
 use waylay_evidence::Unseen;
 use waylay_host::plan::SchedulePlan;
 use waylay_report::cause::Why;
+use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::promise::{Aimed, headline, promises};
 use waylay_schedule::{RunParameters, Schedule};
 
@@ -64,6 +65,8 @@ pub(crate) struct RunTotals {
     pub(crate) patched: u64,
     pub(crate) refused: u64,
     pub(crate) aimed: Aimed,
+    /// In which orders conflicting events came, of the process that saw most.
+    pub(crate) orders: OrdersSeen,
 }
 
 impl RunTotals {
@@ -88,6 +91,7 @@ impl RunTotals {
         self.overlooked_places.extend(&other.overlooked_places);
         self.refused_places.extend(&other.refused_places);
         self.aimed.add(&other.aimed);
+        self.orders.join(&other.orders);
     }
 }
 
@@ -295,6 +299,7 @@ impl StrictTest {
             limited_sites: sum.limited,
             patched: sum.patched,
             refused: sum.refused,
+            orders: (sum.orders.runs > 0).then_some(sum.orders),
             notes,
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use waylay_dist::Seed;
+use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::promise::Promise;
 
 use super::atomic::{self, At, WriteError};
@@ -195,6 +196,9 @@ pub struct StrictNumbers {
     /// Instructions that could not be patched safely.
     #[serde(default)]
     pub refused: u64,
+    /// Orders of conflicting places in the code that were seen, of those that are possible; none when nobody looked.
+    #[serde(default)]
+    pub orders: Option<OrdersSeen>,
     /// Which accesses were no steps although a bug may need a switch there.
     #[serde(default)]
     pub notes: Vec<String>,

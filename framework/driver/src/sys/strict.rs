@@ -10,6 +10,7 @@ use waylay_control_protocol::{
     Account, Added, Ending, Instrumentation, Memory, REGION_VARIABLE, RegionMap, Settings, Site, SiteList,
     Switching, Timeouts, cache_folder,
 };
+use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::promise::Aimed;
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
 
@@ -184,6 +185,11 @@ impl ControlRegion {
             places: places(self.region.chosen().unwrap_or_default()),
             patched: self.region.report().patched.load(Ordering::Relaxed).into(),
             refused: self.region.report().refused.load(Ordering::Relaxed).into(),
+            orders: {
+                let [seen, predicted, runs, last_new] =
+                    [0, 1, 2, 3].map(|place| tally.orders[place].load(Ordering::Relaxed));
+                OrdersSeen { seen, predicted, runs, last_new }
+            },
             aimed: Aimed {
                 reach: tally.reach.load(Ordering::Relaxed),
                 runs: tally.aimed.iter().map(|runs| runs.load(Ordering::Relaxed)).collect(),
