@@ -150,8 +150,8 @@ pub struct Tally {
     /// The most code sites of a run that made so many steps that their later accesses were none.
     pub limited: AtomicU64,
     /// Orders of conflicting places in the code that runs showed, those that are possible, the runs that were listened to for
-    /// that, and one more than the number of the last that showed a new one.
-    pub orders: [AtomicU64; 4],
+    /// that, one more than the number of the last that showed a new one, and 1 when there is no further run because none came.
+    pub orders: [AtomicU64; 5],
     /// Runs by the depth that they promise something for, since `reach` last grew; the others are at 0.
     pub aimed: [AtomicU64; DEPTHS],
     /// The most threads of a run that ended, and of their timers where a strategy tells them apart.

@@ -69,6 +69,7 @@ impl RegionMap {
             ("the orders seen", long(&report.tally.orders[0]), long(&report.tally.orders[1])),
             ("the orders that are possible", long(&report.tally.orders[1]), MOST_ORDERS),
             ("the schedules listened to", long(&report.tally.orders[2]), most),
+            ("the end for want of new orders", long(&report.tally.orders[4]), 1),
             ("the last schedule with a new order", long(&report.tally.orders[3]), MOST_PLANNED),
         ];
         if let Some((what, value, most)) = lengths.iter().find(|(_, value, most)| value > most) {

@@ -666,6 +666,7 @@ impl<'a> Exploration<'a> {
             patched: summary.patched,
             refused: summary.refused,
             orders: Some(self.coverage.numbers()),
+            quiet: summary.quiet,
             notes: missing,
         }
     }

@@ -21,6 +21,10 @@ pub(super) struct Heard {
     coverage: Coverage,
     ear: Ear,
     listening: bool,
+    /// So many runs in a row without a new order are enough, which all are listened to then; 0: nobody counts them.
+    enough: u64,
+    /// Those so far.
+    quiet: u64,
 }
 
 /// Keeps what happens in the run that goes on.
@@ -34,9 +38,23 @@ impl Listener for Ear {
 }
 
 impl Heard {
+    /// Nothing yet; `enough` runs in a row without a new order are.
+    pub(super) fn until_quiet(enough: u64) -> Heard {
+        Heard { enough, ..Heard::default() }
+    }
+
+    /// Whether no new order came for as long as was asked for; says so.
+    pub(super) fn is_quiet(&self, tally: &Tally) -> bool {
+        let quiet = self.enough > 0 && self.quiet >= self.enough;
+        if quiet {
+            tally.orders[4].store(1, Ordering::Release);
+        }
+        quiet
+    }
+
     /// The `number`-th run of the process begins, counted from 0: the strategy is listened to if it is one of those.
     pub(super) fn begin(&mut self, number: u64, strategy: &mut AnyStrategy) {
-        if number >= FIRST && !number.is_multiple_of(LATER) {
+        if self.enough == 0 && number >= FIRST && !number.is_multiple_of(LATER) {
             return;
         }
         self.ear.0.lock().unwrap_or_else(PoisonError::into_inner).begin();
@@ -56,7 +74,8 @@ impl Heard {
             other => *strategy = other,
         }
         let Some(index) = index else { return };
-        self.coverage.take(index + 1, &self.ear.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let news = self.coverage.take(index + 1, &self.ear.0.lock().unwrap_or_else(PoisonError::into_inner));
+        self.quiet = if news { 0 } else { self.quiet + 1 };
         let numbers = self.coverage.numbers();
         // What is possible first: at no time more may be seen than that.
         for (place, number) in

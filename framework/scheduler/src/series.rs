@@ -78,7 +78,8 @@ impl Series {
             let learning = Learning::of(region, &parameters);
             let resume = given(parameters);
             let settling = Settling::at_most(region.settings().settle.into());
-            return Ok((Series { seed, resume, settling, learning, ..Series::default() }, strategy));
+            let heard = Heard::until_quiet(region.settings().quiet);
+            return Ok((Series { seed, resume, settling, learning, heard, ..Series::default() }, strategy));
         };
         let (first, begun_with) = named(past)?;
         let future = Future {
@@ -142,6 +143,9 @@ impl Series {
         }
         self.arrive(&mut stage);
         let Stage { sched, region, limits } = stage;
+        if self.heard.is_quiet(&region.report().tally) {
+            return Err(Begun::Exhausted);
+        }
         let run = Run { seed: self.seed, index };
         let again = std::mem::take(&mut self.again).then(|| std::mem::take(&mut self.planned));
         let given = again.or_else(|| self.resume.take());
@@ -284,7 +288,9 @@ impl Series {
     fn hand_over(&mut self, sched: &mut Scheduler, region: &RegionMap) {
         self.over = true;
         let next = Run { seed: self.seed, index: self.index + 1 };
-        let handover = Handover { run: std::mem::take(&mut self.planned), next: sched.strategy().plan(next) };
+        let quiet = self.heard.is_quiet(&region.report().tally);
+        let next = if quiet { None } else { sched.strategy().plan(next) };
+        let handover = Handover { run: std::mem::take(&mut self.planned), next };
         if let Ok(text) = serde_json::to_string(&handover) {
             region.hand_over(&text);
         }

@@ -183,6 +183,19 @@ fn orders_are_counted_in_hosts() {
     }
 }
 
+/// Of a test whose orders are all seen soon, no more schedules are made than were asked for behind the last new one.
+#[test]
+fn a_test_ends_when_nothing_new_comes() {
+    let keys = "runs = 5000\nstop-after-quiet = 150";
+    let place = strict(keys, &tests("schedules_c", &["lost-update-fixed"]));
+    let ran = place.run(0, &[]);
+    let strict = numbers(&ran, "schedules_c", "lost-update-fixed");
+    assert_eq!((&strict["quiet"], &strict["exhausted"]), (&true.into(), &false.into()), "{strict:#}");
+    assert_eq!(number(&strict["runs"]), number(&strict["orders"]["last_new"]) + 150, "{strict:#}");
+    assert!(ran.stderr.contains("no schedule showed a new order"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("every schedule within the bound"), "{}", ran.stderr);
+}
+
 #[test]
 fn threads_that_are_left_behind_cost_a_host_and_are_no_failure() {
     let place = strict("runs = 15", &tests("schedules_c", &["pool"]));

@@ -67,6 +67,8 @@ pub(crate) struct RunTotals {
     pub(crate) aimed: Aimed,
     /// In which orders conflicting events came, of the process that saw most.
     pub(crate) orders: OrdersSeen,
+    /// A process made no further schedule because no new order came.
+    pub(crate) quiet: bool,
 }
 
 impl RunTotals {
@@ -92,6 +94,7 @@ impl RunTotals {
         self.refused_places.extend(&other.refused_places);
         self.aimed.add(&other.aimed);
         self.orders.join(&other.orders);
+        self.quiet |= other.quiet;
     }
 }
 
@@ -287,7 +290,8 @@ impl StrictTest {
             guarantees,
             schedules_per_second: sum.runs as f64 / seconds,
             steps_per_second: sum.steps as f64 / seconds,
-            exhausted: self.exhausted,
+            exhausted: self.exhausted && !sum.quiet,
+            quiet: sum.quiet,
             partly_controlled: sum.partly_controlled,
             left_behind: self.left_behind,
             limit_reached: self.limit_reached,

@@ -199,6 +199,9 @@ pub struct StrictNumbers {
     /// Orders of conflicting places in the code that were seen, of those that are possible; none when nobody looked.
     #[serde(default)]
     pub orders: Option<OrdersSeen>,
+    /// It ended because no new order came for as long as was asked for.
+    #[serde(default)]
+    pub quiet: bool,
     /// Which accesses were no steps although a bug may need a switch there.
     #[serde(default)]
     pub notes: Vec<String>,

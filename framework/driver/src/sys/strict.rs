@@ -54,6 +54,7 @@ impl ControlRegion {
         settings.hold = 1;
         settings.settle = SETTLE;
         settings.max_steps = strict.max_steps.get();
+        settings.quiet = strict.stop_after_quiet.map_or(0, |quiet| quiet.get());
         settings.timeouts = match strict.timeouts {
             TimeoutRule::Choice => Timeouts::Choice,
             TimeoutRule::Idle => Timeouts::Idle,
@@ -190,6 +191,7 @@ impl ControlRegion {
                     [0, 1, 2, 3].map(|place| tally.orders[place].load(Ordering::Relaxed));
                 OrdersSeen { seen, predicted, runs, last_new }
             },
+            quiet: tally.orders[4].load(Ordering::Relaxed) != 0,
             aimed: Aimed {
                 reach: tally.reach.load(Ordering::Relaxed),
                 runs: tally.aimed.iter().map(|runs| runs.load(Ordering::Relaxed)).collect(),
@@ -216,6 +218,7 @@ mod tests {
             runs: None,
             max_steps: NonZeroU64::MIN,
             limit_is_failure: false,
+            stop_after_quiet: None,
             timeouts: TimeoutRule::Choice,
             memory: Memory::Sc,
             level,

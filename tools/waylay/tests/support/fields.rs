@@ -107,6 +107,7 @@ pub(crate) const STRICT: &[&str] = &[
     "orders",
     "partly_controlled",
     "patched",
+    "quiet",
     "refused",
     "runs",
     "schedules_per_second",
