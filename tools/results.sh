@@ -11,7 +11,7 @@ part=$(mktemp)
 trap 'rm -f "$part"' EXIT
 
 cargo build --release
-target/release/waylay compare configs/compare/zoo.toml configs/compare/table3.toml configs/compare/stealers.toml \
+target/release/waylay compare configs/compare/zoo.toml configs/compare/idiom.toml configs/compare/table3.toml configs/compare/stealers.toml \
   --markdown "$page"
 sed -i 's|^    waylay compare .*|    tools/results.sh|' "$page"
 

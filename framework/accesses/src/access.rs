@@ -347,7 +347,7 @@ pub unsafe fn before_free<P: Process>(
         let live = (*P::scheduler()).live();
         if how == Frees::MayBeSteps && live > 1 && (*P::watch()).is_seen_to_free(code, start, P::who(me).id) {
             let extent = bytes.min(u32::MAX as usize) as u32;
-            P::step(me, Event::access(EventKind::Free, start as u64, extent));
+            P::step(me, Event::access(EventKind::Free, start as u64, extent).at(code));
         }
     }
 }
@@ -432,7 +432,7 @@ unsafe fn announce<P: Process>(me: P::Thread, access: Access, waits: bool) {
             }
         }
         let extent = access.bytes.min(u32::MAX as usize) as u32;
-        P::step(me, Event::access(access.kind, access.address as u64, extent));
+        P::step(me, Event::access(access.kind, access.address as u64, extent).at(access.code));
     }
 }
 

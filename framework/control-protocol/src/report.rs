@@ -149,6 +149,9 @@ pub struct Tally {
     pub accesses: AtomicU64,
     /// The most code sites of a run that made so many steps that their later accesses were none.
     pub limited: AtomicU64,
+    /// Orders of conflicting places in the code that runs showed, those that are possible, the runs that were listened to for
+    /// that, one more than the number of the last that showed a new one, and 1 when there is no further run because none came.
+    pub orders: [AtomicU64; 5],
     /// Runs by the depth that they promise something for, since `reach` last grew; the others are at 0.
     pub aimed: [AtomicU64; DEPTHS],
     /// The most threads of a run that ended, and of their timers where a strategy tells them apart.
@@ -209,6 +212,11 @@ impl Tally {
     pub(crate) fn words(&self) -> impl Iterator<Item = &AtomicU64> {
         let numbers = [&self.runs, &self.steps, &self.longest, &self.reach, &self.partly_controlled];
         let learning = [&self.looked_at, &self.accesses, &self.limited];
-        numbers.into_iter().chain([&self.first, &self.repeats]).chain(learning).chain(&self.aimed)
+        numbers
+            .into_iter()
+            .chain([&self.first, &self.repeats])
+            .chain(learning)
+            .chain(&self.orders)
+            .chain(&self.aimed)
     }
 }

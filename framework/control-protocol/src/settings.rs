@@ -134,6 +134,8 @@ pub struct Settings {
     pub(crate) past: u32,
     /// Those runs.
     pub(crate) earlier: Earlier,
+    /// So many runs in a row of a process that show no new order of conflicting places are the last; 0: nobody counts them.
+    pub quiet: u64,
 }
 
 impl Settings {
@@ -168,6 +170,7 @@ impl Settings {
             settle: 0,
             past: 0,
             earlier: Earlier::default(),
+            quiet: 0,
         }
     }
 }

@@ -13,6 +13,9 @@ const SLACK_COUNT: u64 = 1_000_000;
 /// Far more threads than a run can have.
 const MOST_THREADS: u32 = 1 << 24;
 
+/// More orders than a library remembers.
+const MOST_ORDERS: u64 = 1 << 20;
+
 /// Far more steps than a strategy plans with.
 const MOST_PLANNED: u64 = 1 << 48;
 
@@ -63,6 +66,11 @@ impl RegionMap {
             ("the length that was planned with", long(&report.tally.reach), MOST_PLANNED),
             ("the schedules partly controlled", long(&report.tally.partly_controlled), most),
             ("the repeated schedules", long(&report.tally.repeats), most),
+            ("the orders seen", long(&report.tally.orders[0]), long(&report.tally.orders[1])),
+            ("the orders that are possible", long(&report.tally.orders[1]), MOST_ORDERS),
+            ("the schedules listened to", long(&report.tally.orders[2]), most),
+            ("the end for want of new orders", long(&report.tally.orders[4]), 1),
+            ("the last schedule with a new order", long(&report.tally.orders[3]), MOST_PLANNED),
         ];
         if let Some((what, value, most)) = lengths.iter().find(|(_, value, most)| value > most) {
             return Some(format!("{what}: {value}, and {most} is the most that there can be"));

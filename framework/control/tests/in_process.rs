@@ -23,7 +23,7 @@ fn repeat(kind: &str, runs: u64, strategy: &str) -> [Outcome; 2] {
 
 #[test]
 fn the_same_runs_find_the_same_bugs_under_baton_and_carrier() {
-    for strategy in ["random", "pct:depth=1", "pct:depth=2", "pos", "surw", "stride", "rpro"] {
+    for strategy in ["random", "pct:depth=1", "pct:depth=2", "pos", "surw", "idiom", "stride", "rpro"] {
         let [baton, carrier] = repeat("order", 2000, strategy);
         assert_eq!(baton.stdout, carrier.stdout, "{strategy}");
         assert_eq!(baton.schedule, carrier.schedule, "{strategy}");

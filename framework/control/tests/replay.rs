@@ -5,7 +5,7 @@ mod harness;
 use harness::{BOTH, Program, parameters};
 use waylay_control_protocol::{Ending, Settings, Switching};
 
-const STRATEGIES: [&str; 6] = ["random", "pct:depth=3", "pos", "surw", "stride", "rpro"];
+const STRATEGIES: [&str; 7] = ["random", "pct:depth=3", "pos", "surw", "idiom", "stride", "rpro"];
 
 #[test]
 fn every_strategy_records_what_replay_follows() {

@@ -346,6 +346,7 @@ fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
                     .unwrap(),
                 runs: runs.and_then(NonZeroU64::new),
                 max_steps: NonZeroU64::new(steps).unwrap(),
+                stop_after_quiet: NonZeroU64::new(steps).filter(|_| limit),
                 limit_is_failure: limit,
                 timeouts: if idle { TimeoutRule::Idle } else { TimeoutRule::Choice },
                 memory: waylay_control_protocol::Memory::Sc,

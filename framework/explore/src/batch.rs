@@ -139,7 +139,7 @@ fn work(
                 let mut settings = settings;
                 settings.run = planned.run.index;
                 settings.profile = u32::from(sites.looks_at(planned.run.index));
-                settings.listen = u32::from(planned.listen);
+                settings.listen = u32::from(planned.listen || plan.stop_after_quiet.is_some());
                 Wanted { settings, parameters: &planned.parameters }
             })
             .collect();

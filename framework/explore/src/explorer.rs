@@ -18,6 +18,7 @@ use waylay_driver::store::{
     StrictNumbers, TestRecord, Unit, WriteError, owed,
 };
 use waylay_evidence::Unseen;
+use waylay_schedule::coverage::Coverage;
 use waylay_schedule::promise::{Aimed, Promise, headline, promises};
 use waylay_schedule::{Outcome, RunParameters, Seed, Shard, Spec};
 
@@ -56,6 +57,8 @@ pub struct Plan {
     pub duration: Option<Duration>,
     /// The first failure ends it.
     pub stop_on_first: bool,
+    /// So many runs in a row that show no new order of conflicting places end it; every run is listened to then.
+    pub stop_after_quiet: Option<u64>,
     /// Threads that a run has when the program starts none of its own.
     pub own_threads: u32,
     /// Runs at once.
@@ -255,6 +258,8 @@ pub(crate) struct Exploration<'a> {
     given_up: Option<String>,
     /// What all runs that count came to.
     outcomes: Outcomes,
+    /// In which orders conflicting events came, in runs that were listened to.
+    coverage: Coverage,
 }
 
 impl<'a> Exploration<'a> {
@@ -265,6 +270,7 @@ impl<'a> Exploration<'a> {
             strategy: plan.strategy.to_string(),
             seed: waylay_dist::Seed::new(plan.seed).to_string(),
             level: plan.conditions.steps.level.name().to_owned(),
+            promises_nothing: plan.strategy.promises_nothing(),
             folder,
             ..Summary::default()
         };
@@ -296,6 +302,7 @@ impl<'a> Exploration<'a> {
             heard_of: BTreeSet::new(),
             given_up: None,
             outcomes: Outcomes::default(),
+            coverage: Coverage::default(),
         }
     }
 
@@ -493,6 +500,9 @@ impl<'a> Exploration<'a> {
             }
             None => false,
         };
+        if let Some(said) = &lesson.conversation {
+            self.coverage.hear(planned.run.index + 1, said);
+        }
         self.learner.learn(planned, lesson);
         if steps_changed != Added::Known {
             self.learner.steps_changed(steps_changed);
@@ -516,7 +526,15 @@ impl<'a> Exploration<'a> {
             self.given_up = Some(why);
             return Ok(true);
         }
-        Ok(over)
+        Ok(over || self.is_quiet(planned))
+    }
+
+    /// Whether so many runs up to this one showed no new order that it is enough.
+    fn is_quiet(&mut self, planned: &Planned) -> bool {
+        let most = self.plan.stop_after_quiet;
+        let quiet = most.is_some_and(|most| self.coverage.is_quiet(planned.run.index + 1, most));
+        self.summary.quiet |= quiet;
+        quiet
     }
 
     /// Tells of the failure that was found last, the first with its signature.
@@ -647,6 +665,8 @@ impl<'a> Exploration<'a> {
             limited_sites: self.sites.limited(),
             patched: summary.patched,
             refused: summary.refused,
+            orders: Some(self.coverage.numbers()),
+            quiet: summary.quiet,
             notes: missing,
         }
     }
@@ -666,6 +686,7 @@ impl<'a> Exploration<'a> {
         }
         let promises = self.promises();
         let summary = &mut self.summary;
+        summary.orders = self.coverage.numbers();
         summary.seconds = seconds;
         summary.found = std::mem::take(&mut self.findings.found);
         summary.not_examined = self.findings.not_examined;

@@ -102,8 +102,8 @@ impl Learner {
                 break;
             };
             let later = LATER.iter().find(|&&(_, until)| self.next < until).map_or(1, |&(every, _)| every);
-            let listen = self.one_by_one
-                || self.needs_lessons && (self.next - self.begun < FIRST || self.next.is_multiple_of(later));
+            // Also where nothing is learned: in which orders events come is counted.
+            let listen = self.one_by_one || self.next - self.begun < FIRST || self.next.is_multiple_of(later);
             planned.push(Planned { run, parameters, listen });
             self.next += 1;
         }
@@ -113,7 +113,7 @@ impl Learner {
     /// Takes in a run that was planned here. Call in the order of the runs.
     pub fn learn(&mut self, planned: &Planned, lesson: Lesson) {
         // What was planned before the strategy began again means nothing to it.
-        if !planned.listen || !self.is_current(planned) {
+        if !self.needs_lessons || !planned.listen || !self.is_current(planned) {
             return;
         }
         self.strategy.begin(planned.run, &planned.parameters);

@@ -7,6 +7,7 @@ use waylay_control_protocol::instrumentation::RACING_MEMORY;
 use waylay_driver::report::{Covered, count, left_out, steps_line};
 use waylay_report::cause::{WIDTH, Why, wrap};
 use waylay_report::shell;
+use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::promise::Promise;
 
 use crate::delayed::DelayedText;
@@ -172,6 +173,10 @@ pub struct Summary {
     pub compared: u64,
     /// The user stopped it.
     pub interrupted: bool,
+    /// Orders of conflicting places in the code that were seen, of those that are possible.
+    pub orders: OrdersSeen,
+    /// It ended because no new order came for as long as was asked for.
+    pub quiet: bool,
     /// What was a step: sync, atomics, auto or memory.
     pub level: String,
     /// Code sites whose plain accesses conflict, and so are steps from the auto level on.
@@ -206,6 +211,9 @@ pub struct Summary {
     pub refused: u64,
     /// Some of these, by function and line.
     pub refused_places: Vec<String>,
+    /// The strategy promises nothing, however many runs are made.
+    #[serde(skip)]
+    pub promises_nothing: bool,
     /// What else should be known.
     pub notes: Vec<String>,
     /// The campaign's folder.
@@ -302,6 +310,16 @@ impl Summary {
         }
         if let Some(promise) = &self.guarantee {
             lines.push(promise.to_string());
+        } else if self.promises_nothing {
+            lines.push("no guarantee: this strategy promises nothing by depth".to_owned());
+        }
+        if self.orders.predicted > 0 {
+            lines.push(self.orders.to_string());
+        }
+        if self.quiet {
+            lines.push(
+                "it ended because no schedule showed a new order for as long as was asked for".to_owned(),
+            );
         }
         if self.store_buffers > 0 {
             lines.push(format!(

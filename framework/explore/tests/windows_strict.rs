@@ -118,6 +118,7 @@ mod cases {
             runs: Some(runs),
             duration: None,
             stop_on_first,
+            stop_after_quiet: None,
             own_threads: 1,
             jobs: 1,
             restart: Restart::Fork,

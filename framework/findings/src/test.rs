@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::promise::Promise;
 
 /// What a test got of the time of the pot that it ran in.
@@ -113,6 +114,12 @@ pub struct StrictNumbers {
     /// Instructions that could not be patched safely.
     #[serde(default)]
     pub refused: u64,
+    /// Orders of conflicting places in the code that were seen, of those that are possible; none when nobody looked.
+    #[serde(default)]
+    pub orders: Option<OrdersSeen>,
+    /// It ended because no new order came for as long as was asked for.
+    #[serde(default)]
+    pub quiet: bool,
     /// Which accesses were no steps although a bug may need a switch there.
     #[serde(default)]
     pub notes: Vec<String>,

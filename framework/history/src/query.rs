@@ -406,7 +406,8 @@ impl History {
     pub fn series(&self, campaign: &str) -> Result<Vec<Sample>, HistoryError> {
         self.at((|| {
             let mut select = self.connection.prepare_cached(
-                "SELECT at_ms, iterations, schedules, failures, signatures, suspensions FROM sample
+                "SELECT at_ms, iterations, schedules, failures, signatures, suspensions, orders, orders_predicted
+                 FROM sample
                  WHERE campaign = (SELECT id FROM campaign WHERE name = ?1) ORDER BY at_ms",
             )?;
             let rows = select.query_map([campaign], |row| {
@@ -417,6 +418,8 @@ impl History {
                     failures: unsigned(row, 3)?,
                     signatures: unsigned(row, 4)?,
                     suspensions: unsigned(row, 5)?,
+                    orders: unsigned(row, 6)?,
+                    orders_predicted: unsigned(row, 7)?,
                 })
             })?;
             rows.collect()

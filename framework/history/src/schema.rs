@@ -12,7 +12,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub const VERSION: i64 = STEPS.len() as i64;
 
 /// From nothing to the newest version.
-const STEPS: [&str; 4] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS, REMARKS];
+const STEPS: [&str; 5] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS, REMARKS, ORDERS];
 
 const CAMPAIGNS_AND_FAILURES: &str = "
 -- One `waylay run` or `waylay explore`. Rows stay when the evidence goes: they are small, and trends need them.
@@ -167,6 +167,12 @@ CREATE TABLE suppression_hit (
     count INTEGER NOT NULL,
     PRIMARY KEY (suppression, failure)
 ) WITHOUT ROWID;
+";
+
+const ORDERS: &str = "
+-- Orders of conflicting places in the code that schedules showed, and those that are possible as far as they showed.
+ALTER TABLE sample ADD COLUMN orders INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sample ADD COLUMN orders_predicted INTEGER NOT NULL DEFAULT 0;
 ";
 
 const RUNS: &str = "

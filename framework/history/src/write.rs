@@ -288,8 +288,8 @@ pub(crate) fn put_series(
     CampaignId(campaign): CampaignId,
     series: &[Sample],
 ) -> rusqlite::Result<()> {
-    let mut insert =
-        connection.prepare_cached("INSERT OR IGNORE INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    let mut insert = connection
+        .prepare_cached("INSERT OR IGNORE INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
     // The last is there already: it is the record itself.
     for sample in series.iter().step_by(series.len().div_ceil(SAMPLES as usize).max(1)) {
         insert.execute(params![
@@ -299,7 +299,9 @@ pub(crate) fn put_series(
             sample.schedules as i64,
             sample.failures as i64,
             sample.signatures as i64,
-            sample.suspensions as i64
+            sample.suspensions as i64,
+            sample.orders as i64,
+            sample.orders_predicted as i64
         ])?;
     }
     Ok(())
@@ -321,17 +323,20 @@ fn put_sample(
     if !over && last.is_some_and(|last| at - last < apart) {
         return Ok(());
     }
-    connection.prepare_cached("INSERT OR REPLACE INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(
-        params![
-            campaign,
-            at,
-            now.iterations,
-            now.schedules,
-            now.failures,
-            record.signatures as i64,
-            now.suspensions
-        ],
-    )?;
+    let orders = record.sample();
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
+        .execute(params![
+        campaign,
+        at,
+        now.iterations,
+        now.schedules,
+        now.failures,
+        record.signatures as i64,
+        now.suspensions,
+        orders.orders as i64,
+        orders.orders_predicted as i64
+    ])?;
     if samples >= SAMPLES {
         connection.execute(
             "DELETE FROM sample WHERE campaign = ?1 AND at_ms IN (

@@ -273,6 +273,13 @@ pub fn of_campaign(samples: &[Sample]) -> Vec<String> {
     if last.schedules > 0 {
         charts.push(chart("Schedules", "per second, strict mode", one(2, rate(samples, |s| s.schedules))));
     }
+    if last.orders_predicted > 0 {
+        let orders = vec![
+            Series { name: "possible", colour: 4, points: level(samples, |s| s.orders_predicted) },
+            Series { name: "seen", colour: 2, points: level(samples, |s| s.orders) },
+        ];
+        charts.push(chart("Orders of conflicting places", "so far, strict mode", orders));
+    }
     charts
 }
 
@@ -354,6 +361,18 @@ mod tests {
         let html = Chart { title: "x", unit: "", series: none, axis, bars: true }.html();
         assert!(html.contains(">0</span>") && html.contains(">1</span>"), "{html}");
         assert!(of_campaign(&[Sample::default()]).is_empty());
+    }
+
+    #[test]
+    fn orders_that_were_seen_have_a_curve_below_those_that_are_possible() {
+        let at =
+            |at_s, orders| Sample { at_s, schedules: 1, orders, orders_predicted: 9, ..Sample::default() };
+        let charts = of_campaign(&[at(0.0, 1), at(1.0, 4), at(2.0, 7)]);
+        let orders = charts.last().expect("strict mode");
+        assert!(orders.contains("Orders of conflicting places"), "{orders}");
+        assert!(orders.contains("possible") && orders.contains("seen"), "{orders}");
+        let none = of_campaign(&[Sample::default(), Sample { at_s: 1.0, ..Sample::default() }]).join("");
+        assert!(!none.contains("Orders"), "{none}");
     }
 
     #[test]

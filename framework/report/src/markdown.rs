@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::escape::{Html, Markdown};
 use crate::guarantee::{self, TestGuarantee};
-use crate::model::{FailureState, Mode, Night, Verdict};
+use crate::model::{FailureState, Mode, Night, Verdict, side_by_side};
 use crate::numbers::{count, span};
 use crate::page::verdict_words;
 
@@ -86,6 +86,9 @@ fn failures(out: &mut String, night: &Night) {
     for failure in night.failures.iter().take(MOST_ROWS) {
         if let Some(cause) = &failure.why.cause {
             let _ = writeln!(out, "\n{}: {}", Markdown(failure.subject()), Markdown(&cause.sentence()));
+        }
+        if let Some(rates) = side_by_side(&failure.rates) {
+            let _ = writeln!(out, "\n{}, how often: {}", Markdown(failure.subject()), Markdown(&rates));
         }
     }
     out.push('\n');

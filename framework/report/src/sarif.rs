@@ -5,7 +5,7 @@ use waylay_findings::{Kind, Severity};
 
 use crate::cause::Constraint;
 use crate::escape::Plain;
-use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack};
+use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack, side_by_side};
 
 /// Threads whose stacks a result carries.
 const MOST_STACKS: usize = 4;
@@ -73,12 +73,13 @@ fn level(kind: Kind) -> &'static str {
 
 fn result(failure: &Failure, root: Option<&str>) -> Value {
     let text = format!(
-        "{} in {}: {}{}{}\nRun it again: {}",
+        "{} in {}: {}{}{}{}\nRun it again: {}",
         failure.kind,
         failure.subject(),
         failure.what,
         failure.why.cause.as_ref().map_or_else(String::new, |cause| format!("\n{}", cause.sentence())),
         failure.reason.as_ref().map_or_else(String::new, |reason| format!("\n{reason}")),
+        side_by_side(&failure.rates).map_or_else(String::new, |rates| format!("\nHow often: {rates}")),
         failure.replay
     );
     let mut location = Map::new();
@@ -109,6 +110,9 @@ fn result(failure: &Failure, root: Option<&str>) -> Value {
             "nights": failure.nights,
         },
     });
+    if !failure.rates.is_empty() {
+        result["properties"]["rates"] = json!(failure.rates);
+    }
     let related = related(failure, root);
     if !related.is_empty() {
         result["relatedLocations"] = json!(related);

@@ -311,6 +311,23 @@ fn sarif_has_what_the_standard_requires() {
 }
 
 #[test]
+fn how_often_in_which_mode_is_in_every_format() {
+    let mut night = night();
+    let rate =
+        |mode, reproduced, runs| ModeRate { mode, seen: Reproduction { reproduced, runs, seconds: 1.0 } };
+    night.failures[0].rates = vec![rate(Mode::Free, 13, 765_036), rate(Mode::Strict, 3, 7)];
+    let words = "free 13 in 765,036 · strict 3 in 7";
+    assert!(markdown::report(&night).contains(&format!("how often: {words}")));
+    let sarif = sarif::report(&night, None);
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let message = results[0]["message"]["text"].as_str().unwrap();
+    assert!(message.contains(&format!("\nHow often: {words}\n")), "{message}");
+    let rates = &results[0]["properties"]["rates"];
+    assert_eq!((&rates[1]["mode"], &rates[1]["reproduced"]), (&"strict".into(), &3.into()), "{rates:#}");
+    assert!(results[1]["properties"].get("rates").is_none(), "not where there are none");
+}
+
+#[test]
 fn text_for_terminals_and_job_summaries_commands_nothing() {
     let night = night();
     let (plain, one) = (text::report(&night), text::failure(&night.failures[0], true));

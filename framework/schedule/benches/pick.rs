@@ -15,7 +15,7 @@ use waylay_schedule::{Event, EventKind, Outcome, Run, RunReport, Seed, Spec, Str
 const STEPS: u64 = 50_000;
 const MEASUREMENTS: u32 = 30;
 const LIMITS: [(u32, f64); 2] = [(4, 25.0), (1000, 1000.0)];
-const STRATEGIES: [(&str, bool); 9] = [
+const STRATEGIES: [(&str, bool); 10] = [
     ("pct:depth=3", true),
     ("random", true),
     ("stride", true),
@@ -24,6 +24,7 @@ const STRATEGIES: [(&str, bool); 9] = [
     ("rpro", false),
     ("surw", false),
     ("surw:focus=all", false),
+    ("idiom", false),
     ("noise", false),
 ];
 

@@ -3,6 +3,7 @@
 use crate::conversation::Overheard;
 use crate::event::{Event, ThreadId};
 use crate::guided::Guided;
+use crate::idiom::Idiom;
 use crate::noise::Noise;
 use crate::ordered::Ordered;
 use crate::pct::Pct;
@@ -90,6 +91,8 @@ strategies! {
     Pos(Pos),
     /// Selectively uniform random walk.
     Surw(Surw),
+    /// Orders that were not seen yet.
+    Idiom(Idiom),
     /// Depth-first search, preemption bounding, delay bounding.
     Systematic(Systematic),
     /// Random pauses.

@@ -214,6 +214,7 @@ mod tests {
             also: if kind == EventKind::CondWait { ObjectId(also) } else { ObjectId::NONE },
             extent: if kind.space() == Space::Address { extent } else { 1 },
             kind,
+            place: 0,
         })
     }
 

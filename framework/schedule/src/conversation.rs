@@ -35,8 +35,8 @@ impl Said {
             Said::Spawned(thread, parent) => {
                 [first(1, thread.0.into()), parent.map_or(NOBODY, |parent| parent.0.into()), 0, 0]
             }
-            Said::Ready(thread, Event { object, also, extent, kind }) => {
-                let event = u64::from(kind.code()) | u64::from(extent) << 32;
+            Said::Ready(thread, Event { object, also, extent, kind, place }) => {
+                let event = u64::from(kind.code()) | u64::from(place) << 8 | u64::from(extent) << 32;
                 [first(2, thread.0.into()), event, object.0, also.0]
             }
             Said::Blocked(thread) => [first(3, thread.0.into()), 0, 0, 0],
@@ -54,7 +54,8 @@ impl Said {
             2 => {
                 let kind = EventKind::from_code(second as u8)?;
                 let (object, also) = (ObjectId(object), ObjectId(also));
-                Said::Ready(thread, Event { object, also, extent: (second >> 32) as u32, kind })
+                let (extent, place) = ((second >> 32) as u32, (second >> 8) as u16);
+                Said::Ready(thread, Event { object, also, extent, kind, place })
             }
             3 => Said::Blocked(thread),
             4 => Said::Finished(thread),
@@ -81,6 +82,11 @@ impl Overheard {
     /// The strategy, with somebody who listens.
     pub fn new(inner: AnyStrategy, listener: Box<dyn Listener>) -> Overheard {
         Overheard { inner: Box::new(inner), listener }
+    }
+
+    /// The strategy alone.
+    pub fn into_inner(self) -> AnyStrategy {
+        *self.inner
     }
 
     /// Who is listened to.

@@ -280,13 +280,21 @@ pub struct Event {
     pub extent: u32,
     /// The operation.
     pub kind: EventKind,
+    /// Where in the code it is, as far as that tells events of one kind apart: the lowest bits of the address, which are the
+    /// same wherever the code is loaded. 0 when it is not known. No strategy decides by it whether two events conflict.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub place: u16,
+}
+
+fn is_unknown(place: &u16) -> bool {
+    *place == 0
 }
 
 impl Event {
     /// An operation on one object.
     #[inline]
     pub const fn new(kind: EventKind, object: ObjectId) -> Event {
-        Event { object, also: ObjectId::NONE, extent: 1, kind }
+        Event { object, also: ObjectId::NONE, extent: 1, kind, place: 0 }
     }
 
     /// An operation that touches nothing others can see.
@@ -304,13 +312,19 @@ impl Event {
     /// A memory access of `bytes` bytes.
     #[inline]
     pub const fn access(kind: EventKind, address: u64, bytes: u32) -> Event {
-        Event { object: ObjectId(address), also: ObjectId::NONE, extent: bytes, kind }
+        Event { object: ObjectId(address), also: ObjectId::NONE, extent: bytes, kind, place: 0 }
     }
 
     /// A wait on a condition variable that releases `mutex`.
     #[inline]
     pub const fn cond_wait(condition: ObjectId, mutex: ObjectId) -> Event {
-        Event { object: condition, also: mutex, extent: 1, kind: EventKind::CondWait }
+        Event { object: condition, also: mutex, extent: 1, kind: EventKind::CondWait, place: 0 }
+    }
+
+    /// The same event, made by the code at an address.
+    #[inline]
+    pub const fn at(self, code: usize) -> Event {
+        Event { place: code as u16, ..self }
     }
 
     /// Whether it commutes with every other event.

@@ -6,9 +6,9 @@
 //!
 //! To read: [`event`] (what threads are about to do), [`run`] (what a run is given and what comes out), [`strategy`]
 //! (the conversation with the controller), then one file per strategy: [`random_walk`], [`pct`] and [`rpro`] over
-//! [`prioritized`] and [`priority`], [`stride`], [`pos`], [`surw`], [`systematic`], [`noise`], [`portfolio`], [`replay`], [`guided`], [`ordered`].
+//! [`prioritized`] and [`priority`], [`stride`], [`pos`], [`surw`], [`idiom`], [`systematic`], [`noise`], [`portfolio`], [`replay`], [`guided`], [`ordered`].
 //! [`spec`] names them in text, [`bound`] and [`guarantee`] say what they promise, [`ledger`] what that leaves out, [`schedule`], [`trace`] and
-//! [`conversation`] hold what happened. All chance comes through [`source`].
+//! [`conversation`] hold what happened, [`happened`], [`orders`] and [`coverage`] which events came in which order. All chance comes through [`source`].
 
 #![forbid(unsafe_code)]
 
@@ -17,14 +17,20 @@ pub mod bound;
 pub mod census;
 pub mod conflicts;
 pub mod conversation;
+pub mod coverage;
 pub mod depth;
 pub mod event;
 pub mod guarantee;
 pub mod guided;
+pub mod happened;
+pub mod idiom;
 pub mod learned;
 pub mod ledger;
+pub mod meeting;
+pub mod named;
 pub mod noise;
 pub mod ordered;
+pub mod orders;
 pub mod pct;
 pub mod portfolio;
 pub mod pos;

@@ -8,6 +8,7 @@
 //! for those to say who see what happened.
 
 use crate::event::{Event, EventKind, ObjectId, ThreadId};
+pub use crate::named::{EventName, Order};
 use crate::rotation::Rotation;
 use crate::run::{Run, RunParameters, RunReport, Seed};
 use crate::schedule::Turn;
@@ -19,35 +20,6 @@ use crate::strategy::Strategy;
 const PATIENCE: u64 = 3_000;
 /// Steps without a break after which a thread that has the highest priority loses it: it may be waiting in a loop.
 const STRETCH: u64 = 1_000;
-
-/// One event of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EventName {
-    /// Who does it.
-    pub thread: ThreadId,
-    /// What is done.
-    pub kind: EventKind,
-    /// To what.
-    pub object: ObjectId,
-    /// The how manieth of this kind, on this object, by this thread: 1 is the first.
-    pub occurrence: u32,
-}
-
-/// Two events in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Order {
-    /// What comes first.
-    pub first: EventName,
-    /// What comes after it.
-    pub then: EventName,
-}
-
-impl Order {
-    /// The other way round.
-    pub fn reversed(self) -> Order {
-        Order { first: self.then, then: self.first }
-    }
-}
 
 /// Who runs where no order has a say.
 #[derive(Clone, Debug, PartialEq, Eq)]

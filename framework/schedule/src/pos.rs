@@ -112,12 +112,13 @@ impl<S: Source> Pos<S> {
         } else {
             // Field by field: the caller has just put the event together, and a copy in larger pieces than it was
             // written in would wait until those writes are done.
-            let Event { object, also, extent, kind } = next;
+            let Event { object, also, extent, kind, place } = next;
             let pending = &mut self.pending[thread.index()];
             pending.object = object;
             pending.also = also;
             pending.extent = extent;
             pending.kind = kind;
+            pending.place = place;
             self.draw(thread);
         }
         self.set_place(thread, place(&next));

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{EventKind, ObjectId};
+use crate::named::Order;
 
 /// The one number all randomness comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,6 +71,9 @@ pub struct RunParameters {
     /// This run has none of the practical parts of its strategy: what is promised holds for every bug.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bare: bool,
+    /// Orders of events that this run aims at, the most important first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<Order>,
     /// This run only measures, with a random walk.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub profiling: bool,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::any::AnyStrategy;
 use crate::depth::Depth;
+use crate::idiom::Idiom;
 use crate::noise::{Noise, NoiseOptions};
 use crate::pct::{Pct, PctOptions};
 use crate::portfolio::Portfolio;
@@ -37,6 +38,8 @@ pub enum Spec {
     Pos,
     /// `surw`
     Surw(Selection),
+    /// `idiom`
+    Idiom,
     /// `dfs`, `pb`, `db`
     Systematic {
         /// What is bounded.
@@ -52,7 +55,7 @@ pub enum Spec {
 
 /// The names, in the order they are listed to users.
 pub const NAMES: &[&str] =
-    &["pct", "rpro", "stride", "pos", "surw", "random", "pb", "db", "dfs", "noise", "portfolio"];
+    &["pct", "rpro", "stride", "pos", "surw", "idiom", "random", "pb", "db", "dfs", "noise", "portfolio"];
 
 /// Runs that a confidence refers to when nobody says how many are planned.
 pub const PLANNED_RUNS: u64 = 10_000;
@@ -96,6 +99,7 @@ impl Spec {
         let spec = match name {
             "random" => Spec::Random,
             "pos" => Spec::Pos,
+            "idiom" => Spec::Idiom,
             "pct" => Spec::Pct(PctOptions {
                 depth: depth(&mut fields, PctOptions::default().depth, planned_runs)?,
                 steps: fields.number("steps", 1)?.unwrap_or(0),
@@ -144,6 +148,16 @@ impl Spec {
         matches!(self, Spec::Systematic { .. })
     }
 
+    /// Whether its runs promise nothing about bugs that were not seen, however many there are.
+    pub fn promises_nothing(&self) -> bool {
+        match self {
+            Spec::Random | Spec::Pos | Spec::Surw(_) | Spec::Idiom | Spec::Noise(_) => true,
+            Spec::Stride(limit) => matches!(limit, StrideLimit::Max(_)),
+            Spec::Pct(_) | Spec::RPro(_) | Spec::Systematic { .. } => false,
+            Spec::Portfolio(members) => members.iter().all(Spec::promises_nothing),
+        }
+    }
+
     /// The strategy, ready for its first run.
     pub fn build(&self) -> AnyStrategy {
         match self {
@@ -153,6 +167,7 @@ impl Spec {
             Spec::Stride(limit) => AnyStrategy::Stride(Stride::new(*limit)),
             Spec::Pos => AnyStrategy::Pos(Pos::new()),
             Spec::Surw(selection) => AnyStrategy::Surw(Surw::new(*selection)),
+            Spec::Idiom => AnyStrategy::Idiom(Idiom::new()),
             Spec::Systematic { bounding, limit } => {
                 AnyStrategy::Systematic(Systematic::new(*bounding, *limit))
             }
@@ -180,6 +195,7 @@ impl fmt::Display for Spec {
             Spec::RPro(options) => options.fmt(out),
             Spec::Stride(limit) => limit.fmt(out),
             Spec::Pos => out.write_str("pos"),
+            Spec::Idiom => out.write_str("idiom"),
             Spec::Surw(Selection::Drawn) => out.write_str("surw"),
             Spec::Surw(Selection::All) => out.write_str("surw:focus=all"),
             Spec::Systematic { bounding, limit } => {

@@ -167,6 +167,7 @@ mod tests {
                     also: if kind == CondWait { ObjectId(also) } else { ObjectId::NONE },
                     extent,
                     kind,
+                    place: 0,
                 },
             },
         )

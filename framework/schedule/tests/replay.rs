@@ -51,6 +51,7 @@ const SPECS: &[&str] = &[
     "pos",
     "surw",
     "surw:focus=all",
+    "idiom",
     "dfs",
     "pb",
     "db",

@@ -134,7 +134,9 @@ fn the_final_wait_ends_when_the_others_only_spin() {
 #[test]
 fn random_strategies_end_too() {
     let program = Program::flat(vec![vec![Spin { flag: 0, polite: false }], vec![Local, Local, Set(0)]]);
-    for spec in ["random", "stride", "stride:max=2", "pos", "surw", "surw:focus=all", "noise", "portfolio"] {
+    for spec in
+        ["random", "stride", "stride:max=2", "pos", "surw", "surw:focus=all", "idiom", "noise", "portfolio"]
+    {
         longest_run(&program, spec, 200);
     }
 }

@@ -9,6 +9,7 @@
 
 mod clock;
 mod closing;
+mod heard;
 mod learning;
 mod limits;
 mod plan;

@@ -209,17 +209,25 @@ impl Scheduler {
     /// The running thread announces `event` and could do it right away.
     #[inline(always)]
     pub fn step(&mut self, event: Event) -> ThreadId {
-        self.step_by_parts(event.kind, event.extent, event.object, event.also)
+        self.step_by_parts(event.kind, event.place, event.extent, event.object, event.also)
     }
 
     /// An event of three words would travel through memory, written in halves and read whole, which stalls the
     /// processor for longer than all the rest takes; in registers it does not.
     #[inline(never)]
-    fn step_by_parts(&mut self, kind: EventKind, extent: u32, object: ObjectId, also: ObjectId) -> ThreadId {
+    fn step_by_parts(
+        &mut self,
+        kind: EventKind,
+        place: u16,
+        extent: u32,
+        object: ObjectId,
+        also: ObjectId,
+    ) -> ThreadId {
         let me = self.current;
         let pending = &mut self.threads[me.index()].pending;
-        (pending.kind, pending.extent, pending.object, pending.also) = (kind, extent, object, also);
-        let mut next = self.strategy.step(me, Event { object, also, extent, kind });
+        (pending.kind, pending.place, pending.extent) = (kind, place, extent);
+        (pending.object, pending.also) = (object, also);
+        let mut next = self.strategy.step(me, Event { object, also, extent, kind, place });
         if next != me {
             if self.flushers.are_there() {
                 next = self.flush_until_thread(next);

@@ -13,6 +13,7 @@ use waylay_schedule::{
     AnyStrategy, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
 };
 
+use super::heard::Heard;
 use super::learning::Learning;
 use super::limits::Limits;
 use super::plan::{named, strategy};
@@ -36,6 +37,8 @@ pub struct Series {
     again: bool,
     /// Which plain accesses are steps.
     learning: Learning,
+    /// In which orders events came.
+    heard: Heard,
     /// What is followed once the runs of the past are made.
     future: Option<Future>,
     /// A run was stopped or left threads behind: there is no further one.
@@ -75,7 +78,8 @@ impl Series {
             let learning = Learning::of(region, &parameters);
             let resume = given(parameters);
             let settling = Settling::at_most(region.settings().settle.into());
-            return Ok((Series { seed, resume, settling, learning, ..Series::default() }, strategy));
+            let heard = Heard::until_quiet(region.settings().quiet);
+            return Ok((Series { seed, resume, settling, learning, heard, ..Series::default() }, strategy));
         };
         let (first, begun_with) = named(past)?;
         let future = Future {
@@ -139,6 +143,9 @@ impl Series {
         }
         self.arrive(&mut stage);
         let Stage { sched, region, limits } = stage;
+        if self.heard.is_quiet(&region.report().tally) {
+            return Err(Begun::Exhausted);
+        }
         let run = Run { seed: self.seed, index };
         let again = std::mem::take(&mut self.again).then(|| std::mem::take(&mut self.planned));
         let given = again.or_else(|| self.resume.take());
@@ -149,6 +156,9 @@ impl Series {
         self.learning.begin(region, index);
         sched.clear();
         limits.begin();
+        if !self.is_in_the_past() && !self.follows(region) {
+            self.heard.begin(self.begun, sched.strategy());
+        }
         sched.strategy().begin(run, &parameters);
         self.planned = parameters;
         self.index = index;
@@ -215,7 +225,10 @@ impl Series {
             self.settling.is_over();
         }
         self.going = false;
-        if self.settling.again(|| region.told().schedule) {
+        let again = self.settling.again(|| region.told().schedule);
+        let counts = (!again && !failed).then_some(self.index);
+        self.heard.end(counts, sched.strategy(), &region.report().tally);
+        if again {
             summary.again = 1;
             self.again = true;
             self.uncount(region);
@@ -275,7 +288,9 @@ impl Series {
     fn hand_over(&mut self, sched: &mut Scheduler, region: &RegionMap) {
         self.over = true;
         let next = Run { seed: self.seed, index: self.index + 1 };
-        let handover = Handover { run: std::mem::take(&mut self.planned), next: sched.strategy().plan(next) };
+        let quiet = self.heard.is_quiet(&region.report().tally);
+        let next = if quiet { None } else { sched.strategy().plan(next) };
+        let handover = Handover { run: std::mem::take(&mut self.planned), next };
         if let Ok(text) = serde_json::to_string(&handover) {
             region.hand_over(&text);
         }

@@ -279,7 +279,7 @@ pub(crate) struct AimOptions {
 /// How programs are explored, whichever these are.
 #[derive(Debug, Args)]
 pub(crate) struct ExploreSettings {
-    /// Who decides which thread runs: pct, pct:depth=3, rpro, stride, pos, surw, random, pb, db, dfs, portfolio, …;
+    /// Who decides which thread runs: pct, pct:depth=3, rpro, stride, pos, surw, idiom, random, pb, db, dfs, portfolio, …;
     /// a portfolio of several when absent.
     #[arg(long)]
     pub(crate) strategy: Option<String>,
@@ -295,6 +295,9 @@ pub(crate) struct ExploreSettings {
     /// End with the first failure.
     #[arg(long)]
     pub(crate) stop_on_first: bool,
+    /// End when so many schedules in a row showed no new order of two conflicting places in the code.
+    #[arg(long, value_name = "SCHEDULES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) stop_after_quiet: Option<u64>,
     /// The seed that every random choice comes from.
     #[arg(long)]
     pub(crate) seed: Option<Seed>,

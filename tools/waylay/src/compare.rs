@@ -186,6 +186,7 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
             strategy: spec.clone(),
             runs: std::num::NonZeroU64::new(strategy.runs),
             max_steps: std::num::NonZeroU64::new(plan.max_steps).unwrap_or(std::num::NonZeroU64::MAX),
+            stop_after_quiet: None,
             limit_is_failure: true,
             timeouts: TimeoutRule::Choice,
             memory: waylay_control_protocol::Memory::Sc,

@@ -62,6 +62,12 @@ pub(crate) fn explore_program(
         Program::new(command, options.cwd.as_deref()).map_err(|error| Failed::Usage(error.to_string()))?;
     let mut plan = plan(options, program)?;
     if let Some(shard) = shard::wanted(shards.shard)? {
+        if options.stop_after_quiet.is_some() {
+            return Err(Failed::Usage(
+                "no shard knows which orders the others saw, so they cannot end together: leave out --stop-after-quiet or --shard"
+                    .to_owned(),
+            ));
+        }
         match shard::share(&mut plan, shard, options.seed, shards)? {
             Ok(share) => plan.share = Some(share),
             Err(code) => return Ok(code),
@@ -164,6 +170,7 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
         runs,
         duration: options.duration,
         stop_on_first: options.stop_on_first,
+        stop_after_quiet: options.stop_after_quiet,
         own_threads: 1,
         jobs: options.jobs,
         restart: options.restart,

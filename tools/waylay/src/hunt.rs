@@ -70,6 +70,7 @@ pub(crate) fn hunt(options: &HuntOptions, json: bool) -> Result<u8, Failed> {
         runs: Some(options.runs),
         duration: options.duration,
         stop_on_first: false,
+        stop_after_quiet: None,
         own_threads: 0,
         jobs: 1,
         restart: Restart::Fork,

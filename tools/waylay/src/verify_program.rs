@@ -122,6 +122,7 @@ pub(crate) fn run(
         runs: Some(subject.needed),
         duration: arguments.duration,
         stop_on_first: false,
+        stop_after_quiet: None,
         own_threads: 1,
         jobs: 1,
         restart: Restart::Fork,

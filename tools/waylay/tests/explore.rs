@@ -18,6 +18,8 @@ mod found;
 #[cfg(target_os = "linux")]
 #[path = "explore/libraries.rs"]
 mod libraries;
+#[path = "explore/orders.rs"]
+mod orders;
 #[path = "explore/outside.rs"]
 mod outside;
 #[path = "explore/promised.rs"]
@@ -178,7 +180,7 @@ fn output_and_error_output_are_looked_at() {
 fn a_correct_program_passes_and_a_search_ends() {
     let place = Workplace::new();
     let program = build(&place, CLEAN, &[]);
-    for strategy in ["pct", "random", "pos", "surw", "stride", "rpro", "portfolio"] {
+    for strategy in ["pct", "random", "pos", "surw", "idiom", "stride", "rpro", "portfolio"] {
         let ran = explore(&place, &["--runs", "150", "--strategy", strategy], &program);
         let summary = json(&ran);
         assert_eq!(

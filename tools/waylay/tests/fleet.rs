@@ -38,7 +38,10 @@ fn shards_make_the_schedules_of_one_process_each_once() {
     let place = Workplace::new();
     let program = build(&place, &counter("return n == 2 ? 0 : 3;"), &[]);
     // A portfolio and a strategy that learns; at the level at which accesses are learned, too.
-    for (name, more) in [("p", &["--runs", "500"][..]), ("d", &["--runs", "400", "--depth", "2"])] {
+    let idiom = ["--runs", "300", "--strategy", "idiom"];
+    for (name, more) in
+        [("p", &["--runs", "500"][..]), ("d", &["--runs", "400", "--depth", "2"]), ("i", &idiom[..])]
+    {
         let plain = explore(&place, &format!("{name}-plain"), None, more, &program).json();
         let mut nights = Vec::new();
         for of in [1, 2, 5] {

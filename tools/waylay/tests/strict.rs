@@ -150,7 +150,7 @@ fn what_practically_never_happens_freely_is_found_at_once() {
 #[test]
 fn equal_seeds_give_equal_schedules() {
     let all = tests("schedules_c", &["lost-update", "deadlock"]) + &tests("schedules", &["ticket"]);
-    for strategy in ["pct:depth=2", "surw"] {
+    for strategy in ["pct:depth=2", "surw", "idiom"] {
         let once = || {
             let place = strict(&format!("runs = 2000\nstrategy = '{strategy}'"), &all);
             let ran = place.run(1, &[]);
@@ -165,6 +165,35 @@ fn equal_seeds_give_equal_schedules() {
         };
         assert_eq!(once(), once(), "{strategy}");
     }
+}
+
+/// In hosts, too, it is counted in how many orders conflicting events came, in the first schedules and some of the later.
+#[test]
+fn orders_are_counted_in_hosts() {
+    for strategy in ["portfolio", "idiom"] {
+        let place = strict(
+            &format!("runs = 400\nstrategy = '{strategy}'"),
+            &tests("schedules_c", &["lost-update-fixed"]),
+        );
+        let ran = place.run(0, &[]);
+        let orders = numbers(&ran, "schedules_c", "lost-update-fixed")["orders"].clone();
+        let [seen, predicted, runs] = ["seen", "predicted", "runs"].map(|name| number(&orders[name]));
+        assert!(0 < seen && seen <= predicted && runs >= 64, "{strategy}: {orders:#}");
+        assert!(ran.stderr.contains(" orders of conflicting places were seen in "), "{}", ran.stderr);
+    }
+}
+
+/// Of a test whose orders are all seen soon, no more schedules are made than were asked for behind the last new one.
+#[test]
+fn a_test_ends_when_nothing_new_comes() {
+    let keys = "runs = 5000\nstop-after-quiet = 150";
+    let place = strict(keys, &tests("schedules_c", &["lost-update-fixed"]));
+    let ran = place.run(0, &[]);
+    let strict = numbers(&ran, "schedules_c", "lost-update-fixed");
+    assert_eq!((&strict["quiet"], &strict["exhausted"]), (&true.into(), &false.into()), "{strict:#}");
+    assert_eq!(number(&strict["runs"]), number(&strict["orders"]["last_new"]) + 150, "{strict:#}");
+    assert!(ran.stderr.contains("no schedule showed a new order"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("every schedule within the bound"), "{}", ran.stderr);
 }
 
 #[test]

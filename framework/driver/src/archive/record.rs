@@ -109,6 +109,7 @@ fn strict(numbers: &StrictNumbers) -> model::StrictNumbers {
         exhausted: numbers.exhausted,
         partly_controlled: numbers.partly_controlled,
         limit_reached: numbers.limit_reached,
+        orders: numbers.orders,
         leaves_out: numbers
             .guarantee
             .as_ref()

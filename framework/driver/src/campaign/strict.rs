@@ -219,7 +219,8 @@ impl StrictTest {
             guarantees,
             schedules_per_second: sum.runs as f64 / seconds,
             steps_per_second: sum.steps as f64 / seconds,
-            exhausted: self.exhausted,
+            exhausted: self.exhausted && !sum.quiet,
+            quiet: sum.quiet,
             partly_controlled: sum.partly_controlled,
             left_behind: self.left_behind,
             limit_reached: self.limit_reached,
@@ -231,6 +232,7 @@ impl StrictTest {
             limited_sites: sum.limited,
             patched: sum.patched,
             refused: sum.refused,
+            orders: (sum.orders.runs > 0).then_some(sum.orders),
             notes,
         }
     }

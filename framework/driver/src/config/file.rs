@@ -106,6 +106,7 @@ impl ScenarioTable {
                 strategy: reader.optional("strategy"),
                 depth: reader.optional("depth"),
                 runs: reader.optional("runs"),
+                stop_after_quiet: reader.optional("stop-after-quiet"),
                 max_steps: reader.optional("max-steps"),
                 limit_is_failure: reader.optional("limit-is-failure"),
                 timeouts: reader.optional("timeouts"),

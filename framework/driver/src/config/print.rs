@@ -61,6 +61,9 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
         if let Some(runs) = strict.runs {
             writeln!(f, "runs = {runs}")?;
         }
+        if let Some(quiet) = strict.stop_after_quiet {
+            writeln!(f, "stop-after-quiet = {quiet}")?;
+        }
         writeln!(f, "max-steps = {}", strict.max_steps)?;
         writeln!(f, "limit-is-failure = {}", strict.limit_is_failure)?;
         writeln!(f, "timeouts = \"{}\"", strict.timeouts.name())?;

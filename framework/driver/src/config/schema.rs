@@ -113,6 +113,7 @@ fn scenario() -> Value {
             "strategy": text("Of strict mode: who decides which thread runs, such as pct."),
             "depth": whole(1, "Of strict mode: the depth of the bugs that are looked for."),
             "runs": whole(1, "Of strict mode: schedules per test."),
+            "stop-after-quiet": whole(1, "Of strict mode: schedules in a row without a new order of conflicting places that end a test."),
             "max-steps": whole(1, "Of strict mode: steps after which a schedule is stopped and not judged."),
             "limit-is-failure": boolean("Of strict mode: whether a schedule that reaches max-steps has failed."),
             "timeouts": { "enum": ["choice", "idle"], "description": "Of strict mode: when timeouts end." },

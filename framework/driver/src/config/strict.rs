@@ -17,6 +17,8 @@ pub struct Strict {
     pub strategy: Spec,
     /// Schedules of each test that does not say itself; none means until the time is over.
     pub runs: Option<NonZeroU64>,
+    /// So many schedules in a row of a host that show no new order of conflicting places are the last of a test.
+    pub stop_after_quiet: Option<NonZeroU64>,
     /// After so many steps a schedule is stopped and not judged.
     pub max_steps: NonZeroU64,
     /// A schedule that is stopped there has failed.
@@ -122,6 +124,7 @@ pub(super) struct StrictKeys {
     pub(super) strategy: Option<At<String>>,
     pub(super) depth: Option<At<u32>>,
     pub(super) runs: Option<At<u64>>,
+    pub(super) stop_after_quiet: Option<At<u64>>,
     pub(super) max_steps: Option<At<u64>>,
     pub(super) limit_is_failure: Option<At<bool>>,
     pub(super) timeouts: Option<At<TimeoutRule>>,
@@ -137,7 +140,9 @@ const MAX_STEPS: u64 = 1_000_000;
 impl StrictKeys {
     /// What they say together; wrong ones are reported and replaced.
     pub(super) fn check(self, findings: &Findings) -> Strict {
-        for (number, what) in [(self.runs, "schedules"), (self.max_steps, "steps")] {
+        for (number, what) in
+            [(self.runs, "schedules"), (self.stop_after_quiet, "schedules"), (self.max_steps, "steps")]
+        {
             if let Some(zero) = number.filter(|number| number.value == 0) {
                 findings.add(Diagnostic::error(zero.span, format!("0 {what} run nothing")));
             }
@@ -163,6 +168,7 @@ impl StrictKeys {
         Strict {
             strategy: self.strategy_with_depth(runs, findings),
             runs,
+            stop_after_quiet: self.stop_after_quiet.and_then(|quiet| NonZeroU64::new(quiet.value)),
             max_steps: self
                 .max_steps
                 .and_then(|steps| NonZeroU64::new(steps.value))
@@ -205,6 +211,7 @@ impl StrictKeys {
             ("strategy", self.strategy.map(|at| at.span)),
             ("depth", self.depth.map(|at| at.span)),
             ("runs", self.runs.map(|at| at.span)),
+            ("stop-after-quiet", self.stop_after_quiet.map(|at| at.span)),
             ("max-steps", self.max_steps.map(|at| at.span)),
             ("limit-is-failure", self.limit_is_failure.map(|at| at.span)),
             ("timeouts", self.timeouts.map(|at| at.span)),

@@ -10,6 +10,7 @@ use waylay_control_protocol::{
     Account, Added, Ending, Instrumentation, Memory, REGION_VARIABLE, RegionMap, Settings, Site, SiteList,
     Switching, Timeouts, cache_folder,
 };
+use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::promise::Aimed;
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
 
@@ -53,6 +54,7 @@ impl ControlRegion {
         settings.hold = 1;
         settings.settle = SETTLE;
         settings.max_steps = strict.max_steps.get();
+        settings.quiet = strict.stop_after_quiet.map_or(0, |quiet| quiet.get());
         settings.timeouts = match strict.timeouts {
             TimeoutRule::Choice => Timeouts::Choice,
             TimeoutRule::Idle => Timeouts::Idle,
@@ -184,6 +186,12 @@ impl ControlRegion {
             places: places(self.region.chosen().unwrap_or_default()),
             patched: self.region.report().patched.load(Ordering::Relaxed).into(),
             refused: self.region.report().refused.load(Ordering::Relaxed).into(),
+            orders: {
+                let [seen, predicted, runs, last_new] =
+                    [0, 1, 2, 3].map(|place| tally.orders[place].load(Ordering::Relaxed));
+                OrdersSeen { seen, predicted, runs, last_new }
+            },
+            quiet: tally.orders[4].load(Ordering::Relaxed) != 0,
             aimed: Aimed {
                 reach: tally.reach.load(Ordering::Relaxed),
                 runs: tally.aimed.iter().map(|runs| runs.load(Ordering::Relaxed)).collect(),
@@ -210,6 +218,7 @@ mod tests {
             runs: None,
             max_steps: NonZeroU64::MIN,
             limit_is_failure: false,
+            stop_after_quiet: None,
             timeouts: TimeoutRule::Choice,
             memory: Memory::Sc,
             level,

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use waylay_control_protocol::Site;
+use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::RunParameters;
 use waylay_schedule::promise::Aimed;
 
@@ -45,6 +46,10 @@ pub(crate) struct RunTotals {
     pub(crate) patched: u64,
     pub(crate) refused: u64,
     pub(crate) aimed: Aimed,
+    /// In which orders conflicting events came, of the process that saw most.
+    pub(crate) orders: OrdersSeen,
+    /// A process made no further schedule because no new order came.
+    pub(crate) quiet: bool,
 }
 
 impl RunTotals {
@@ -70,6 +75,8 @@ impl RunTotals {
         self.overlooked_places.extend(&other.overlooked_places);
         self.refused_places.extend(&other.refused_places);
         self.aimed.add(&other.aimed);
+        self.orders.join(&other.orders);
+        self.quiet |= other.quiet;
     }
 }
 

@@ -84,6 +84,7 @@ impl CampaignRecord {
     /// The numbers of the record at the moment of its last update.
     pub fn sample(&self) -> Sample {
         let tests = || self.scenarios.iter().flat_map(|scenario| &scenario.tests);
+        let orders = || tests().filter_map(|test| test.strict.as_ref()?.orders);
         Sample {
             at_s: self.updated.duration_since(self.started).as_secs_f64().max(0.0),
             iterations: tests().map(|test| test.iterations).sum(),
@@ -96,6 +97,8 @@ impl CampaignRecord {
                 .filter_map(|scenario| scenario.randomizer.as_ref())
                 .map(|randomizer| randomizer.counts.suspensions)
                 .sum(),
+            orders: orders().map(|orders| orders.seen).sum(),
+            orders_predicted: orders().map(|orders| orders.predicted).sum(),
         }
     }
 }

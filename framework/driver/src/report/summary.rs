@@ -250,6 +250,15 @@ fn strict_lines(text: &mut String, strict: &StrictNumbers) {
     if strict.exhausted {
         let _ = writeln!(text, "    every schedule within the bound was run");
     }
+    if let Some(orders) = strict.orders.filter(|orders| orders.predicted > 0) {
+        let _ = writeln!(text, "    {orders}");
+    }
+    if strict.quiet {
+        let _ = writeln!(
+            text,
+            "    it ended because no schedule showed a new order for as long as was asked for"
+        );
+    }
     for line in steps_line(strict.steps, strict.accesses, strict.sites).iter().chain(&strict.notes) {
         let _ = writeln!(text, "    {line}");
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+pub(crate) use waylay_schedule::meeting::{acts_before, is_free, meet};
 use waylay_schedule::ordered::{EventName, Order};
 use waylay_schedule::{Event, EventKind, ObjectId, Said, ThreadId};
 
@@ -47,13 +48,6 @@ impl Pair {
     pub(crate) fn reversed(self) -> Pair {
         Pair { shown: self.shown.reversed(), held: self.held.reversed() }
     }
-}
-
-/// Whether an event has happened when it is announced: who wakes others does so first and then asks who runs. Such an
-/// event happens together with the step before of its thread.
-pub(crate) fn acts_before(kind: EventKind) -> bool {
-    use EventKind::*;
-    matches!(kind, CondSignal | CondBroadcast | SemPost | FutexWake)
 }
 
 /// A run.
@@ -163,30 +157,6 @@ impl Trace {
     pub(crate) fn shows(&self, pair: &Pair) -> bool {
         self.place(&pair.shown.first).is_some() && self.keeps(pair)
     }
-}
-
-/// Whether the order of such an event among others is free to be chosen. What threads do to each other as threads is
-/// settled by the program, and a lock is given back where it is given back.
-pub(crate) fn is_free(kind: EventKind) -> bool {
-    use EventKind::*;
-    !matches!(
-        kind,
-        ThreadStart
-            | ThreadSpawn
-            | ThreadJoin
-            | ThreadExit
-            | ProcessExit
-            | MutexUnlock
-            | RwReadUnlock
-            | RwWriteUnlock
-            | BlockingReturn
-    )
-}
-
-/// Whether two events touch the same thing in a way that their order can matter.
-pub(crate) fn meet(one: &Event, other: &Event) -> bool {
-    let bare = |event: &Event| Event { also: ObjectId::NONE, ..*event };
-    one.object != ObjectId::UNKNOWN && other.object != ObjectId::UNKNOWN && bare(one).conflicts(&bare(other))
 }
 
 /// The events that a failing run and what would have come after it have, by what they touch.

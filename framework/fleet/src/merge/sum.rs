@@ -236,6 +236,11 @@ fn add_schedules(one: &mut StrictNumbers, other: &StrictNumbers) {
     one.limited_sites = one.limited_sites.max(other.limited_sites);
     one.patched = one.patched.max(other.patched);
     one.refused = one.refused.max(other.refused);
+    one.quiet |= other.quiet;
+    match (&mut one.orders, &other.orders) {
+        (Some(one), Some(other)) => one.join(other),
+        (none, other) => *none = none.or(*other),
+    }
     for note in &other.notes {
         if !one.notes.contains(note) {
             one.notes.push(note.clone());

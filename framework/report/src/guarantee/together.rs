@@ -81,6 +81,10 @@ fn add_schedules(one: &mut StrictNumbers, other: StrictNumbers) {
     one.steps = one.steps.max(other.steps);
     one.exhausted |= other.exhausted;
     one.partly_controlled += other.partly_controlled;
+    match (&mut one.orders, &other.orders) {
+        (Some(one), Some(other)) => one.join(other),
+        (none, other) => *none = none.or(*other),
+    }
     one.limit_reached += other.limit_reached;
     for promise in other.promises {
         let same = |known: &&mut DepthPromise| {

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use waylay_schedule::coverage::OrdersSeen;
 
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,6 +236,9 @@ pub struct StrictNumbers {
     /// Schedules that reached the limit of steps and were not judged.
     #[serde(default)]
     pub limit_reached: u64,
+    /// Orders of conflicting places in the code that were seen, of those that are possible; none when nobody looked.
+    #[serde(default)]
+    pub orders: Option<OrdersSeen>,
     /// What a promise leaves out, as the end of its sentence; empty if that is nothing.
     #[serde(default)]
     pub leaves_out: String,
@@ -281,6 +285,12 @@ pub struct Sample {
     pub signatures: u64,
     /// Suspensions by randomizers.
     pub suspensions: u64,
+    /// Orders of conflicting places in the code that were seen in strict tests.
+    #[serde(default)]
+    pub orders: u64,
+    /// Those that are possible as far as schedules showed.
+    #[serde(default)]
+    pub orders_predicted: u64,
 }
 
 impl Campaign {

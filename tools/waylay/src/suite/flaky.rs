@@ -111,6 +111,7 @@ fn rate(base: &Plan, case: &Case, strategy: &str) -> Result<Rate, Failed> {
         runs: Some(MEASURED),
         duration: Some(MEASURING),
         stop_on_first: false,
+        stop_after_quiet: None,
         own_threads: case.own_threads,
         out: scratch.path().to_owned(),
         ..base.clone()

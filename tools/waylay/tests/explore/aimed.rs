@@ -8,7 +8,7 @@ use crate::support::small::{build, json};
 use crate::support::{Ran, Workplace};
 
 /// A pointer is taken away between the look at it and its use, in the middle of much else that conflicts.
-const TAKEN: &str = "
+pub(crate) const TAKEN: &str = "
 #include <pthread.h>
 #include <stdlib.h>
 static long *volatile shared;

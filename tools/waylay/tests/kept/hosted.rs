@@ -89,6 +89,7 @@ impl Hosts {
             strategy: Spec::parse(strategy, runs).expect("a strategy"),
             runs: NonZeroU64::new(runs),
             max_steps: NonZeroU64::new(100_000).expect("not zero"),
+            stop_after_quiet: None,
             limit_is_failure: true,
             timeouts: TimeoutRule::Choice,
             memory: waylay_control_protocol::Memory::Sc,

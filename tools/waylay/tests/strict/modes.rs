@@ -121,3 +121,48 @@ fn what_was_only_seen_freely_is_hunted_down() {
     let more = place.waylay(&["hunt", folder]);
     assert!(more.code() == Some(2) && more.stderr.contains("has a schedule already"), "{more:#?}");
 }
+
+/// Two threads that take two locks in opposite order, each once the other has its first: freely that is so every time.
+const CROSSED: &str = "
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <waylay.hpp>
+static std::mutex left, right;
+class Crossed : public waylay::TestBase {
+ public:
+  void TestMain(waylay::Worker&) override {
+    std::thread other([] {
+      right.lock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      left.lock();
+      left.unlock();
+      right.unlock();
+    });
+    left.lock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    right.lock();
+    right.unlock();
+    left.unlock();
+    other.join();
+  }
+};
+WAYLAY_PLUGIN(\"modes\", waylay::test<Crossed>(\"crossed\", \"two threads, two locks\"))
+";
+
+#[test]
+fn a_hang_that_was_only_seen_freely_is_hunted_down() {
+    let config = freely().replace("'lost'", "'crossed'").replace("iterations = 20", "iterations = 200");
+    let place = Workplace::with(&config.replace("[defaults]", "[defaults]\nhang-timeout = '1s'"));
+    build(&place, CROSSED);
+    let ran = place.run(1, &[]);
+    let failure = ran.failure("modes", "crossed");
+    assert_eq!(failure.kind(), "deadlock", "{:#}", failure.json);
+    let folder = failure.folder.to_str().expect("a plain path");
+    let hunted = place.waylay(&["hunt", folder, "--runs", "400", "--seed", "1", "--json"]);
+    assert_eq!((hunted.code(), &hunted.json()["found"]), (Some(1), &true.into()), "{hunted:#?}");
+    let again = place.waylay(&["replay", folder, "--times", "3", "--json"]).json();
+    assert_eq!((&again["reproduced"], &again["diverged"]), (&3.into(), &0.into()), "{again:#}");
+    let shown = place.waylay(&["show", folder]).stdout;
+    assert!(shown.contains("cycle") || shown.contains("deadlock"), "{shown}");
+}

@@ -28,8 +28,8 @@ pub(crate) fn row(name: &str, summary: &Value) -> String {
 }
 
 /// Every strategy that can be chosen.
-pub(crate) const STRATEGIES: [&str; 11] =
-    ["pct", "rpro", "stride", "pos", "surw", "random", "pb", "db", "dfs", "noise", "portfolio"];
+pub(crate) const STRATEGIES: [&str; 12] =
+    ["pct", "rpro", "stride", "pos", "surw", "idiom", "random", "pb", "db", "dfs", "noise", "portfolio"];
 
 /// A program, what it is written in, and its arguments.
 #[derive(Clone, Copy, Debug)]
