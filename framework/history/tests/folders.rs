@@ -54,14 +54,22 @@ fn what_a_folder_tells_about_its_time_is_imported_and_so_is_how_often_a_failure_
     let out = tempfile::tempdir().unwrap();
     let name = folder(out.path(), CampaignState::Finished, &["c-1"]);
     let samples: Vec<Sample> =
-        (0..2000).map(|at| Sample { at_s: at as f64, iterations: at * 3, ..Sample::default() }).collect();
+        (0..2000).map(|at| Sample { at_s: at as f64, iterations: at * 3, ..orders(at) }).collect();
     fs::write(out.path().join(&name).join("series.json"), serde_json::to_vec(&samples).unwrap()).unwrap();
     let mut history = History::open(out.path()).unwrap();
     history.import(&utc()).unwrap();
     let series = history.known_campaign(&name).unwrap().unwrap().series;
     assert!((100..=600).contains(&series.len()), "{}", series.len());
+    let of_second = |second: u64| series.iter().find(|sample| sample.at_s == second as f64).copied();
+    let known: Vec<Sample> = (1..2000).filter_map(of_second).filter(|sample| sample.orders > 0).collect();
+    assert!(known.len() > 50 && known.iter().all(|sample| sample.orders_predicted == 3000), "{known:?}");
     let rate = history.known_failure("c-1").unwrap().unwrap().failure.rate.unwrap();
     assert_eq!((rate.reproduced, rate.runs), (1, 10));
+}
+
+/// Orders of conflicting places that were seen by then, of those that are possible.
+fn orders(at: u64) -> Sample {
+    Sample { orders: at, orders_predicted: 3000, ..Sample::default() }
 }
 
 #[test]
