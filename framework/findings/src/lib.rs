@@ -6,8 +6,8 @@
 //! - [`kind`]: what can break, with everything that reports say about a kind
 //! - [`cause`]: the orders of events that a failure needs
 //! - [`environment`]: the machine that it was seen on
-//! - [`test`]: the numbers of a test
-//! - [`format`]: versions of what is stored
+//! - [`mod@test`]: the numbers of a test
+//! - [`mod@format`]: versions of what is stored
 //! - [`failure`]: one failure, all of its occurrences, and `failure.json`
 //!
 //! Nothing here starts, watches or suspends a process, and nothing here knows a campaign.

@@ -85,14 +85,31 @@ impl History {
 
 /// What is left of a failure without a folder.
 fn bare(row: &FailureRow) -> Result<Failure, HistoryError> {
-    let unknown = || HistoryError::UnknownKind { signature: row.signature.clone(), kind: row.kind.clone() };
     Ok(Failure {
         id: row.signature.clone(),
         signature: row.text.clone(),
-        kind: Kind::from_word(&row.kind).ok_or_else(unknown)?,
+        kind: known_kind(&row.signature, &row.kind)?,
         what: row.what.clone(),
         test: Some(row.test.clone()).filter(|test| !test.is_empty()),
         gaps: vec!["its evidence is no longer kept".to_owned()],
         ..Failure::default()
     })
+}
+
+/// The kind of a failure of which only the row is left. A database can be newer than this program, and another kind would be a lie.
+fn known_kind(signature: &str, word: &str) -> Result<Kind, HistoryError> {
+    let unknown = || HistoryError::UnknownKind { signature: signature.to_owned(), kind: word.to_owned() };
+    Kind::from_word(word).ok_or_else(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_that_is_not_known_is_not_taken_for_another() {
+        assert_eq!(known_kind("race-1", "race").unwrap(), Kind::Race);
+        let told = known_kind("haunted-1", "haunted").unwrap_err().to_string();
+        assert!(told.starts_with("haunted-1: a newer waylay calls it `haunted`"), "{told}");
+    }
 }

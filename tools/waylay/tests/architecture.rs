@@ -8,5 +8,7 @@ mod modules;
 mod order;
 #[path = "architecture/platforms.rs"]
 mod platforms;
+#[path = "architecture/reader.rs"]
+mod reader;
 #[path = "architecture/tokens.rs"]
 mod tokens;

@@ -5,6 +5,7 @@
 //! separate file that its build id names, or in a PDB file), else from the symbol tables.
 
 mod demangle;
+mod name;
 mod names;
 mod pdb;
 mod qualified;
@@ -22,7 +23,8 @@ use crate::stack::{Frame, Omitted, ThreadStack, Trust};
 use crate::unwind::{self, RawStack, RuleCache};
 
 pub(crate) use demangle::strip_clone;
-use names::{Name, Names};
+use name::Name;
+use names::Names;
 
 /// A name as the programmer wrote it, from what the linker sees.
 #[must_use]

@@ -18,22 +18,13 @@ use crate::module::Module;
 use crate::origin::is_runtime_file;
 
 use super::demangle::demangle;
+use super::name::Name;
 use super::pdb::PdbNames;
 
 /// Where distributions put debug information that was split off.
 const DEBUG_ROOT: &str = "/usr/lib/debug/.build-id";
 
 type Reader = EndianReader<LittleEndian, Arc<[u8]>>;
-
-/// One function at an address; inlined ones come before the one that holds them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Name {
-    pub(super) function: Option<String>,
-    pub(super) function_offset: Option<u64>,
-    pub(super) file: Option<String>,
-    pub(super) line: Option<u32>,
-    pub(super) inlined: bool,
-}
 
 struct Symbol {
     address: u64,

@@ -14,7 +14,7 @@ use self_cell::self_cell;
 use crate::origin::base_name;
 
 use super::demangle::demangle;
-use super::names::Name;
+use super::name::Name;
 
 type Data = ContextPdbData<'static, 'static, File>;
 type Borrowed<'a> = Context<'a, 'static>;

@@ -44,7 +44,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "",
         "crash dump memory_map module origin signature snapshot stack symbol sys unwind",
     ),
-    ("framework/evidence/src/lib.rs", "symbol", "names pdb"),
     (
         "framework/explore/src/lib.rs",
         "",
