@@ -29,6 +29,7 @@ pub mod server;
 pub mod settings;
 mod site_list;
 mod sys;
+mod turns;
 mod witness;
 pub mod words;
 
@@ -47,6 +48,7 @@ pub use report::{Ending, HeldAt, Report, Tally};
 pub use server::{Reply, Request, ServerError, ServerLink};
 pub use settings::{ClockSource, Memory, RandomSource, Settings, Switching, Timeouts};
 pub use site_list::{Added, SiteList};
+pub use turns::Turns;
 
 /// Environment variable with the number of the descriptor (on Windows, of the handle) of the [`Region`].
 pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use waylay_control_protocol::instrumentation::{FIRST_LOOKS, is_looked_at};
-use waylay_control_protocol::{Added, Pair, Site, SiteList};
+use waylay_control_protocol::{Added, Level, Pair, Site, SiteList, Turns};
 
 use crate::recording::Conditions;
 
@@ -26,6 +26,8 @@ pub struct Sites {
     atomic: BTreeSet<u64>,
     /// Sites that only runs that failed have shown to conflict.
     failing: BTreeSet<u64>,
+    /// Which runs have accesses to what is handed over as steps.
+    turns: Option<Turns>,
 }
 
 /// What a run taught.
@@ -53,7 +55,16 @@ impl Sites {
             races: BTreeSet::new(),
             atomic: BTreeSet::new(),
             failing: BTreeSet::new(),
+            turns: None,
         }
+    }
+
+    /// Whether some runs have accesses to what is handed over as steps. A search has them in no run: what it says of all schedules
+    /// is about one choice of steps.
+    pub fn taking_turns(mut self, some: bool) -> Sites {
+        let learns = self.learns() && self.base.steps.level == Level::Auto;
+        self.turns = (some && learns).then(Turns::default);
+        self
     }
 
     /// Whether there is something to learn at all.
@@ -74,6 +85,37 @@ impl Sites {
                 .extend(self.races.iter().map(|pair| pair.sites().map(|site| site.0)));
             conditions.steps.atomic_sites.extend(&self.atomic);
         }
+        conditions
+    }
+
+    /// Whether the run with this number has accesses to what is handed over as steps.
+    pub fn is_handed(&self, run: u64) -> bool {
+        self.turns().is_some_and(|turns| turns.is_handed(run))
+    }
+
+    /// How many runs from this one on are of the same sort in that.
+    pub fn same(&self, run: u64) -> u64 {
+        self.turns().map_or(u64::MAX, |turns| turns.same(run))
+    }
+
+    fn turns(&self) -> Option<&Turns> {
+        self.turns.as_ref().filter(|_| self.known.handed().next().is_some())
+    }
+
+    /// A run that every shard makes, and that came to its end, had so many steps.
+    pub fn measure(&mut self, handed: bool, steps: u64) {
+        self.turns.iter_mut().for_each(|turns| turns.measure(handed, steps));
+    }
+
+    /// The conditions of the next batch of runs, with accesses to what is handed over as steps.
+    pub fn conditions_of_handed(&self) -> Conditions {
+        let mut conditions = self.conditions();
+        conditions
+            .steps
+            .sites
+            .iter_mut()
+            .for_each(|sites| sites.extend(self.known.handed().map(|site| site.0)));
+        conditions.steps.handed = true;
         conditions
     }
 
@@ -119,6 +161,7 @@ impl Sites {
                     }
                     taught.void |= !failed;
                 }
+                Added::Handed => {}
                 Added::Known => taught.void |= !failed && self.failing.remove(&site),
             }
         }

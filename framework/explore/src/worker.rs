@@ -41,6 +41,10 @@ pub(crate) struct Worker<'a> {
     plan: &'a Plan,
     server: Server,
     restored: Option<Restored>,
+    /// The same for runs with accesses to what is handed over as steps, while others are made; or for the others, while these are.
+    waiting: Option<Restored>,
+    /// Which of the two sorts is made.
+    handed: bool,
     /// Of the runs that are made now.
     conditions: Conditions,
     pub(crate) known: Experience,
@@ -64,7 +68,16 @@ impl<'a> Worker<'a> {
             }
         }
         let conditions = plan.conditions.clone();
-        Ok(Worker { plan, server, restored, conditions, known, failing: BTreeMap::new() })
+        Ok(Worker {
+            plan,
+            server,
+            restored,
+            waiting: None,
+            handed: false,
+            conditions,
+            known,
+            failing: BTreeMap::new(),
+        })
     }
 
     /// The same, where it is known from before why runs are not restored.
@@ -73,7 +86,16 @@ impl<'a> Worker<'a> {
             Some(_) => {
                 let server = Server::start(&plan.program, &plan.library, &plan.conditions)?;
                 let (known, conditions) = (Experience::default(), plan.conditions.clone());
-                Worker { plan, server, restored: None, conditions, known, failing: BTreeMap::new() }
+                Worker {
+                    plan,
+                    server,
+                    restored: None,
+                    waiting: None,
+                    handed: false,
+                    conditions,
+                    known,
+                    failing: BTreeMap::new(),
+                }
             }
             None => Worker::start(plan)?,
         };
@@ -83,7 +105,22 @@ impl<'a> Worker<'a> {
 
     /// Gets ready for runs under these conditions. To be called by the thread that started the worker.
     pub(crate) fn ready_for(&mut self, conditions: &Conditions) -> Result<(), RunError> {
+        self.take_turns(conditions.steps.handed)?;
         self.restored.as_mut().map_or(Ok(()), |restored| restored.ready_for(conditions))
+    }
+
+    /// What is a step is part of a snapshot, and to take another one costs as much as a hundred runs. So each sort of runs has
+    /// a process of its own.
+    fn take_turns(&mut self, handed: bool) -> Result<(), RunError> {
+        if handed != self.handed && self.restored.is_some() {
+            let other = match self.waiting.take() {
+                Some(other) => other,
+                None => Restored::start(&self.plan.program, &self.plan.library, &self.plan.conditions)?,
+            };
+            self.waiting = self.restored.replace(other);
+        }
+        self.handed = handed;
+        Ok(())
     }
 
     /// How often the program had to be started again.
@@ -115,7 +152,7 @@ impl<'a> Worker<'a> {
         while made < runs.len() {
             // Runs that are looked at have their code changed while they go on, which is not undone.
             let patched = self.plan.conditions.steps.patch;
-            let unchanged = |run: &&Wanted<'_>| run.settings.profile == 0 && run.settings.races == 0;
+            let unchanged = |run: &&Wanted<'_>| !run.settings.is_looked_at() && run.settings.races == 0;
             let plain = runs[made..].iter().take_while(|run| !patched || unchanged(run)).count();
             if plain > 0
                 && let Some(mut restored) = self.restored.take()
@@ -126,6 +163,9 @@ impl<'a> Worker<'a> {
                     self.restore(&mut restored, group, &mut |index, run| hand_over(first + index, run))?;
                 self.known.decide(self.plan.restart);
                 self.restored = self.known.off.is_none().then_some(restored);
+                if self.restored.is_none() {
+                    self.waiting = None;
+                }
             } else {
                 hand_over(made, self.fork(&runs[made])?);
                 made += 1;

@@ -144,6 +144,15 @@ impl Spec {
         matches!(self, Spec::Systematic { .. })
     }
 
+    /// Whether that holds for it or for a member of it.
+    pub fn searches(&self) -> bool {
+        match self {
+            Spec::Systematic { .. } => true,
+            Spec::Portfolio(members) => members.iter().any(Spec::searches),
+            _ => false,
+        }
+    }
+
     /// The strategy, ready for its first run.
     pub fn build(&self) -> AnyStrategy {
         match self {
