@@ -393,7 +393,10 @@ impl<P: Process> Watch<P> {
             // What is handed over there is not seen any more.
             self.learning &= !self.partly;
             let place = self.modules.site(code, P::modules).unwrap_or(Site(0));
-            region.report().add_limited(place.0);
+            // What is promised is about runs without the steps at what is handed over.
+            if !self.handed {
+                region.report().add_limited(place.0);
+            }
             if !self.delaying {
                 self.in_place = false;
                 site.into_iter().for_each(P::dismiss);
@@ -463,7 +466,7 @@ impl<P: Process> Watch<P> {
             let learned = |code, actor, address| learned(Settled::Not, code, actor, address);
             sharing.note(thread, access.code, (access.address, access.bytes), writes, learned)
         };
-        if !whole {
+        if !whole && !self.partly {
             region.report().overlooked.store(1, Ordering::Relaxed);
         }
     }

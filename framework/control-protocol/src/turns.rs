@@ -14,8 +14,10 @@ pub(crate) const SHARE: u64 = 8;
 const LEAST: u64 = 1 << 10;
 /// Up to this run blocks are short, so that an exploration of a hundred runs has one.
 const SHORT: u64 = 1 << 10;
-/// Runs of a short block, and of a long one. Blocks begin at runs that are looked at, so that conflicts are learned from them.
-const BLOCKS: (u64, u64) = (8, 128);
+/// Runs of a short block. Blocks begin at runs that are looked at, so that conflicts are learned from them.
+const BLOCK: u64 = 8;
+/// Later there is a block in so many runs, unless it would be shorter than that.
+const PERIOD: u64 = 1 << 10;
 
 /// What is known of the length of runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,8 +54,9 @@ impl Turns {
 
     /// The block that a run is in: where it begins, its length, and after how many runs the next one begins.
     fn block(&self, run: u64) -> (u64, u64, u64) {
-        let length = if run < SHORT { BLOCKS.0 } else { BLOCKS.1 };
-        let period = length * self.every();
+        let every = self.every();
+        let length = if run < SHORT { BLOCK } else { (PERIOD / every).max(BLOCK) };
+        let period = length * every;
         (run - run % period, length, period)
     }
 
