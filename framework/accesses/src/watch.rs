@@ -58,9 +58,6 @@ pub struct Watch<P> {
     level: Level,
     /// Plain accesses are looked at to learn which are worth a step.
     learning: bool,
-    /// It is learned from those only that are steps: no code is changed for it. Runs with accesses to what is handed over as steps
-    /// are learned from so, because a hand-over that went wrong shows in few of them.
-    partly: bool,
     /// Accesses that nothing orders end the run, and so does the one with this number.
     racing: bool,
     stop_at: u64,
@@ -137,10 +134,7 @@ impl<P: Process> Watch<P> {
         self.suspects.clear();
         self.objects.clear();
         self.told.clear();
-        let settings = region.settings();
-        self.partly =
-            !settings.is_looked_at() && settings.has_handed() && self.level == Level::Auto && !self.delaying;
-        self.learning = self.level.sees_accesses() && settings.is_looked_at() || self.partly;
+        self.learning = self.level.sees_accesses() && region.settings().is_looked_at();
         (self.looking, self.accesses) = (false, 0);
         (self.order, self.forced) = (Order::new(Locks::Protect), Order::new(Locks::Protect));
         self.racing = self.level.sees_accesses() && region.settings().races != 0;
@@ -156,7 +150,7 @@ impl<P: Process> Watch<P> {
     /// A thread is about to be created, while so many live: from now on accesses can meet. While one thread lives it is in
     /// the library, and not in code that is replaced.
     pub fn before_spawn(&mut self, live: u32, region: &RegionMap) {
-        if (self.learning && !self.partly || self.racing) && !self.looking && live < 2 {
+        if (self.learning || self.racing) && !self.looking && live < 2 {
             // SAFETY: a run goes on, and its only thread is here.
             if !unsafe { P::is_alone() } {
                 (self.learning, self.racing) = (false, false);
@@ -390,8 +384,6 @@ impl<P: Process> Watch<P> {
         let Some(steps) = self.chosen.as_mut().and_then(|chosen| chosen.get_mut(&code)) else { return true };
         *steps += 1;
         if *steps == MOST_STEPS {
-            // What is handed over there is not seen any more.
-            self.learning &= !self.partly;
             let place = self.modules.site(code, P::modules).unwrap_or(Site(0));
             // What is promised is about runs without the steps at what is handed over.
             if !self.handed {
@@ -407,10 +399,6 @@ impl<P: Process> Watch<P> {
 
     /// A thread reads or writes; where it waits for what it reads, that is told of. `own`: it is in the thread's own frames.
     pub(crate) fn note_round(&mut self, thread: ThreadId, access: &Access, own: bool, region: &RegionMap) {
-        if self.partly {
-            // What a thread writes between two looks may be no step.
-            return;
-        }
         if access.kind != EventKind::PlainRead {
             if !own {
                 self.rounds.writes(thread);
@@ -423,7 +411,7 @@ impl<P: Process> Watch<P> {
 
     /// Code waits for another thread to change what it reads: so whoever changes that hands over.
     pub(crate) fn waits_at(&mut self, code: usize, region: &RegionMap) {
-        if self.partly || self.waiting.insert(code, ()).is_some() {
+        if self.waiting.insert(code, ()).is_some() {
             return;
         }
         self.races.deliberate.insert(code, ());
@@ -466,7 +454,7 @@ impl<P: Process> Watch<P> {
             let learned = |code, actor, address| learned(Settled::Not, code, actor, address);
             sharing.note(thread, access.code, (access.address, access.bytes), writes, learned)
         };
-        if !whole && !self.partly {
+        if !whole {
             region.report().overlooked.store(1, Ordering::Relaxed);
         }
     }

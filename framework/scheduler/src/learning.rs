@@ -6,8 +6,8 @@
 use std::sync::atomic::Ordering;
 
 use waylay_control_protocol::instrumentation::{FIRST_LOOKS, is_looked_at};
-use waylay_control_protocol::{Added, RegionMap, SiteList, Turns};
-use waylay_schedule::{AnyStrategy, RunParameters, Spec};
+use waylay_control_protocol::{Added, RegionMap, SiteList};
+use waylay_schedule::{RunParameters, Spec};
 
 /// What was learned so far.
 #[derive(Default)]
@@ -21,8 +21,6 @@ pub(super) struct Learning {
     again: u64,
     /// The last run came by code that no run had come by before: the next is looked at.
     curious: bool,
-    /// Which runs have accesses to what is handed over as steps.
-    turns: Turns,
 }
 
 impl Learning {
@@ -38,31 +36,13 @@ impl Learning {
         Learning { known: Some(SiteList::of(&begun)), spec, ..Learning::default() }
     }
 
-    /// The strategy of runs with accesses to what is handed over as steps, which knows nothing of the others.
-    pub(super) fn strategy(&self) -> Option<AnyStrategy> {
-        self.spec.as_ref().map(Spec::build)
-    }
-
-    /// Whether the run with this number has accesses to what is handed over as steps. A search has them in no run: what it says
-    /// of all schedules is about one choice of steps.
-    pub(super) fn is_handed(&self, run: u64) -> bool {
-        let by_turns = self.spec.as_ref().is_some_and(|spec| !spec.searches());
-        let some = self.known.as_ref().is_some_and(|known| known.handed().next().is_some());
-        by_turns && some && self.turns.is_handed(run)
-    }
-
-    /// A run of this length has ended by itself.
-    pub(super) fn measure(&mut self, handed: bool, steps: u64) {
-        self.turns.measure(handed, steps);
-    }
-
     /// A run with this number begins.
-    pub(super) fn begin(&self, region: &RegionMap, run: u64, handed: bool) {
+    pub(super) fn begin(&self, region: &RegionMap, run: u64) {
         if self.known.is_none() {
             return;
         }
         let searches = self.spec.as_ref().is_some_and(Spec::is_search);
-        region.make(searches || self.curious || self.again > 0 || is_looked_at(run), handed);
+        region.look_at(searches || self.curious || self.again > 0 || is_looked_at(run));
         let report = region.report();
         report.accesses.store(0, Ordering::Relaxed);
         report.conflicting.store(0, Ordering::Relaxed);
@@ -77,7 +57,8 @@ impl Learning {
         self.curious = region.report().reached.load(Ordering::Relaxed) > 0;
         self.again = self.again.saturating_sub(1);
         let mut news = Added::Known;
-        for &site in region.conflicting() {
+        // What is only handed over is a step in runs of explored programs, and in none here.
+        for &site in region.conflicting().iter().filter(|site| !site.is_handed()) {
             let added = known.add(site);
             if added != Added::Known {
                 region.choose_also(site);
@@ -118,7 +99,7 @@ fn count(region: &RegionMap) {
     };
     most(&tally.accesses, report.accesses.load(Ordering::Relaxed));
     most(&tally.limited, report.limited.load(Ordering::Relaxed).into());
-    if region.settings().is_looked_at() {
+    if region.settings().profile != 0 {
         tally.looked_at.store(tally.looked_at.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use waylay_control_protocol::{Added, Begun, Earlier, Ending, RegionMap, RunSummary, Settings, Site, Tally};
+use waylay_control_protocol::{Added, Begun, Earlier, Ending, RegionMap, RunSummary, Site, Tally};
 use waylay_schedule::{
     AnyStrategy, Handover, Outcome, Run, RunParameters, RunReport, Seed, Strategy, ThreadId,
 };
@@ -36,10 +36,6 @@ pub struct Series {
     again: bool,
     /// Which plain accesses are steps.
     learning: Learning,
-    /// Accesses to what is handed over are steps in the run that goes on, or in the last one. Then the strategy is one of its
-    /// own, which has learned from such runs only, and the other one waits.
-    handed: bool,
-    other: Option<AnyStrategy>,
     /// What is followed once the runs of the past are made.
     future: Option<Future>,
     /// A run was stopped or left threads behind: there is no further one.
@@ -56,7 +52,7 @@ struct Future {
     earlier: u64,
     limits: Limits,
     /// The plain accesses that are steps in it, and whether it is looked at.
-    steps: Option<(Vec<Site>, Settings)>,
+    steps: Option<(Vec<Site>, bool)>,
 }
 
 /// What runs are made with.
@@ -87,7 +83,7 @@ impl Series {
             resume: given(parameters),
             earlier: earlier.count(),
             limits: std::mem::take(limits),
-            steps: region.chosen().map(|sites| (sites.to_vec(), region.settings())),
+            steps: region.chosen().map(|sites| (sites.to_vec(), region.settings().profile != 0)),
         };
         let learning = Learning::of(region, &begun_with);
         let series = Series {
@@ -130,10 +126,8 @@ impl Series {
             self.settling.is_over();
             self.again = false;
             self.learning = Learning::default();
-            (self.handed, self.other) = (false, None);
-            if let Some((sites, settings)) = future.steps {
-                stage.region.choose_again(&sites, settings.is_looked_at());
-                stage.region.make(settings.is_looked_at(), settings.has_handed());
+            if let Some((sites, looked_at)) = future.steps {
+                stage.region.choose_again(&sites, looked_at);
             }
         }
     }
@@ -148,14 +142,11 @@ impl Series {
         let run = Run { seed: self.seed, index };
         let again = std::mem::take(&mut self.again).then(|| std::mem::take(&mut self.planned));
         let given = again.or_else(|| self.resume.take());
-        if given.is_none() {
-            self.take_turns(self.learning.is_handed(index), sched);
-        }
         let Some(parameters) = given.or_else(|| sched.strategy().plan(run)) else {
             return Err(Begun::Exhausted);
         };
         self.count_beginning(region, index, &parameters);
-        self.learning.begin(region, index, self.handed);
+        self.learning.begin(region, index);
         sched.clear();
         limits.begin();
         sched.strategy().begin(run, &parameters);
@@ -164,16 +155,6 @@ impl Series {
         self.begun += 1;
         self.going = true;
         Ok(run)
-    }
-
-    /// The next run has accesses to what is handed over as steps, or not.
-    fn take_turns(&mut self, handed: bool, sched: &mut Scheduler) {
-        if handed != self.handed
-            && let Some(other) = self.other.take().or_else(|| self.learning.strategy())
-        {
-            self.other = Some(std::mem::replace(sched.strategy(), other));
-            self.handed = handed;
-        }
     }
 
     fn count_beginning(&self, region: &RegionMap, index: u64, parameters: &RunParameters) {
@@ -187,9 +168,6 @@ impl Series {
         // The timers of threads are among those that a strategy by priority counts, and promises for.
         let threads = tally.threads.load(Ordering::Relaxed).max(parameters.threads);
         tally.threads.store(threads, Ordering::Relaxed);
-        if self.handed {
-            return;
-        }
         let by_depth = parameters.promised_depth().is_some_and(|depth| depth > 0);
         if by_depth && parameters.steps > tally.reach.load(Ordering::Relaxed) {
             // The runs so far could not reach the end of the longest: they promise nothing by depth.
@@ -223,7 +201,7 @@ impl Series {
     }
 
     fn uncount_aim(&self, tally: &Tally) {
-        if let Some(place) = aimed_at(&self.planned, tally).filter(|_| !self.handed) {
+        if let Some(place) = aimed_at(&self.planned, tally) {
             less(&tally.aimed[place]);
         }
     }
@@ -244,9 +222,6 @@ impl Series {
         } else {
             self.count_end(region, &summary);
             if !failed {
-                self.learning.measure(self.handed, summary.steps);
-            }
-            if !failed && !self.handed {
                 count_reach(region, sched.strategy().reach(), &summary);
             }
             self.tell_strategy(sched, if failed { Outcome::Failed } else { Outcome::Passed });
@@ -299,11 +274,8 @@ impl Series {
     /// Leaves what the strategy knows for the process that goes on.
     fn hand_over(&mut self, sched: &mut Scheduler, region: &RegionMap) {
         self.over = true;
-        let run = std::mem::take(&mut self.planned);
-        // The next process begins with an ordinary run.
-        self.take_turns(false, sched);
         let next = Run { seed: self.seed, index: self.index + 1 };
-        let handover = Handover { run, next: sched.strategy().plan(next) };
+        let handover = Handover { run: std::mem::take(&mut self.planned), next: sched.strategy().plan(next) };
         if let Ok(text) = serde_json::to_string(&handover) {
             region.hand_over(&text);
         }
@@ -313,12 +285,10 @@ impl Series {
     fn begin_again(&mut self, sched: &mut Scheduler, news: Added) {
         if let Some(spec) = self.learning.begin_again(news) {
             *sched.strategy() = spec.build();
-            self.other = self.other.take().map(|_| spec.build());
             // What the run that is made again was given is a place in a search that is over.
             self.again = false;
         } else {
             sched.strategy().steps_changed();
-            self.other.iter_mut().for_each(Strategy::steps_changed);
         }
     }
 
@@ -534,50 +504,15 @@ mod tests {
         assert_eq!(process.region.chosen().map(<[Site]>::len), Some(2), "what the failing run had stays");
     }
 
-    /// Depth 2, in every run.
-    const BARE: &str = "pct:depth=2,phases=none,final-wait=off,starvation=off";
-
-    #[test]
-    fn what_is_handed_over_is_a_step_in_one_run_of_eight_and_nothing_is_promised_by_these() {
-        let mut process = Process::started(learning(BARE, &[]));
-        let mut handed = 0;
-        for index in 0..1024 {
-            process.run(index, 0).expect("it begins");
-            process.sched.add_thread();
-            let settings = process.region.settings();
-            // Twice as long.
-            for _ in 0..if settings.has_handed() { 10 } else { 5 } {
-                process.sched.step(Event::on_thread(EventKind::Yield, ThreadId::MAIN));
-            }
-            if index == 0 {
-                process.region.add_conflicting(Site(5).as_handed());
-            }
-            let aimed = process.count(|tally| &tally.aimed[2]);
-            let reach = process.count(|tally| &tally.reach);
-            assert!(!settings.has_handed() || process.series.other.is_some());
-            process.end(false, 0);
-            handed += u64::from(settings.has_handed());
-            if settings.has_handed() {
-                assert_eq!(process.count(|tally| &tally.reach), reach, "{index}: k is that of the others");
-                assert_eq!(process.count(|tally| &tally.aimed[2]), aimed, "{index}");
-            }
-        }
-        assert_eq!(handed, 120);
-        assert_eq!(process.region.chosen(), Some(&[Site(5).as_handed()][..]));
-        // Those before the first that was planned with the k that the others ask for do not count, either.
-        let aimed = process.count(|tally| &tally.aimed[2]);
-        assert!((880..=904).contains(&aimed), "{aimed}");
-        let (series, stage) = process.stage();
-        series.leave_off(stage);
-        let handover: Handover = serde_json::from_str(&process.region.handed()).expect("it is written");
-        let next = handover.next.expect("there is another run");
-        assert!(next.steps < 20, "{next:?}");
-    }
-
     /// A process that goes on where another was with k = 100, and has to learn for itself what the other knew.
     fn gone_on() -> Process {
-        let parameters =
-            RunParameters { threads: 2, steps: 100, depth: 2, bare: true, ..RunParameters::of(BARE) };
+        let parameters = RunParameters {
+            threads: 2,
+            steps: 100,
+            depth: 2,
+            bare: true,
+            ..RunParameters::of("pct:depth=2,phases=none,final-wait=off,starvation=off")
+        };
         let mut region = RegionMap::create().expect("memory");
         region.set_instrumentation(Instrumentation::new(Level::Auto, true));
         let mut settings = settings(1_000);

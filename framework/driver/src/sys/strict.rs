@@ -162,7 +162,8 @@ impl ControlRegion {
     pub(crate) fn learned(&self) -> Vec<Site> {
         let mut sites = self.region.chosen().unwrap_or_default().to_vec();
         let mut known = SiteList::of(&sites);
-        sites.extend(self.region.conflicting().iter().filter(|&&site| known.add(site) != Added::Known));
+        let shown = self.region.conflicting().iter().filter(|site| !site.is_handed());
+        sites.extend(shown.filter(|&&site| known.add(site) != Added::Known));
         sites
     }
 

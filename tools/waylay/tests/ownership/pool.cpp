@@ -2,9 +2,6 @@
 // whether it got it. The twin looks. A buffer is used by its owner alone: two owners see each other's half-written record.
 #include <atomic>
 #include <cassert>
-#ifdef PLUGIN
-#include "waylay.hpp"
-#endif
 #include <thread>
 
 struct Buffer {
@@ -47,28 +44,10 @@ static void worker(int me) {
     }
 }
 
-static void all() {
+int main() {
     std::thread one(worker, 1), two(worker, 2), three(worker, 3);
     one.join();
     two.join();
     three.join();
-}
-
-#ifdef PLUGIN
-class Pool : public waylay::TestBase {
- public:
-    void TestMain(waylay::Worker &test) override {
-        taken = 0;
-        torn = false;
-        for (Buffer &buffer : buffers) buffer = Buffer();
-        all();
-        test.check(!torn, "a buffer has two owners");
-    }
-};
-WAYLAY_PLUGIN("owners", waylay::test<Pool>("pool", "three threads, four buffers"))
-#else
-int main() {
-    all();
     assert(!torn);
 }
-#endif
