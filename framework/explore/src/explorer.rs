@@ -33,7 +33,7 @@ use crate::server::RunError;
 use crate::share::Share;
 use crate::sites::{Sites, Taught};
 use crate::summary::{Found, Summary, covered, not_looked_at};
-use crate::worker::Worker;
+use crate::worker::{Worker, is_restorable};
 
 /// Runs that had to be killed after which no more are made, unless there is a time limit: each costs the whole patience,
 /// and they rarely tell more than the first.
@@ -359,8 +359,10 @@ impl<'a> Exploration<'a> {
             self.conditions =
                 if handed { self.sites.conditions_of_handed() } else { self.sites.conditions() };
         }
+        let restorable = |planned: &Planned| is_restorable(self.plan, self.sites.looks_at(planned.run.index));
+        let restorable = self.pending.iter().any(restorable);
         for worker in workers.iter_mut() {
-            worker.ready_for(&self.conditions)?;
+            worker.ready_for(&self.conditions, restorable)?;
         }
         let mut batch = std::mem::take(&mut self.pending);
         let mut wanted = true;
