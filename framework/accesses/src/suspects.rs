@@ -11,6 +11,12 @@
 //! plain store may come before the first atomic operation that shows what the word is; who then reads the word takes over
 //! from that store all the same, so that a flag settles the order of what it publishes, however much that is.
 //!
+//! A hand-over settles the order of what this run did. Whether the next run hands over in the same way is another matter: a
+//! structure without locks that has a bug gives one object to two threads at once. So a second order is followed, that of what
+//! the program forces in every run: creating and joining threads, barriers, conditions. Accesses that meet in an order which
+//! only a hand-over by an atomic, a semaphore or a futex gave are told of as handed over ([`Settled::ByHandOver`]): steps in a
+//! share of the runs (`waylay_control_protocol::Turns`).
+//!
 //! A free is a write to all of a block. Whether it is a step is not decided here.
 
 use waylay_schedule::ThreadId;
@@ -58,6 +64,7 @@ struct Visit {
     /// Where the access began, which may be before the word.
     address: usize,
     at: Epoch,
+    forced: Epoch,
     locks: SetId,
     bytes: u8,
     writes: bool,
@@ -65,6 +72,53 @@ struct Visit {
     /// The word was known to be accessed with atomic operations, so that the visit handed over by itself.
     synchronised: bool,
     next: u32,
+}
+
+/// What settles the order in which two accesses meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Settled {
+    /// Nothing.
+    Not,
+    /// A hand-over that happened in this run.
+    ByHandOver,
+    /// The program, in every run.
+    Always,
+}
+
+/// What comes before what in a run.
+pub(crate) struct Orders<'a> {
+    /// By all that hands over.
+    pub(crate) seen: &'a mut Order,
+    /// By what every run has.
+    pub(crate) forced: &'a mut Order,
+}
+
+/// A moment in both orders, and the locks that are held.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    seen: Epoch,
+    forced: Epoch,
+    locks: SetId,
+}
+
+impl Orders<'_> {
+    fn now(&mut self, thread: ThreadId) -> Moment {
+        Moment { seen: self.seen.now(thread), forced: self.forced.now(thread), locks: self.seen.held(thread) }
+    }
+
+    /// What settles that a moment of another thread came before what `thread` does now.
+    fn settle(&self, before: (Epoch, Epoch, SetId), now: &Moment, thread: ThreadId) -> Settled {
+        let (seen, forced, locks) = before;
+        if self.seen.protect(locks, now.locks) {
+            Settled::Always
+        } else if !self.seen.is_before(seen, thread) {
+            Settled::Not
+        } else if !self.forced.is_before(forced, thread) {
+            Settled::ByHandOver
+        } else {
+            Settled::Always
+        }
+    }
 }
 
 /// What is known of a word after an access.
@@ -90,6 +144,7 @@ fn bytes_of(index: usize, address: usize, length: usize) -> u8 {
 #[derive(Clone, Copy, Debug)]
 struct Free {
     at: Epoch,
+    forced: Epoch,
     locks: SetId,
     code: Option<usize>,
 }
@@ -116,37 +171,34 @@ impl Suspects {
     /// of the code that frees, if that is given.
     pub(crate) fn free(
         &mut self,
-        order: &mut Order,
+        mut orders: Orders<'_>,
         thread: ThreadId,
         (start, bytes): (usize, usize),
         code: Option<usize>,
-        mut learned: impl FnMut(usize, ThreadId, usize),
+        mut learned: impl FnMut(Settled, usize, ThreadId, usize),
     ) {
-        let now = order.now(thread);
-        let locks = order.held(thread);
-        let mut convicted = false;
+        let now = orders.now(thread);
+        let mut convicted = Settled::Always;
         for index in words_of((start, bytes), GRAIN, self.words.len(), self.words.keys().copied()) {
             let Some(word) = self.words.get(&index) else { continue };
             let freed = bytes_of(index, start, bytes);
             let mut at = word.visits;
             while let Some(visit) = self.visits.get(at as usize) {
-                if visit.at.thread != now.thread
-                    && visit.bytes & freed != 0
-                    && !order.is_before(visit.at, thread)
-                    && !order.protect(visit.locks, locks)
-                {
-                    convicted = true;
-                    if !visit.atomic {
-                        learned(visit.code, ThreadId(visit.at.thread), visit.address);
+                if visit.at.thread != now.seen.thread && visit.bytes & freed != 0 {
+                    let settled = orders.settle((visit.at, visit.forced, visit.locks), &now, thread);
+                    convicted = convicted.min(settled);
+                    if settled != Settled::Always && !visit.atomic {
+                        learned(settled, visit.code, ThreadId(visit.at.thread), visit.address);
                     }
                 }
                 at = visit.next;
             }
         }
-        if let Some(code) = code.filter(|_| convicted) {
-            learned(code, thread, start);
+        if let Some(code) = code.filter(|_| convicted != Settled::Always) {
+            learned(convicted, code, thread, start);
         }
-        self.freed.add(start, bytes, Free { at: now, locks, code });
+        let Moment { seen, forced, locks } = now;
+        self.freed.add(start, bytes, Free { at: seen, forced, locks, code });
     }
 
     /// This memory is given out again.
@@ -170,21 +222,21 @@ impl Suspects {
     /// taken in.
     pub(crate) fn note(
         &mut self,
-        order: &mut Order,
+        mut orders: Orders<'_>,
         touch: Touch,
-        mut learned: impl FnMut(usize, ThreadId, usize),
+        mut learned: impl FnMut(Settled, usize, ThreadId, usize),
     ) -> bool {
-        let now = order.now(touch.thread);
-        let locks = order.held(touch.thread);
+        let now = orders.now(touch.thread);
         let last = (touch.address + touch.bytes.max(1) - 1) >> GRAIN;
         let mut synchronises = touch.atomic;
         let mut whole = last - (touch.address >> GRAIN) < MOST_WORDS;
         for index in (touch.address >> GRAIN..=last).take(MOST_WORDS) {
-            let noted = self.note_word(order, index, (now, locks), &touch, &mut learned);
+            let noted = self.note_word(&orders, index, now, &touch, &mut learned);
             synchronises |= noted.synchronises;
             whole &= !noted.missed;
-            noted.stored.into_iter().for_each(|moment| order.catch_up(touch.thread, moment));
+            noted.stored.into_iter().for_each(|moment| orders.seen.catch_up(touch.thread, moment));
         }
+        let order = orders.seen;
         if touch.writes && !synchronises {
             // It may turn out to be an atomic store, by which what came before is published and what follows is not.
             order.pass(touch.thread);
@@ -202,12 +254,13 @@ impl Suspects {
 
     fn note_word(
         &mut self,
-        order: &Order,
+        orders: &Orders<'_>,
         index: usize,
-        (now, locks): (Epoch, SetId),
+        moment: Moment,
         touch: &Touch,
-        learned: &mut impl FnMut(usize, ThreadId, usize),
+        learned: &mut impl FnMut(Settled, usize, ThreadId, usize),
     ) -> Noted {
+        let Moment { seen: now, forced, locks } = moment;
         if self.words.len() >= MOST_MEMORY && !self.words.contains_key(&index) {
             return Noted { missed: true, ..Noted::default() };
         }
@@ -218,7 +271,7 @@ impl Suspects {
         }
         let mut noted = Noted { synchronises: word.atomic & bytes != 0, ..Noted::default() };
         let mut same = NONE;
-        let mut convicted = false;
+        let mut convicted = Settled::Always;
         let mut at = word.visits;
         while let Some(visit) = self.visits.get(at as usize).copied() {
             if visit.at.thread == now.thread {
@@ -232,14 +285,19 @@ impl Suspects {
             } else if visit.bytes & bytes != 0
                 && (visit.writes || touch.writes)
                 && !(visit.atomic && touch.atomic)
-                && !order.is_before(visit.at, touch.thread)
-                && !order.protect(visit.locks, locks)
+                && let settled = orders.settle((visit.at, visit.forced, visit.locks), &moment, touch.thread)
+                && settled != Settled::Always
             {
-                convicted = true;
+                convicted = convicted.min(settled);
                 if !visit.atomic {
-                    learned(visit.code, ThreadId(visit.at.thread), visit.address);
+                    learned(settled, visit.code, ThreadId(visit.at.thread), visit.address);
                 }
-                if noted.synchronises && touch.reads && visit.writes && !visit.synchronised {
+                if settled == Settled::Not
+                    && noted.synchronises
+                    && touch.reads
+                    && visit.writes
+                    && !visit.synchronised
+                {
                     noted.stored.push(visit.at);
                 }
             }
@@ -247,21 +305,22 @@ impl Suspects {
         }
         if let Some(free) = self.freed.at(touch.address)
             && free.at.thread != now.thread
-            && !order.is_before(free.at, touch.thread)
-            && !order.protect(free.locks, locks)
+            && let settled = orders.settle((free.at, free.forced, free.locks), &moment, touch.thread)
+            && settled != Settled::Always
         {
-            convicted = true;
+            convicted = convicted.min(settled);
             if let Some(code) = free.code {
-                learned(code, ThreadId(free.at.thread), touch.address);
+                learned(settled, code, ThreadId(free.at.thread), touch.address);
             }
         }
-        if convicted && !touch.atomic {
-            learned(touch.code, touch.thread, touch.address);
+        if convicted != Settled::Always && !touch.atomic {
+            learned(convicted, touch.code, touch.thread, touch.address);
         }
         let mut visit = Visit {
             code: touch.code,
             address: touch.address,
             at: now,
+            forced,
             locks,
             bytes,
             writes: touch.writes,
@@ -304,16 +363,48 @@ mod tests {
 
     struct Scene {
         order: Order,
+        forced: Order,
         suspects: Suspects,
         learned: Vec<usize>,
+        handed: Vec<usize>,
     }
 
     impl Scene {
         fn new() -> Scene {
-            let mut order = Order::new(Locks::Protect);
-            order.spawned(ThreadId(0), ONE);
-            order.spawned(ThreadId(0), TWO);
-            Scene { order, suspects: Suspects::default(), learned: Vec::new() }
+            let spawned = || {
+                let mut order = Order::new(Locks::Protect);
+                order.spawned(ThreadId(0), ONE);
+                order.spawned(ThreadId(0), TWO);
+                order
+            };
+            Scene {
+                order: spawned(),
+                forced: spawned(),
+                suspects: Suspects::default(),
+                learned: Vec::new(),
+                handed: Vec::new(),
+            }
+        }
+
+        fn free(&mut self, thread: ThreadId, block: (usize, usize), code: usize) {
+            let Scene { order, forced, suspects, learned, handed } = self;
+            suspects.free(
+                Orders { seen: order, forced },
+                thread,
+                block,
+                Some(code),
+                |settled, code, _, _| {
+                    if settled == Settled::Not { &mut *learned } else { &mut *handed }.push(code);
+                },
+            );
+            self.sort();
+        }
+
+        fn sort(&mut self) {
+            for list in [&mut self.learned, &mut self.handed] {
+                list.sort_unstable();
+                list.dedup();
+            }
         }
 
         fn touch(&mut self, thread: ThreadId, code: usize, address: usize, writes: bool, atomic: bool) {
@@ -327,9 +418,11 @@ mod tests {
                 atomic,
                 waits: false,
             };
-            self.suspects.note(&mut self.order, touch, |code, _, _| self.learned.push(code));
-            self.learned.sort_unstable();
-            self.learned.dedup();
+            let Scene { order, forced, suspects, learned, handed } = self;
+            suspects.note(Orders { seen: order, forced }, touch, |settled, code, _, _| {
+                if settled == Settled::Not { &mut *learned } else { &mut *handed }.push(code);
+            });
+            self.sort();
         }
 
         fn reads(&mut self, thread: ThreadId, code: usize, address: usize) {
@@ -385,13 +478,31 @@ mod tests {
         let mut scene = Scene::new();
         scene.writes(ONE, 10, 64);
         scene.order.joined(ThreadId(0), ONE);
+        scene.forced.joined(ThreadId(0), ONE);
         scene.reads(ThreadId(0), 1, 64);
-        assert!(scene.learned.is_empty());
+        assert!(scene.learned.is_empty() && scene.handed.is_empty(), "the join is in every run");
         scene.writes(TWO, 20, 72);
         scene.order.hand_over(TWO, 8);
         scene.order.take_over(ThreadId(0), 8);
         scene.reads(ThreadId(0), 2, 72);
         assert!(scene.learned.is_empty());
+        assert_eq!(scene.handed, [2, 20], "the hand-over may not be");
+    }
+
+    #[test]
+    fn an_object_that_an_exchange_hands_over_is_suspected_and_one_under_a_lock_is_not() {
+        let mut scene = Scene::new();
+        for thread in [ONE, TWO] {
+            scene.touch(thread, 1, 64, true, true);
+            scene.writes(thread, 10 + thread.index(), 128);
+            scene.order.locked(thread, 8, Way::Exclusive);
+            scene.writes(thread, 20 + thread.index(), 256);
+            scene.order.unlocked(thread, 8);
+            scene.reads(thread, 30 + thread.index(), 512);
+            scene.touch(thread, 2, 64, true, true);
+        }
+        assert!(scene.learned.is_empty());
+        assert_eq!(scene.handed, [11, 12]);
     }
 
     #[test]
@@ -441,18 +552,12 @@ mod tests {
     #[test]
     fn a_free_meets_every_access_to_the_block() {
         let mut scene = Scene::new();
-        let mut learned = Vec::new();
         scene.reads(ONE, 10, 64);
         scene.reads(ONE, 11, 64 + 9000);
         scene.reads(ONE, 12, 64 + 16_384);
-        let free = |scene: &mut Scene, thread, learned: &mut Vec<usize>| {
-            let learn = |code, _, _| learned.push(code);
-            scene.suspects.free(&mut scene.order, thread, (64, 16_384), Some(25), learn);
-        };
-        free(&mut scene, TWO, &mut learned);
-        learned.sort_unstable();
-        assert_eq!(learned, [10, 11, 25], "and nothing behind the block");
-        assert!(scene.learned.is_empty());
+        scene.free(TWO, (64, 16_384), 25);
+        assert_eq!(scene.learned, [10, 11, 25], "and nothing behind the block");
+        scene.learned.clear();
         scene.reads(ONE, 13, 64 + 800);
         assert_eq!(scene.learned, [13, 25], "what nobody had touched");
         scene.reads(TWO, 20, 64);
@@ -469,15 +574,17 @@ mod tests {
         // Both count down; who comes last frees.
         scene.touch(ONE, 11, 64, true, true);
         scene.touch(TWO, 21, 64, true, true);
-        let quiet = |code: usize, _, _| panic!("{code}");
-        scene.suspects.free(&mut scene.order, TWO, (64, 64), Some(22), quiet);
+        scene.free(TWO, (64, 64), 22);
+        assert!(scene.learned.is_empty());
+        assert_eq!(scene.handed, [10, 22], "unless the count is wrong");
         // Under the lock under which it is read.
         scene.order.locked(ONE, 8, Way::Exclusive);
         scene.reads(ONE, 12, 160);
         scene.order.unlocked(ONE, 8);
         scene.order.locked(TWO, 8, Way::Exclusive);
-        scene.suspects.free(&mut scene.order, TWO, (160, 32), Some(23), quiet);
+        scene.free(TWO, (160, 32), 23);
         assert!(scene.learned.is_empty());
+        assert_eq!(scene.handed, [10, 22]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::progress::Found;
 use crate::races::{Block, Deed, Race, Races, Seen};
 use crate::rounds::Rounds;
 use crate::sharing::Sharing;
-use crate::suspects::{Suspects, Touch};
+use crate::suspects::{Orders, Settled, Suspects, Touch};
 
 /// Times that one patched site is looked at for each thread of a run: a loop that computes shows soon what it touches.
 const MOST_LOOKS: u32 = 4096;
@@ -48,6 +48,8 @@ pub struct Watch<P> {
     sharing: Sharing,
     suspects: Suspects,
     order: Order,
+    /// The same by what every run has: a hand-over may go to another thread in the next one.
+    forced: Order,
     pub(crate) races: Races,
     modules: Modules,
     objects: Objects,
@@ -76,6 +78,8 @@ pub struct Watch<P> {
     /// What `chosen` was made from, and the same in order.
     sites: Option<Vec<Site>>,
     codes: Vec<usize>,
+    /// Accesses to what is handed over are steps.
+    handed: bool,
     /// The code of the process is as `chosen` wants it.
     in_place: bool,
     /// Stores may wait, so that all of them are looked at: one that is not seen must not overtake them.
@@ -130,9 +134,9 @@ impl<P: Process> Watch<P> {
         self.suspects.clear();
         self.objects.clear();
         self.told.clear();
-        self.learning = self.level.sees_accesses() && region.settings().profile != 0;
+        self.learning = self.level.sees_accesses() && region.settings().is_looked_at();
         (self.looking, self.accesses) = (false, 0);
-        self.order = Order::new(Locks::Protect);
+        (self.order, self.forced) = (Order::new(Locks::Protect), Order::new(Locks::Protect));
         self.racing = self.level.sees_accesses() && region.settings().races != 0;
         self.stop_at = region.settings().stop_at;
         self.races = Races::default();
@@ -169,6 +173,8 @@ impl<P: Process> Watch<P> {
         }
         let delaying = region.settings().memory == Memory::Tso as u32;
         self.in_place &= core::mem::replace(&mut self.delaying, delaying) == delaying;
+        let handed = region.settings().has_handed();
+        self.in_place &= core::mem::replace(&mut self.handed, handed) == handed;
         match region.chosen() {
             None => {
                 if !self.in_place || self.sites.is_some() {
@@ -182,8 +188,7 @@ impl<P: Process> Watch<P> {
                 if !self.in_place || self.sites.as_deref() != Some(sites) {
                     self.sites = Some(sites.to_vec());
                     self.chosen = Some(ByAddress::default());
-                    self.kinds = Site::in_force(sites)
-                        .iter()
+                    self.kinds = Site::steps_of(sites, handed)
                         .filter(|site| site.is_kind())
                         .map(|site| (site.0 as usize, ()))
                         .collect();
@@ -213,13 +218,15 @@ impl<P: Process> Watch<P> {
 
     /// Looks for the code of sites, which may be in modules that are not loaded yet.
     fn find_sites(&mut self) {
-        let Watch { sites: Some(sites), chosen: Some(chosen), modules, codes, .. } = self else { return };
-        let places = Site::in_force(sites).iter().filter(|site| site.is_place());
+        let Watch { sites: Some(sites), chosen: Some(chosen), modules, codes, handed, .. } = self else {
+            return;
+        };
+        let places = Site::steps_of(sites, *handed).filter(|site| site.is_place());
         self.copies_chosen = places.clone().any(|site| site.is_copy());
         let waits = sites.iter().filter(|site| site.is_wait());
         self.waiting =
             waits.filter_map(|&site| modules.code(site, P::modules)).map(|code| (code, ())).collect();
-        for code in places.filter_map(|&site| modules.code(site, P::modules)) {
+        for code in places.filter_map(|site| modules.code(site, P::modules)) {
             chosen.entry(code).or_insert(0);
         }
         codes.clear();
@@ -378,7 +385,10 @@ impl<P: Process> Watch<P> {
         *steps += 1;
         if *steps == MOST_STEPS {
             let place = self.modules.site(code, P::modules).unwrap_or(Site(0));
-            region.report().add_limited(place.0);
+            // What is promised is about runs without the steps at what is handed over.
+            if !self.handed {
+                region.report().add_limited(place.0);
+            }
             if !self.delaying {
                 self.in_place = false;
                 site.into_iter().for_each(P::dismiss);
@@ -428,19 +438,20 @@ impl<P: Process> Watch<P> {
             EventKind::PlainWrite | EventKind::AtomicStore => (false, true),
             _ => (true, true),
         };
-        let Watch { sharing, suspects, modules, order, objects, told, copies, .. } = self;
-        let learned = |code, actor: ThreadId, address| {
-            tell::<P>(modules, objects, (told, copies), region, (code, actor, address));
+        let Watch { sharing, suspects, modules, order, forced, objects, told, copies, .. } = self;
+        let mut learned = |settled, code, actor: ThreadId, address| {
+            tell::<P>(modules, objects, (told, copies), region, (settled, code, actor, address));
         };
         let whole = if self.level == Level::Auto {
             let Access { address, bytes, code, .. } = *access;
             let waits = self.waiting.contains_key(&code);
             suspects.note(
-                order,
+                Orders { seen: order, forced },
                 Touch { thread, code, address, bytes, reads, writes, atomic, waits },
                 learned,
             )
         } else {
+            let learned = |code, actor, address| learned(Settled::Not, code, actor, address);
             sharing.note(thread, access.code, (access.address, access.bytes), writes, learned)
         };
         if !whole {
@@ -456,13 +467,14 @@ impl<P: Process> Watch<P> {
         code: Option<usize>,
         region: &RegionMap,
     ) {
-        let Watch { sharing, suspects, modules, order, objects, told, copies, .. } = self;
-        let learned = |code, actor: ThreadId, address| {
-            tell::<P>(modules, objects, (told, copies), region, (code, actor, address));
+        let Watch { sharing, suspects, modules, order, forced, objects, told, copies, .. } = self;
+        let mut learned = |settled, code, actor: ThreadId, address| {
+            tell::<P>(modules, objects, (told, copies), region, (settled, code, actor, address));
         };
         if self.level == Level::Auto {
-            suspects.free(order, who.actor, block, code, learned);
+            suspects.free(Orders { seen: order, forced }, who.actor, block, code, learned);
         } else {
+            let learned = |code, actor, address| learned(Settled::Not, code, actor, address);
             sharing.free(who.actor, block, code, learned);
         }
     }
@@ -487,8 +499,14 @@ impl<P: Process> Watch<P> {
         self.found.has_changed()
     }
 
-    /// Tells both orders of what a thread does, by its name in each.
+    /// Tells all orders of what a thread does, by its name in each.
     fn follow(&mut self, mut what: impl FnMut(&mut Order, fn(Who) -> ThreadId)) {
+        what(&mut self.forced, |who| who.actor);
+        self.follow_chance(what);
+    }
+
+    /// The same of what may go to another thread in another run: no run has to have it.
+    fn follow_chance(&mut self, mut what: impl FnMut(&mut Order, fn(Who) -> ThreadId)) {
         what(&mut self.order, |who| who.actor);
         what(&mut self.races.order, |who| who.id);
     }
@@ -502,6 +520,7 @@ impl<P: Process> Watch<P> {
     pub fn joined(&mut self, me: Who, ended: Who) {
         self.follow(|order, name| order.joined(name(me), name(ended)));
         self.order.include(me.actor, Who::interrupted(ended.id).actor);
+        self.forced.include(me.actor, Who::interrupted(ended.id).actor);
     }
 
     /// A thread saw that another has ended, which somebody had seen before.
@@ -532,6 +551,16 @@ impl<P: Process> Watch<P> {
     /// A thread goes on after those who handed over to the object.
     pub fn takes_over(&mut self, me: Who, object: usize) {
         self.follow(|order, name| order.take_over(name(me), object));
+    }
+
+    /// What a thread did so far is for one of those who take from the object: which, may be another one in the next run.
+    pub fn gives(&mut self, me: Who, object: usize) {
+        self.follow_chance(|order, name| order.hand_over(name(me), object));
+    }
+
+    /// A thread goes on after those who gave to the object.
+    pub fn takes(&mut self, me: Who, object: usize) {
+        self.follow_chance(|order, name| order.take_over(name(me), object));
     }
 
     /// Threads that are not seen took part: what they order is not known.
@@ -602,12 +631,13 @@ fn tell<P: Process>(
     objects: &Objects,
     (told, copies): (&mut ByAddress<usize, ()>, &ByAddress<usize, ()>),
     region: &RegionMap,
-    (code, actor, address): (usize, ThreadId, usize),
+    (settled, code, actor, address): (Settled, usize, ThreadId, usize),
 ) {
     let Some(site) = modules.site(code, P::modules) else { return };
     let kind = objects.kind(site, address, Who::thread_of(actor), || modules.known(address));
     let site = if copies.contains_key(&code) { site.as_copy() } else { site };
     for site in [site, kind] {
+        let site = if settled == Settled::ByHandOver { site.as_handed() } else { site };
         if told.insert(site.0 as usize, ()).is_none() {
             region.add_conflicting(site);
         }

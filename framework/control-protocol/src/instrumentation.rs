@@ -195,11 +195,15 @@ impl Site {
     const COPY: u64 = 1 << 30;
     /// Set in places of code that wait for another thread.
     const WAIT: u64 = 1 << 29;
+    /// Both set in places of code that access what is only handed over. Whether such a place copies is not said.
+    const HANDED: u64 = Site::COPY | Site::WAIT;
+    /// Set in kinds of such accesses.
+    const HANDED_KIND: u64 = Site::COPY;
 
     /// Stands in lists of sites for a kind of accesses at one of them: to which memory they are. A list that has any means only
     /// accesses of these kinds.
     pub fn of_kind(number: u64) -> Site {
-        Site(number | Site::KIND)
+        Site(number & !Site::HANDED_KIND | Site::KIND)
     }
 
     /// Whether this is a kind of accesses, and no place.
@@ -225,7 +229,33 @@ impl Site {
 
     /// Whether this stands for a place that waits.
     pub fn is_wait(self) -> bool {
-        !self.is_kind() && self.0 & Site::WAIT != 0
+        !self.is_kind() && self.0 & Site::HANDED == Site::WAIT
+    }
+
+    /// Stands in lists of sites for accesses that meet others only in an order which a hand-over happened to give: these are
+    /// steps in runs with [`HANDED_OVER`](crate::settings::HANDED_OVER), and in no other.
+    pub fn as_handed(self) -> Site {
+        Site(self.0 | if self.is_kind() { Site::HANDED_KIND } else { Site::HANDED })
+    }
+
+    /// Whether this stands for such accesses. Kinds of lists without any such place may have been written before there were any:
+    /// [`steps_of`](Site::steps_of) reads a whole list.
+    pub fn is_handed(self) -> bool {
+        let mark = if self.is_kind() { Site::HANDED_KIND } else { Site::HANDED };
+        self.0 & mark == mark
+    }
+
+    /// The sites of a list whose accesses are steps, as places and kinds, in a run with or without accesses to what is handed
+    /// over.
+    pub fn steps_of(list: &[Site], handed: bool) -> impl Iterator<Item = Site> + Clone + '_ {
+        let list = Site::in_force(list);
+        let marked = list.iter().any(|site| !site.is_kind() && site.is_handed());
+        let counts = move |site: &&Site| handed || !marked || !site.is_handed();
+        list.iter().filter(counts).map(|&site| match site.is_kind() {
+            true => Site(site.0 & !Site::HANDED_KIND),
+            false if site.is_handed() => site.plain().as_copy(),
+            false => site,
+        })
     }
 
     /// Whether this is a place whose accesses are steps.
@@ -290,5 +320,21 @@ mod tests {
         assert_eq!([place.as_copy().plain(), place.as_wait().plain(), kind.plain()], [place, place, kind]);
         assert_eq!(Site::in_force(&[place, place.as_wait(), kind]), [kind]);
         assert_eq!(Site::in_force(&[place, kind]), [place, kind]);
+    }
+
+    #[test]
+    fn what_is_handed_over_is_a_step_in_runs_for_that_only() {
+        let (place, other, kind) = (Site::new("a", 7), Site::new("a", 9), Site::of_kind(u64::MAX));
+        let handed = other.as_handed();
+        assert!(handed.is_handed() && !handed.is_wait() && !handed.is_copy() && !handed.is_place());
+        assert!(!place.is_handed() && !place.as_wait().is_handed() && !place.as_copy().is_handed());
+        assert!(!kind.is_handed() && kind.as_handed().is_handed() && kind.as_handed().is_kind());
+        assert_eq!(handed.plain(), other);
+        let list = [place, handed, kind.as_handed()];
+        assert_eq!(Site::in_force(&list), list);
+        assert_eq!(Site::steps_of(&list, false).collect::<Vec<_>>(), [place]);
+        assert_eq!(Site::steps_of(&list, true).collect::<Vec<_>>(), [place, other.as_copy(), kind]);
+        let before = [place, kind.as_handed()];
+        assert_eq!(Site::steps_of(&before, false).collect::<Vec<_>>(), [place, kind], "an older list");
     }
 }

@@ -30,6 +30,7 @@ pub mod settings;
 mod site_list;
 mod stretch;
 mod sys;
+mod turns;
 mod witness;
 pub mod words;
 
@@ -49,6 +50,7 @@ pub use server::{Reply, Request, ServerError, ServerLink};
 pub use settings::{ClockSource, Memory, RandomSource, Settings, Switching, Timeouts};
 pub use site_list::{Added, SiteList};
 pub use stretch::{Note, Stretch};
+pub use turns::Turns;
 
 /// Environment variable with the number of the descriptor (on Windows, of the handle) of the [`Region`].
 pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";

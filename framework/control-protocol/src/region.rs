@@ -199,8 +199,15 @@ impl RegionMap {
 
     /// Says whether the next run is looked at. For the library, between runs that it repeats.
     pub fn look_at(&self, looked_at: bool) {
+        self.make(looked_at, false);
+    }
+
+    /// The same, and whether accesses to what is handed over are steps in it.
+    pub fn make(&self, looked_at: bool, handed: bool) {
+        let mut settings = self.settings();
+        settings.set_profile(looked_at, handed);
         // SAFETY: as in `choose_again`.
-        unsafe { (&raw mut (*self.at).settings.profile).write_volatile(u32::from(looked_at)) };
+        unsafe { (&raw mut (*self.at).settings.profile).write_volatile(settings.profile) };
     }
 
     /// Names races that do not end runs whose settings were made with this call, and sites whose plain accesses are atomic

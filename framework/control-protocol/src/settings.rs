@@ -72,6 +72,11 @@ impl FromStr for Memory {
     }
 }
 
+/// Of [`Settings::profile`]: it is looked which code sites access memory that threads share, from the memory level on.
+pub const LOOKED_AT: u32 = 1;
+/// Of [`Settings::profile`]: accesses to what is handed over are steps.
+pub const HANDED_OVER: u32 = 2;
+
 /// What the driver wants of a run. Written before the run begins, constant while it lasts.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +112,7 @@ pub struct Settings {
     /// 1: a process that would be ended because of a deadlock or at the step limit waits to be killed, so that it can be
     /// looked at.
     pub hold: u32,
-    /// 1: it is looked which code sites access memory that threads share, at the memory level.
+    /// Bits: [`LOOKED_AT`], [`HANDED_OVER`].
     pub profile: u32,
     /// A code of [`Memory`].
     pub memory: u32,
@@ -139,6 +144,21 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether it is looked which accesses of the run meet others.
+    pub fn is_looked_at(&self) -> bool {
+        self.profile & LOOKED_AT != 0
+    }
+
+    /// Whether accesses to what is handed over are steps.
+    pub fn has_handed(&self) -> bool {
+        self.profile & HANDED_OVER != 0
+    }
+
+    /// Says both.
+    pub fn set_profile(&mut self, looked_at: bool, handed: bool) {
+        self.profile = (u32::from(looked_at) * LOOKED_AT) | (u32::from(handed) * HANDED_OVER);
+    }
+
     /// A run under carrier with virtual time and the given seed.
     pub fn new(switching: Switching, seed: u64, run: u64) -> Settings {
         Settings {

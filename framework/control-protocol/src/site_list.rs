@@ -15,6 +15,7 @@ const MOST_WAITS: usize = 64;
 pub struct SiteList {
     waits: BTreeSet<Site>,
     in_force: BTreeSet<Site>,
+    handed: BTreeSet<Site>,
 }
 
 /// What became of a site.
@@ -24,6 +25,8 @@ pub enum Added {
     Known,
     /// It is new.
     New,
+    /// It is new, and is a step only in runs with accesses to what is handed over.
+    Handed,
     /// It is new, and what was there before does not count any more.
     Again,
 }
@@ -40,6 +43,9 @@ impl SiteList {
 
     /// Takes a site in.
     pub fn add(&mut self, site: Site) -> Added {
+        if site.is_handed() {
+            return if self.handed.insert(site) { Added::Handed } else { Added::Known };
+        }
         if !site.is_wait() {
             return if self.in_force.insert(site) { Added::New } else { Added::Known };
         }
@@ -47,10 +53,16 @@ impl SiteList {
             return Added::Known;
         }
         self.in_force.clear();
+        self.handed.clear();
         Added::Again
     }
 
-    /// As short a list as says the same.
+    /// Accesses to what is only handed over.
+    pub fn handed(&self) -> impl Iterator<Item = Site> {
+        self.handed.iter().copied()
+    }
+
+    /// As short a list as says the same of all but those.
     pub fn sites(&self) -> impl Iterator<Item = Site> {
         self.waits.iter().chain(&self.in_force).copied()
     }
@@ -62,7 +74,7 @@ impl SiteList {
 
     /// Whether a site is known.
     pub fn contains(&self, site: Site) -> bool {
-        self.in_force.contains(&site) || self.waits.contains(&site)
+        self.in_force.contains(&site) || self.waits.contains(&site) || self.handed.contains(&site)
     }
 }
 
@@ -83,5 +95,17 @@ mod tests {
         assert_eq!(list.add(two), Added::New);
         assert_eq!(list.sites().collect::<Vec<_>>(), [wait, two]);
         assert_eq!(SiteList::of(&[one, two, wait, two]).sites().collect::<Vec<_>>(), [wait, two]);
+    }
+
+    #[test]
+    fn what_is_handed_over_is_kept_apart() {
+        let [one, two] = [Site(1), Site(2)];
+        let mut list = SiteList::of(&[one]);
+        assert_eq!([list.add(two.as_handed()), list.add(two.as_handed())], [Added::Handed, Added::Known]);
+        assert_eq!((list.places(), list.contains(two.as_handed()), list.contains(two)), (1, true, false));
+        assert_eq!(list.sites().collect::<Vec<_>>(), [one]);
+        assert_eq!(list.handed().collect::<Vec<_>>(), [two.as_handed()]);
+        list.add(Site(3).as_wait());
+        assert_eq!(list.handed().count(), 0, "learned again");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::instrumentation::SITES;
 use crate::region::{ACCOUNT, MAGIC, PARAMETERS, Region, RegionMap, STRETCHES, VERSION};
 use crate::report::Ending;
-use crate::settings::{Settings, Switching};
+use crate::settings::{HANDED_OVER, LOOKED_AT, Settings, Switching};
 
 /// Steps and runs that may have been counted before the first nanosecond is over.
 const SLACK_COUNT: u64 = 1_000_000;
@@ -37,7 +37,7 @@ impl RegionMap {
         // The library of a process that learns chooses sites itself, and which runs are looked at.
         let ours =
             |prepared: Settings| Settings { chosen: settings.chosen, profile: settings.profile, ..prepared };
-        let chosen = settings.chosen as usize <= SITES + 1 && settings.profile <= 1;
+        let chosen = settings.chosen as usize <= SITES + 1 && settings.profile <= LOOKED_AT | HANDED_OVER;
         if !chosen || self.prepared.is_some_and(|prepared| ours(prepared) != settings) {
             return Some("the settings of the schedules are not as we wrote them".to_owned());
         }

@@ -132,7 +132,7 @@ pub(crate) unsafe fn modules_loaded(first: usize) {
 pub(crate) mod edge {
     use waylay_runtime::edge::with;
     pub(crate) use waylay_runtime::edge::{
-        ended, follows, hands_over, locked, outsider, spawned, takes_over, unlocked,
+        ended, follows, gives, hands_over, locked, outsider, spawned, takes, takes_over, unlocked,
     };
 
     use super::*;

@@ -138,7 +138,7 @@ fn work(
             .map(|planned| {
                 let mut settings = settings;
                 settings.run = planned.run.index;
-                settings.profile = u32::from(sites.looks_at(planned.run.index));
+                settings.set_profile(sites.looks_at(planned.run.index), planned.handed);
                 settings.listen = u32::from(planned.listen || plan.stop_after_quiet.is_some());
                 Wanted { settings, parameters: &planned.parameters }
             })

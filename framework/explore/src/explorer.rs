@@ -34,7 +34,7 @@ use crate::server::RunError;
 use crate::share::Share;
 use crate::sites::{Sites, Taught};
 use crate::summary::{Found, Summary, covered, not_looked_at};
-use crate::worker::Worker;
+use crate::worker::{Worker, is_restorable};
 
 /// Runs that had to be killed after which no more are made, unless there is a time limit: each costs the whole patience,
 /// and they rarely tell more than the first.
@@ -220,6 +220,9 @@ pub(crate) fn open_campaign(plan: &Plan, what: &str) -> Result<(Campaign, Failur
 pub(crate) struct Exploration<'a> {
     plan: &'a Plan,
     learner: Learner,
+    /// Plans runs with accesses to what is handed over as steps. Nothing is promised by them, and what it learns of their length
+    /// is of no use to the other.
+    of_handed: Learner,
     pub(crate) findings: Findings<'a>,
     begun: Instant,
     pub(crate) summary: Summary,
@@ -274,10 +277,14 @@ impl<'a> Exploration<'a> {
             folder,
             ..Summary::default()
         };
+        let learner = || {
+            Learner::new(&plan.strategy, Seed(plan.seed))
+                .divided(plan.share.as_ref().map_or(Shard::WHOLE, |share| share.shard))
+        };
         Exploration {
             plan,
-            learner: Learner::new(&plan.strategy, Seed(plan.seed))
-                .divided(plan.share.as_ref().map_or(Shard::WHOLE, |share| share.shard)),
+            learner: learner(),
+            of_handed: learner().of_handed(),
             findings: Findings::new(plan, unseen.libraries.clone()),
             begun: Instant::now(),
             summary,
@@ -289,7 +296,8 @@ impl<'a> Exploration<'a> {
             single: 0,
             beside: None,
             made: 0,
-            sites: Sites::new(&plan.conditions, plan.strategy.is_search()),
+            sites: Sites::new(&plan.conditions, plan.strategy.is_search())
+                .taking_turns(!plan.strategy.searches()),
             conditions: plan.conditions.clone(),
             pending: Vec::new(),
             hangs: 0,
@@ -339,20 +347,29 @@ impl<'a> Exploration<'a> {
         progress: &mut dyn Progress,
     ) -> Result<Option<CampaignState>, ExploreError> {
         while self.pending.is_empty() {
-            let most = self.plan.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.learner.next()));
+            let next = self.next();
+            let most = self.plan.runs.map_or(u64::MAX, |runs| runs.saturating_sub(next));
             if most == 0 {
                 return Ok(Some(CampaignState::Finished));
             }
-            self.pending = self.learner.plan(most);
+            // All runs of a batch have the same steps.
+            let most = most.min(self.sites.same(next));
+            let handed = self.sites.is_handed(next);
+            let learner = if handed { &mut self.of_handed } else { &mut self.learner };
+            learner.go_on_at(next);
+            self.pending = learner.plan(most);
             if self.pending.is_empty() {
                 self.summary.exhausted = self.learner.exhausted();
                 return Ok(Some(CampaignState::Finished));
             }
             self.pending.retain(|planned| self.plan.counts(planned) || is_scout(planned, &self.sites));
-            self.conditions = self.sites.conditions();
+            self.conditions =
+                if handed { self.sites.conditions_of_handed() } else { self.sites.conditions() };
         }
+        let restorable = |planned: &Planned| is_restorable(self.plan, self.sites.looks_at(planned.run.index));
+        let restorable = self.pending.iter().any(restorable);
         for worker in workers.iter_mut() {
-            worker.ready_for(&self.conditions)?;
+            worker.ready_for(&self.conditions, restorable)?;
         }
         let mut batch = std::mem::take(&mut self.pending);
         let mut wanted = true;
@@ -382,6 +399,16 @@ impl<'a> Exploration<'a> {
         Ok(None)
     }
 
+    /// The first run that is not planned yet.
+    fn next(&self) -> u64 {
+        self.learner.next().max(self.of_handed.next())
+    }
+
+    /// Who planned a run.
+    fn learner_of(&mut self, planned: &Planned) -> &mut Learner {
+        if planned.handed { &mut self.of_handed } else { &mut self.learner }
+    }
+
     /// Takes in one run; says whether it was the last.
     fn take(
         &mut self,
@@ -396,12 +423,20 @@ impl<'a> Exploration<'a> {
         self.looked_at += u64::from(self.sites.looks_at(planned.run.index));
         let seen = (observed.accesses, observed.limited);
         let Taught { news: steps_changed, void } =
-            self.sites.learn(self.learner.next(), &conflicting, seen, failed.is_some());
+            self.sites.learn(self.next(), if scout { &conflicting } else { &[] }, seen, failed.is_some());
+        let current = self.learner_of(planned).is_current(planned);
+        let whole = observed.hung.is_none() && ended_by_itself(observed.ending);
+        if whole && failed.is_none() && self.sites.looks_at(planned.run.index) {
+            self.sites.measure(planned.handed, observed.steps);
+        }
         let summary = &mut self.summary;
         summary.runs += u64::from(counts);
+        summary.handed_runs += u64::from(counts && planned.handed);
         self.made += 1;
         summary.threads = summary.threads.max(observed.threads);
-        summary.steps = summary.steps.max(observed.steps);
+        if !planned.handed {
+            summary.steps = summary.steps.max(observed.steps);
+        }
         summary.partly_controlled += u64::from(counts && observed.partly_controlled);
         for beside in observed.account.beside() {
             let note = Statement::Beside(beside.clone()).to_string();
@@ -435,19 +470,20 @@ impl<'a> Exploration<'a> {
         self.total_steps += if counts { observed.steps } else { 0 };
         self.rivals = self.rivals.max(observed.threads).max(planned.parameters.threads);
         // What took part without being scheduled is in no bound, nor what was made when other accesses were steps, nor what lies
-        // behind a limit.
-        let current = self.learner.is_current(planned) && planned.run.index >= self.counts_from;
-        if counts && judged && !observed.partly_controlled && current {
+        // behind a limit, nor what had more steps than are promised for.
+        let aims = !planned.handed && current && planned.run.index >= self.counts_from;
+        if counts && judged && !observed.partly_controlled && aims {
             self.aimed.take(&planned.parameters);
         }
-        let whole = observed.hung.is_none() && ended_by_itself(observed.ending);
-        if whole && failed.is_none() && !observed.partly_controlled && self.learner.is_current(planned) {
+        if whole && failed.is_none() && !observed.partly_controlled && current {
             // Most runs are not listened to, and still none that passes may be longer than the promise says. Other shards hear
             // only of scouts, and have to plan the same.
             if scout {
-                self.learner.was_long(planned, observed.reach);
+                self.learner_of(planned).was_long(planned, observed.reach);
             }
-            self.aimed.outgrow(observed.reach);
+            if !planned.handed {
+                self.aimed.outgrow(observed.reach);
+            }
         }
         self.single =
             if observed.threads <= self.plan.own_threads && failed.is_none() { self.single + 1 } else { 0 };
@@ -500,17 +536,21 @@ impl<'a> Exploration<'a> {
             }
             None => false,
         };
-        if let Some(said) = &lesson.conversation {
+        if let Some(said) = lesson.conversation.as_ref().filter(|_| !planned.handed) {
             self.coverage.hear(planned.run.index + 1, said);
         }
-        self.learner.learn(planned, lesson);
+        self.learner_of(planned).learn(planned, lesson);
         if steps_changed != Added::Known {
-            self.learner.steps_changed(steps_changed);
+            let next = self.next();
+            for learner in [&mut self.learner, &mut self.of_handed] {
+                learner.go_on_at(next);
+                learner.steps_changed(steps_changed);
+            }
         }
         if void {
             // A bug between accesses that were no steps could not have been found, nor will the rest of the batch find it.
             self.aimed.forget();
-            self.counts_from = self.learner.next();
+            self.counts_from = self.next();
         }
         if steps_changed == Added::Again {
             self.aimed.reach = 0;
@@ -573,7 +613,7 @@ impl<'a> Exploration<'a> {
 
     /// Which part of the night the runs so far are.
     fn part(&self, share: &Share) -> ShardRecord {
-        let to = self.pending.first().map_or(self.learner.next(), |first| first.run.index);
+        let to = self.pending.first().map_or(self.next(), |first| first.run.index);
         let search = self.plan.strategy.is_search();
         let found = self.findings.found.iter();
         ShardRecord {
@@ -719,7 +759,7 @@ impl<'a> Exploration<'a> {
             ));
         }
         summary.notes.extend(not_looked_at(&self.plan.conditions.steps, summary));
-        let unheard = self.learner.unheard();
+        let unheard = self.learner.unheard() + self.of_handed.unheard();
         if unheard > 0 {
             summary.notes.push(format!(
                 "{unheard} runs could not be learned from: they are too long, or the program does not repeat itself"

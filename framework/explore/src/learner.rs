@@ -26,6 +26,8 @@ pub struct Planned {
     pub parameters: RunParameters,
     /// Whether its conversation is wanted.
     pub listen: bool,
+    /// Accesses to what is handed over are steps in it.
+    pub handed: bool,
 }
 
 /// How a run ended, for learning.
@@ -50,12 +52,15 @@ pub struct Learner {
     one_by_one: bool,
     needs_lessons: bool,
     next: u64,
-    /// The first run that the strategy as it is now planned.
+    /// The first run that the strategy as it is now planned, and how many it did.
     begun: u64,
+    planned: u64,
     batch: u64,
     exhausted: bool,
     unheard: u64,
     shard: Shard,
+    /// What it plans are runs with accesses to what is handed over as steps.
+    handed: bool,
 }
 
 impl Learner {
@@ -69,11 +74,24 @@ impl Learner {
             needs_lessons: !matches!(spec, Spec::Random | Spec::Pos | Spec::Noise(_)),
             next: 0,
             begun: 0,
+            planned: 0,
             batch: 1,
             exhausted: false,
             unheard: 0,
             shard: Shard::WHOLE,
+            handed: false,
         }
+    }
+
+    /// The same for runs with accesses to what is handed over as steps.
+    pub fn of_handed(mut self) -> Learner {
+        self.handed = true;
+        self
+    }
+
+    /// The run with this number is the next: others were planned elsewhere.
+    pub fn go_on_at(&mut self, next: u64) {
+        self.next = self.next.max(next);
     }
 
     /// The same for one part of the runs. Only a search needs to know: others plan all runs, whoever makes them.
@@ -103,9 +121,10 @@ impl Learner {
             };
             let later = LATER.iter().find(|&&(_, until)| self.next < until).map_or(1, |&(every, _)| every);
             // Also where nothing is learned: in which orders events come is counted.
-            let listen = self.one_by_one || self.next - self.begun < FIRST || self.next.is_multiple_of(later);
-            planned.push(Planned { run, parameters, listen });
+            let listen = self.one_by_one || self.planned < FIRST || self.next.is_multiple_of(later);
+            planned.push(Planned { run, parameters, listen, handed: self.handed });
             self.next += 1;
+            self.planned += 1;
         }
         planned
     }
@@ -154,7 +173,7 @@ impl Learner {
             self.build();
             self.exhausted = false;
             if how == Added::Again {
-                (self.begun, self.batch) = (self.next, 1);
+                (self.begun, self.planned, self.batch) = (self.next, 0, 1);
             }
         } else {
             self.strategy.steps_changed();
@@ -189,11 +208,7 @@ impl Learner {
 
 /// Whether a strategy goes from one schedule to the next, alone or as part of a portfolio.
 pub(crate) fn searches(spec: &Spec) -> bool {
-    match spec {
-        Spec::Systematic { .. } => true,
-        Spec::Portfolio(members) => members.iter().any(searches),
-        _ => false,
-    }
+    spec.searches()
 }
 
 #[cfg(test)]

@@ -124,6 +124,7 @@ impl Confirmer {
                 patch: failed.strict.patch,
                 sites: failed.steps.as_ref().map(|steps| steps.sites.iter().map(|site| site.0).collect()),
                 profiled: failed.steps.as_ref().is_some_and(|steps| steps.looked_at),
+                handed: failed.steps.as_ref().is_some_and(|steps| steps.handed),
                 ..Steps::default()
             },
             ..Conditions::default()

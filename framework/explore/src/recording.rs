@@ -109,6 +109,9 @@ pub struct Steps {
     /// It was looked which other accesses are worth a step: a loop that waits is seen at those too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub profiled: bool,
+    /// Accesses to what is handed over are steps, too: those that the sites mark so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub handed: bool,
     /// Accesses that nothing orders end the run and are failures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub races: bool,
@@ -128,6 +131,7 @@ impl Default for Steps {
             memory_modules: Vec::new(),
             sites: None,
             profiled: false,
+            handed: false,
             races: false,
             known_races: Vec::new(),
             atomic_sites: Vec::new(),
@@ -202,7 +206,7 @@ impl Conditions {
         settings.random = if self.real_random { RandomSource::Real } else { RandomSource::Seeded } as u32;
         settings.calls = u32::from(self.calls);
         settings.guard = u32::from(self.guard);
-        settings.profile = u32::from(self.steps.profiled);
+        settings.set_profile(self.steps.profiled, self.steps.handed);
         settings.races = u32::from(self.steps.races);
         settings.memory = self.memory as u32;
         settings

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use waylay_control_protocol::instrumentation::{FIRST_LOOKS, is_looked_at};
-use waylay_control_protocol::{Added, Pair, Site, SiteList};
+use waylay_control_protocol::{Added, Level, Pair, Site, SiteList, Turns};
 
 use crate::recording::Conditions;
 
@@ -26,6 +26,8 @@ pub struct Sites {
     atomic: BTreeSet<u64>,
     /// Sites that only runs that failed have shown to conflict.
     failing: BTreeSet<u64>,
+    /// Which runs have accesses to what is handed over as steps.
+    turns: Option<Turns>,
 }
 
 /// What a run taught.
@@ -53,7 +55,16 @@ impl Sites {
             races: BTreeSet::new(),
             atomic: BTreeSet::new(),
             failing: BTreeSet::new(),
+            turns: None,
         }
+    }
+
+    /// Whether some runs have accesses to what is handed over as steps. A search has them in no run: what it says of all schedules
+    /// is about one choice of steps.
+    pub fn taking_turns(mut self, some: bool) -> Sites {
+        let learns = self.learns() && self.base.steps.level == Level::Auto;
+        self.turns = (some && learns).then(Turns::default);
+        self
     }
 
     /// Whether there is something to learn at all.
@@ -66,6 +77,9 @@ impl Sites {
         let mut conditions = self.base.clone();
         if self.learns() {
             conditions.steps.sites = Some(self.known.sites().map(|site| site.0).collect());
+            if conditions.steps.handed {
+                self.add_handed(&mut conditions);
+            }
         }
         if self.base.steps.races {
             conditions
@@ -75,6 +89,39 @@ impl Sites {
             conditions.steps.atomic_sites.extend(&self.atomic);
         }
         conditions
+    }
+
+    /// Whether the run with this number has accesses to what is handed over as steps.
+    pub fn is_handed(&self, run: u64) -> bool {
+        self.turns().is_some_and(|turns| turns.is_handed(run))
+    }
+
+    /// How many runs from this one on are of the same sort in that.
+    pub fn same(&self, run: u64) -> u64 {
+        self.turns().map_or(u64::MAX, |turns| turns.same(run))
+    }
+
+    fn turns(&self) -> Option<&Turns> {
+        self.turns.as_ref().filter(|_| self.known.handed().next().is_some())
+    }
+
+    /// A run that every shard makes, and that came to its end, had so many steps.
+    pub fn measure(&mut self, handed: bool, steps: u64) {
+        self.turns.iter_mut().for_each(|turns| turns.measure(handed, steps));
+    }
+
+    /// The conditions of the next batch of runs, with accesses to what is handed over as steps.
+    pub fn conditions_of_handed(&self) -> Conditions {
+        let mut conditions = self.conditions();
+        if !std::mem::replace(&mut conditions.steps.handed, true) {
+            self.add_handed(&mut conditions);
+        }
+        conditions
+    }
+
+    fn add_handed(&self, conditions: &mut Conditions) {
+        let sites = conditions.steps.sites.iter_mut();
+        sites.for_each(|sites| sites.extend(self.known.handed().map(|site| site.0)));
     }
 
     /// The conditions of one run of a batch.
@@ -119,6 +166,7 @@ impl Sites {
                     }
                     taught.void |= !failed;
                 }
+                Added::Handed => {}
                 Added::Known => taught.void |= !failed && self.failing.remove(&site),
             }
         }
@@ -204,6 +252,41 @@ mod tests {
         assert_eq!(learn(3, false), (Added::Known, true), "the runs before could not have shown a bug there");
         assert_eq!(learn(3, false), (Added::Known, false));
         assert_eq!(sites.conditions().steps.sites, Some(vec![3, 4]));
+    }
+
+    #[test]
+    fn what_is_handed_over_is_a_step_in_runs_for_that_and_makes_nothing_worthless() {
+        let mut conditions = Conditions::default();
+        conditions.steps.level = Level::Auto;
+        let mut sites = Sites::new(&conditions, false).taking_turns(true);
+        assert!(!sites.is_handed(64) && sites.same(64) == u64::MAX, "there is nothing of that kind");
+        let handed = Site(7).as_handed().0;
+        let taught = sites.learn(1, &[3, handed], (10, 0), false);
+        assert_eq!(taught, Taught { news: Added::New, void: true });
+        let taught = sites.learn(2, &[handed, Site(8).as_handed().0], (10, 0), false);
+        assert_eq!(taught, Taught { news: Added::Known, void: false });
+        assert!(sites.is_handed(64) && !sites.is_handed(63) && !sites.is_handed(72));
+        assert_eq!((sites.same(0), sites.same(64), sites.same(70)), (64, 8, 2));
+        assert_eq!(sites.conditions().steps.sites, Some(vec![3]));
+        let of_handed = sites.conditions_of_handed();
+        assert_eq!(of_handed.steps.sites, Some(vec![3, handed, Site(8).as_handed().0]));
+        assert!(of_handed.steps.handed && !sites.conditions().steps.handed);
+        (0..4).for_each(|run| sites.measure(run == 3, if run == 3 { 8_000 } else { 100 }));
+        assert!(
+            !sites.is_handed(64) && sites.is_handed(2048),
+            "one in 256, because they are 80 times as long"
+        );
+        let mut search = Sites::new(&conditions, false).taking_turns(false);
+        search.learn(1, &[handed], (10, 0), false);
+        assert!(!search.is_handed(64));
+        conditions.steps.handed = true;
+        let mut again = Sites::new(&conditions, true);
+        again.learn(1, &[handed], (10, 0), false);
+        assert_eq!(
+            again.conditions().steps.sites,
+            Some(vec![handed]),
+            "a failure of such a run, in another build"
+        );
     }
 
     #[test]

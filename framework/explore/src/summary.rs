@@ -183,6 +183,8 @@ pub struct Summary {
     pub sites: u64,
     /// Plain accesses of a run: the steps there would be if all of them were.
     pub accesses: u64,
+    /// Runs in which accesses to what is only handed over were steps, too: nothing is promised by them.
+    pub handed_runs: u64,
     /// The most such sites of a run that made more steps than a run gives to one; their later accesses were no steps.
     pub limited_sites: u64,
     /// Some of these, by function and line.
@@ -329,6 +331,13 @@ impl Summary {
             ));
         }
         lines.extend(steps_line(self.steps, self.accesses, self.sites));
+        if self.handed_runs > 0 {
+            lines.push(format!(
+                "in {} of the runs accesses to what threads only hand over to each other were steps as well; they count for no \
+                 guarantee",
+                count(self.handed_runs)
+            ));
+        }
         if self.partly_controlled > 0 {
             lines.push(format!(
                 "{} runs were only partly controlled: something outside the schedule took part, equal seeds may differ",

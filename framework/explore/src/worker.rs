@@ -41,6 +41,13 @@ pub(crate) struct Worker<'a> {
     plan: &'a Plan,
     server: Server,
     restored: Option<Restored>,
+    /// That process is wanted, and was not needed so far: the first runs are looked at, and those are forked. To start it takes a
+    /// third of the time before the first run.
+    unstarted: bool,
+    /// The same for runs with accesses to what is handed over as steps, while others are made; or for the others, while these are.
+    waiting: Option<Restored>,
+    /// Which of the two sorts is made.
+    handed: bool,
     /// Of the runs that are made now.
     conditions: Conditions,
     pub(crate) known: Experience,
@@ -53,18 +60,22 @@ impl<'a> Worker<'a> {
     pub(crate) fn start(plan: &'a Plan) -> Result<Worker<'a>, RunError> {
         let server = Server::start(&plan.program, &plan.library, &plan.conditions)?;
         let mut known = Experience::default();
-        let mut restored = None;
         if plan.restart != Restart::Fork {
-            match why_not(plan) {
-                Some(why) => known.off = Some(Off::Impossible(why.to_owned())),
-                None => match Restored::start(&plan.program, &plan.library, &plan.conditions) {
-                    Ok(started) => restored = Some(started),
-                    Err(error) => known.off = Some(Off::Impossible(error.to_string())),
-                },
-            }
+            known.off = why_not(plan).map(|why| Off::Impossible(why.to_owned()));
         }
+        let unstarted = plan.restart != Restart::Fork && known.off.is_none();
         let conditions = plan.conditions.clone();
-        Ok(Worker { plan, server, restored, conditions, known, failing: BTreeMap::new() })
+        Ok(Worker {
+            plan,
+            server,
+            restored: None,
+            unstarted,
+            waiting: None,
+            handed: false,
+            conditions,
+            known,
+            failing: BTreeMap::new(),
+        })
     }
 
     /// The same, where it is known from before why runs are not restored.
@@ -73,7 +84,17 @@ impl<'a> Worker<'a> {
             Some(_) => {
                 let server = Server::start(&plan.program, &plan.library, &plan.conditions)?;
                 let (known, conditions) = (Experience::default(), plan.conditions.clone());
-                Worker { plan, server, restored: None, conditions, known, failing: BTreeMap::new() }
+                Worker {
+                    plan,
+                    server,
+                    restored: None,
+                    unstarted: false,
+                    waiting: None,
+                    handed: false,
+                    conditions,
+                    known,
+                    failing: BTreeMap::new(),
+                }
             }
             None => Worker::start(plan)?,
         };
@@ -82,8 +103,31 @@ impl<'a> Worker<'a> {
     }
 
     /// Gets ready for runs under these conditions. To be called by the thread that started the worker.
-    pub(crate) fn ready_for(&mut self, conditions: &Conditions) -> Result<(), RunError> {
+    /// `restorable`: some of these runs can be made from a snapshot.
+    pub(crate) fn ready_for(&mut self, conditions: &Conditions, restorable: bool) -> Result<(), RunError> {
+        if restorable && std::mem::take(&mut self.unstarted) {
+            let plan = self.plan;
+            match Restored::start(&plan.program, &plan.library, &plan.conditions) {
+                Ok(started) => (self.restored, self.handed) = (Some(started), conditions.steps.handed),
+                Err(error) => self.known.off = Some(Off::Impossible(error.to_string())),
+            }
+        }
+        self.take_turns(conditions.steps.handed)?;
         self.restored.as_mut().map_or(Ok(()), |restored| restored.ready_for(conditions))
+    }
+
+    /// What is a step is part of a snapshot, and to take another one costs as much as a hundred runs. So each sort of runs has
+    /// a process of its own.
+    fn take_turns(&mut self, handed: bool) -> Result<(), RunError> {
+        if handed != self.handed && self.restored.is_some() {
+            let other = match self.waiting.take() {
+                Some(other) => other,
+                None => Restored::start(&self.plan.program, &self.plan.library, &self.plan.conditions)?,
+            };
+            self.waiting = self.restored.replace(other);
+        }
+        self.handed = handed;
+        Ok(())
     }
 
     /// How often the program had to be started again.
@@ -113,10 +157,8 @@ impl<'a> Worker<'a> {
     ) -> Result<(), RunError> {
         let mut made = 0;
         while made < runs.len() {
-            // Runs that are looked at have their code changed while they go on, which is not undone.
-            let patched = self.plan.conditions.steps.patch;
-            let unchanged = |run: &&Wanted<'_>| run.settings.profile == 0 && run.settings.races == 0;
-            let plain = runs[made..].iter().take_while(|run| !patched || unchanged(run)).count();
+            let restorable = |run: &&Wanted<'_>| is_restorable(self.plan, run.settings.is_looked_at());
+            let plain = runs[made..].iter().take_while(restorable).count();
             if plain > 0
                 && let Some(mut restored) = self.restored.take()
             {
@@ -126,6 +168,9 @@ impl<'a> Worker<'a> {
                     self.restore(&mut restored, group, &mut |index, run| hand_over(first + index, run))?;
                 self.known.decide(self.plan.restart);
                 self.restored = self.known.off.is_none().then_some(restored);
+                if self.restored.is_none() {
+                    self.waiting = None;
+                }
             } else {
                 hand_over(made, self.fork(&runs[made])?);
                 made += 1;
@@ -284,6 +329,12 @@ fn is_the_same_afresh(made: &Made, restored: &mut Restored, order: &Order) -> bo
         }
     });
     ran.is_ok() && same
+}
+
+/// Whether a run can be made from a snapshot. Runs that are looked at have their code changed while they go on, which is not undone.
+pub(crate) fn is_restorable(plan: &Plan, looked_at: bool) -> bool {
+    let steps = &plan.conditions.steps;
+    !steps.patch || !looked_at && !steps.races
 }
 
 /// What makes restored runs impossible before anything is tried.

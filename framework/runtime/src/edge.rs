@@ -96,3 +96,23 @@ pub unsafe fn takes_over<T: Thread>(me: *mut T, object: Key) {
     // SAFETY: by the caller's promise.
     with::<T::System>(|watch| unsafe { watch.takes_over(T::System::who(me), object.0) });
 }
+
+/// What `me` did so far is for one of those who take from the object. Which one that is may change from run to run.
+///
+/// # Safety
+/// It lives as long as the run.
+#[inline]
+pub unsafe fn gives<T: Thread>(me: *mut T, object: Key) {
+    // SAFETY: by the caller's promise.
+    with::<T::System>(|watch| unsafe { watch.gives(T::System::who(me), object.0) });
+}
+
+/// `me` goes on after those who gave to the object.
+///
+/// # Safety
+/// It lives as long as the run.
+#[inline]
+pub unsafe fn takes<T: Thread>(me: *mut T, object: Key) {
+    // SAFETY: by the caller's promise.
+    with::<T::System>(|watch| unsafe { watch.takes(T::System::who(me), object.0) });
+}

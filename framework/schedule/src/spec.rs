@@ -148,6 +148,15 @@ impl Spec {
         matches!(self, Spec::Systematic { .. })
     }
 
+    /// Whether that holds for it or for a member of it.
+    pub fn searches(&self) -> bool {
+        match self {
+            Spec::Systematic { .. } => true,
+            Spec::Portfolio(members) => members.iter().any(Spec::searches),
+            _ => false,
+        }
+    }
+
     /// Whether its runs promise nothing about bugs that were not seen, however many there are.
     pub fn promises_nothing(&self) -> bool {
         match self {

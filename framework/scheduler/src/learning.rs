@@ -57,7 +57,8 @@ impl Learning {
         self.curious = region.report().reached.load(Ordering::Relaxed) > 0;
         self.again = self.again.saturating_sub(1);
         let mut news = Added::Known;
-        for &site in region.conflicting() {
+        // What is only handed over is a step in runs of explored programs, and in none here.
+        for &site in region.conflicting().iter().filter(|site| !site.is_handed()) {
             let added = known.add(site);
             if added != Added::Known {
                 region.choose_also(site);
@@ -76,13 +77,13 @@ impl Learning {
     pub(super) fn stop(&self, region: &RegionMap) -> bool {
         let Some(known) = &self.known else { return false };
         count(region);
-        region.conflicting().iter().any(|&site| !known.contains(site))
+        region.conflicting().iter().any(|&site| !site.is_handed() && !known.contains(site))
     }
 
     /// The strategy that has to begin again because of news, if it has.
     pub(super) fn begin_again(&self, news: Added) -> Option<&Spec> {
         self.spec.as_ref().filter(|spec| match news {
-            Added::Known => false,
+            Added::Known | Added::Handed => false,
             Added::New => spec.is_search(),
             // What is known of lengths was learned with other steps.
             Added::Again => true,

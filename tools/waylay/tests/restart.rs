@@ -326,3 +326,29 @@ int main(int count, char **arguments) {
     assert_eq!(summary["restored"], 200, "{summary:#}");
     assert!(summary["steps"].as_u64() >= Some(6), "what was loaded makes steps: {summary:#}");
 }
+
+/// The first 16 runs are looked at, and those are forked: a bug that one of them shows is not to wait for a second process.
+#[test]
+fn the_process_for_snapshots_is_started_when_a_run_needs_it() {
+    let place = Workplace::new();
+    let starts = place.path().join("starts");
+    let constructor = format!(
+        r#"
+#include <fcntl.h>
+#include <unistd.h>
+__attribute__((constructor)) static void begins(void) {{
+    int to = open("{}", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (write(to, "x", 1) != 1) _exit(9);
+    close(to);
+}}
+"#,
+        starts.display()
+    );
+    let program = build(&place, &(constructor + &counter("return 0;")), &[]);
+    for (runs, expected) in [("3", 1), ("40", 2)] {
+        let summary = json(&explore(&place, &["--runs", runs, "--restart", "snapshot"], &program));
+        assert_eq!(summary["failures"], 0, "{summary:#}");
+        assert_eq!(fs::read(&starts).expect("it was started").len(), expected, "{summary:#}");
+        fs::remove_file(&starts).expect("it is there");
+    }
+}

@@ -63,13 +63,13 @@ interpose! {
             fail(me, ERROR_TIMEOUT);
             return 0;
         }
-        edge::takes_over(me, key);
+        edge::takes(me, key);
         1
     }
 
     fn WakeByAddressSingle(address: *const c_void) -> () = wake_outside(address, 1), |me| {
         let key = Key(address as usize);
-        edge::hands_over(me, key);
+        edge::gives(me, key);
         wake(key, 1);
         if outside::may_wait() {
             real::WakeByAddressSingle(address);
@@ -79,7 +79,7 @@ interpose! {
 
     fn WakeByAddressAll(address: *const c_void) -> () = wake_outside(address, u32::MAX), |me| {
         let key = Key(address as usize);
-        edge::hands_over(me, key);
+        edge::gives(me, key);
         wake(key, u32::MAX);
         if outside::may_wait() {
             real::WakeByAddressAll(address);

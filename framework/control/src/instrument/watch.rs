@@ -142,7 +142,7 @@ pub(super) unsafe fn watch() -> *mut Watch<Linux> {
 pub(crate) unsafe fn prepare(region: &RegionMap) {
     // SAFETY: by the caller's promise.
     unsafe { (*watch()).choose(region) };
-    if region.settings().profile != 0 {
+    if region.settings().is_looked_at() {
         patch::get_ready();
     }
 }
@@ -190,9 +190,7 @@ pub(crate) unsafe fn resumed(me: *mut Logical) {
 pub(crate) mod edge {
     use waylay_accesses::Way;
     use waylay_runtime::edge::with;
-    pub(crate) use waylay_runtime::edge::{
-        ended, follows, hands_over, joined, locked, outsider, takes_over, unlocked,
-    };
+    pub(crate) use waylay_runtime::edge::{ended, follows, gives, hands_over, joined, locked, outsider, takes, takes_over, unlocked};
 
     use super::*;
 

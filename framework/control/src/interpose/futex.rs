@@ -72,7 +72,7 @@ pub(super) unsafe fn futex(
                 loop {
                     match wait(me, event, key, shares, deadline, None) {
                         Waited::Done => {
-                            edge::takes_over(me, key);
+                            edge::takes(me, key);
                             return 0;
                         }
                         Waited::TimedOut => return c_long::from(fail(ETIMEDOUT)),
@@ -90,7 +90,7 @@ pub(super) unsafe fn futex(
             }
             command @ (libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET) => {
                 let shares = Shares(if command == libc::FUTEX_WAKE { u32::MAX } else { third });
-                edge::hands_over(me, key);
+                edge::gives(me, key);
                 let woken = wake(key, value, shares);
                 if outside::may_wait() || is_outside(op) {
                     kernel(
@@ -105,14 +105,14 @@ pub(super) unsafe fn futex(
                 if command == libc::FUTEX_CMP_REQUEUE && word.load(Ordering::SeqCst) != third {
                     return c_long::from(fail(EAGAIN));
                 }
-                edge::hands_over(me, key);
+                edge::gives(me, key);
                 let touched = wake_or_move(key, value, Key(second), timeout as u32);
                 step(me, event_at(EventKind::FutexWake, key));
                 c_long::from(touched)
             }
             libc::FUTEX_WAKE_OP => {
-                edge::hands_over(me, key);
-                edge::hands_over(me, Key(second));
+                edge::gives(me, key);
+                edge::gives(me, Key(second));
                 let holds = wake_op(&*(second as *const AtomicU32), third);
                 let mut woken = wake(key, value, Shares::ALL);
                 if holds {

@@ -28,7 +28,7 @@ unsafe fn is_outside(semaphore: *const sem_t) -> bool {
 unsafe fn note_taken(me: *mut Logical, semaphore: *const sem_t) {
     // SAFETY: by the caller's promise.
     unsafe {
-        edge::takes_over(me, Key(semaphore as usize));
+        edge::takes(me, Key(semaphore as usize));
         if value(semaphore) == 0 {
             taken(Key(semaphore as usize), Shares::ALL);
         }
@@ -94,7 +94,7 @@ interpose! {
     fn sem_post(semaphore: *mut sem_t) -> i32, outside outside::did(Key(semaphore as usize), Act::Freed), |me| {
         let key = Key(semaphore as usize);
         let result = real::sem_post(semaphore);
-        edge::hands_over(me, key);
+        edge::gives(me, key);
         freed(key, Shares::ALL);
         step(me, event_at(EventKind::SemPost, key));
         result

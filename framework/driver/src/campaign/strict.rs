@@ -129,14 +129,14 @@ impl StrictTest {
         }
         let learned = region.learned();
         // Schedules without some of the steps promise nothing about these.
-        if learned.len() > self.sites.len() {
+        if adds_steps(&learned, &self.sites) {
             self.past.aimed.forget();
             // Behind a place that waits, steps are others than they were, and so is their number.
             if learned[self.sites.len()..].iter().any(|site| site.is_wait()) {
                 self.past.aimed.reach = 0;
             }
         }
-        if region.steps().is_some_and(|steps| learned.len() > steps.sites.len()) {
+        if region.steps().is_some_and(|steps| adds_steps(&learned, &steps.sites)) {
             totals.aimed.forget();
         }
         self.past.add(&totals);
@@ -176,7 +176,7 @@ impl StrictTest {
         let mut sum = self.past.clone();
         if let Some(region) = running {
             if let Some(steps) = region.steps()
-                && steps.sites.len() > self.sites.len()
+                && adds_steps(&steps.sites, &self.sites)
             {
                 sum.aimed.forget();
                 if steps.sites[self.sites.len()..].iter().any(|site| site.is_wait()) {
@@ -263,6 +263,11 @@ pub struct FailedSchedule {
     pub partly_controlled: bool,
     /// How long the schedule may take.
     pub patience: Duration,
+}
+
+/// Whether a list has more steps than its beginning, in runs that something is promised by.
+fn adds_steps(list: &[Site], beginning: &[Site]) -> bool {
+    list.get(beginning.len()..).unwrap_or_default().iter().any(|site| !site.is_handed())
 }
 
 /// Runs failing schedules again, each in a fresh process.

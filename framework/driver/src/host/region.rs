@@ -156,14 +156,16 @@ impl ControlRegion {
     /// without.
     pub(crate) fn steps(&self) -> Option<PlainSteps> {
         let sites = self.region.chosen()?.to_vec();
-        Some(PlainSteps { sites, looked_at: self.region.settings().profile != 0 })
+        let settings = self.region.settings();
+        Some(PlainSteps { sites, looked_at: settings.is_looked_at(), handed: settings.has_handed() })
     }
 
     /// Where plain accesses are steps, with what the last run showed.
     pub(crate) fn learned(&self) -> Vec<Site> {
         let mut sites = self.region.chosen().unwrap_or_default().to_vec();
         let mut known = SiteList::of(&sites);
-        sites.extend(self.region.conflicting().iter().filter(|&&site| known.add(site) != Added::Known));
+        let shown = self.region.conflicting().iter().filter(|site| !site.is_handed());
+        sites.extend(shown.filter(|&&site| known.add(site) != Added::Known));
         sites
     }
 
@@ -238,7 +240,10 @@ mod tests {
         library.add_conflicting(Site(5));
         library.add_conflicting(Site(3));
         // The run that is going on has what was chosen before it; the next has what it showed as well.
-        assert_eq!(first.steps(), Some(PlainSteps { sites: vec![Site(3), Site(4)], looked_at: true }));
+        assert_eq!(
+            first.steps(),
+            Some(PlainSteps { sites: vec![Site(3), Site(4)], looked_at: true, handed: false })
+        );
         assert_eq!(first.learned(), [Site(3), Site(4), Site(5)]);
         let atomics = ControlRegion::prepare(&strict(StepLevel::Atomics), 7, &parameters, &[]).unwrap();
         assert_eq!((atomics.steps(), atomics.learned()), (None, Vec::new()));

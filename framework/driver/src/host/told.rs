@@ -87,6 +87,8 @@ pub struct PlainSteps {
     pub sites: Vec<Site>,
     /// It was looked which others should be: a loop that waits is seen at those too.
     pub looked_at: bool,
+    /// Accesses to what is handed over are steps.
+    pub handed: bool,
 }
 
 /// The beginning of a process that ran schedules: with it, another one can get to where that one was.

@@ -230,6 +230,7 @@ impl Search<'_> {
             run: Run { seed: Seed(self.plan.seed), index: record.index },
             parameters: RunParameters::of(AIMED),
             listen: true,
+            handed: record.conditions.steps.handed,
         };
         let failing = Failing { planned: &planned, observed, failure, schedule: &schedule };
         let taken = self.findings.take(&failing, &record.conditions, &mut self.store)?;

@@ -19,6 +19,7 @@ pub(crate) const EXPLORED: &[&str] = &[
     "found",
     "guarantee",
     "guarantees",
+    "handed_runs",
     "interrupted",
     "kind",
     "level",

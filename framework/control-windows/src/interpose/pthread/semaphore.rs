@@ -29,7 +29,7 @@ unsafe fn value(semaphore: *mut Semaphore) -> Option<c_int> {
 unsafe fn note_taken(me: *mut Logical, semaphore: *mut Semaphore) {
     // SAFETY: by the caller's promise.
     unsafe {
-        edge::takes_over(me, Key(semaphore as usize));
+        edge::takes(me, Key(semaphore as usize));
         if value(semaphore).is_none_or(|value| value <= 0) {
             taken(Key(semaphore as usize), Shares::ALL);
         }
@@ -65,7 +65,7 @@ unsafe fn add(me: *mut Logical, semaphore: *mut Semaphore, post: impl FnOnce() -
     // SAFETY: by the caller's promise.
     unsafe {
         let result = post();
-        edge::hands_over(me, key);
+        edge::gives(me, key);
         freed(key, Shares::ALL);
         step(me, event_at(EventKind::SemPost, key));
         result
