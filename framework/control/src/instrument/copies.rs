@@ -15,6 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use waylay_accesses::{Access, access};
 use waylay_schedule::EventKind;
 
+use crate::runtime::Token;
 use super::delay;
 use super::patch::Loaded;
 use super::watch::Linux;
@@ -252,7 +253,7 @@ unsafe extern "C-unwind" fn before(copy: &'static Copy, arguments: &[usize; 6], 
         let compared = is_close(code) && copy.shape.is_exact();
         let stepped = access::before_copy::<Linux>(me, accesses);
         if delay::is_on() && accesses.iter().any(|access| access.kind == WRITE) {
-            delay::drain(me);
+            delay::drain(Token::held_by(me));
         }
         let mut answer = onward;
         match first_half(copy.shape, arguments).filter(|_| stepped) {
@@ -265,11 +266,11 @@ unsafe extern "C-unwind" fn before(copy: &'static Copy, arguments: &[usize; 6], 
                 let rest = accesses[0].bytes - half;
                 part(accesses, 0, half);
                 access::copy::<Linux>(me, accesses, compared);
-                as_program(me, || make(copy.shape, real, arguments, 0, half));
+                as_program(Token::held_by(me), || make(copy.shape, real, arguments, 0, half));
                 part(accesses, half, rest);
                 access::before_copy::<Linux>(me, accesses);
                 access::copy::<Linux>(me, accesses, compared);
-                as_program(me, || make(copy.shape, real, arguments, half, rest));
+                as_program(Token::held_by(me), || make(copy.shape, real, arguments, half, rest));
                 answer = Onward { function: 0, result: copy.shape.result(arguments) };
             }
             None => access::copy::<Linux>(me, accesses, compared),

@@ -10,6 +10,7 @@ use core::cell::UnsafeCell;
 
 use waylay_accesses::delayed;
 
+use crate::runtime::Token;
 use super::delay;
 use super::patch::Loaded;
 use crate::binding;
@@ -88,7 +89,7 @@ extern "C" fn before() {
     if !me.is_null() {
         let _inside = Unmanaged::enter_from(me);
         // SAFETY: a logical thread that runs program code has the token.
-        unsafe { delay::drain(me) };
+        unsafe { delay::drain(Token::held_by(me)) };
     }
 }
 

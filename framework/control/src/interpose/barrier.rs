@@ -33,9 +33,9 @@ interpose! {
                 edge::takes_over(me, key);
                 return result;
             }
-            if waiting_on(key) + 1 >= count {
+            if waiting_on(me, key) + 1 >= count {
                 edge::takes_over(me, key);
-                wake(key, u32::MAX, Shares::ALL);
+                wake(me, key, u32::MAX, Shares::ALL);
                 step(me, event);
                 return libc::PTHREAD_BARRIER_SERIAL_THREAD;
             }

@@ -10,7 +10,7 @@ use core::sync::atomic::AtomicBool;
 use super::cancellation_point;
 use crate::me::{Unmanaged, me};
 use crate::real::Real;
-use crate::runtime::calls;
+use crate::runtime::{calls, Token};
 
 unsafe extern "C" fn before(real: &'static Real, caller: usize) -> *mut c_void {
     calls::before_call(caller);
@@ -24,7 +24,7 @@ unsafe extern "C-unwind" fn before_ending_call(real: &'static Real, caller: usiz
     if !me.is_null() {
         let _inside = Unmanaged::enter_from(me);
         // SAFETY: a logical thread that runs program code has the token.
-        unsafe { cancellation_point(me) };
+        unsafe { cancellation_point(Token::held_by(me)) };
     }
     real.address()
 }

@@ -12,7 +12,7 @@ use super::waiting_call::in_kernel;
 use super::{interpose, signal};
 use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, event_at, step, wait, wake};
+use crate::runtime::{Waited, event_at, step, wait, wake, Token};
 use crate::sched::{Key, Moment, Shares};
 
 /// Offset of `__wrefs` in glibc's `pthread_cond_t` (2.25 and later); bit 1 says that timeouts are monotonic.
@@ -36,7 +36,7 @@ unsafe fn is_outside(condition: *const pthread_cond_t) -> bool {
 
 /// A wait that another process may end: libc's own, on the thread's kernel thread, with the mutex that it holds.
 unsafe fn wait_outside(
-    me: *mut Logical,
+    me: &mut Token,
     condition: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     deadline: Option<Moment>,
@@ -44,7 +44,7 @@ unsafe fn wait_outside(
     // SAFETY: by the caller's promise.
     unsafe {
         signal::cancellation_point(me);
-        let until = deadline.map(|moment| real_moment(moment));
+        let until = deadline.map(|moment| real_moment(me, moment));
         edge::unlocked(me, Key(mutex as usize));
         let result = in_kernel(me, || match &until {
             None => real::pthread_cond_wait(condition, mutex),
@@ -60,7 +60,7 @@ unsafe fn wait_outside(
 }
 
 unsafe fn wait_on(
-    me: *mut Logical,
+    me: &mut Token,
     condition: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     deadline: Option<Moment>,
@@ -90,7 +90,7 @@ unsafe fn wait_on(
                         error => error,
                     };
                 }
-                Waited::Interrupted if signal::is_to_end(me) => {
+                Waited::Interrupted if signal::is_to_end(me.thread()) => {
                     let result = take_back(me, mutex);
                     signal::cancellation_point(me);
                     return result;
@@ -118,7 +118,8 @@ interpose! {
         if !has_nanoseconds(&*until) {
             return libc::EINVAL;
         }
-        wait_on(me, condition, mutex, Some(moment_of(clock_of(condition), until)))
+        let deadline = moment_of(me, clock_of(condition), until);
+        wait_on(me, condition, mutex, Some(deadline))
     }
 
     fn pthread_cond_clockwait(
@@ -130,13 +131,14 @@ interpose! {
         if !has_nanoseconds(&*until) || !has_deadlines(clock) {
             return libc::EINVAL;
         }
-        wait_on(me, condition, mutex, Some(moment_of(clock, until)))
+        let deadline = moment_of(me, clock, until);
+        wait_on(me, condition, mutex, Some(deadline))
     }
 
     fn pthread_cond_signal(condition: *mut pthread_cond_t) -> i32 = c"GLIBC_2.3.2", outside outside::did(Key(condition as usize), Act::Woken(1)), |me| {
         let key = Key(condition as usize);
         edge::hands_over(me, key);
-        wake(key, 1, Shares::ALL);
+        wake(me, key, 1, Shares::ALL);
         if outside::may_wait() || is_outside(condition) {
             real::pthread_cond_signal(condition);
         }
@@ -147,7 +149,7 @@ interpose! {
     fn pthread_cond_broadcast(condition: *mut pthread_cond_t) -> i32 = c"GLIBC_2.3.2", outside outside::did(Key(condition as usize), Act::Woken(u32::MAX)), |me| {
         let key = Key(condition as usize);
         edge::hands_over(me, key);
-        wake(key, u32::MAX, Shares::ALL);
+        wake(me, key, u32::MAX, Shares::ALL);
         if outside::may_wait() || is_outside(condition) {
             real::pthread_cond_broadcast(condition);
         }

@@ -11,7 +11,7 @@ use super::kernel_call::kernel;
 use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::signals::Handled;
-use crate::runtime::{Logical, Waited, away, event_at, step, unknown_event, wait, wake, wake_or_move};
+use crate::runtime::{Waited, away, event_at, step, unknown_event, wait, wake, wake_or_move, Token};
 use crate::sched::{Key, Shares};
 use crate::sys;
 
@@ -29,8 +29,8 @@ fn is_outside(op: i32) -> bool {
     op & libc::FUTEX_PRIVATE_FLAG == 0 && outside::has_started_processes()
 }
 
-pub(super) unsafe fn futex(
-    me: *mut Logical,
+pub(super) fn futex(
+    me: &mut Token,
     address: usize,
     op: i32,
     value: u32,
@@ -66,8 +66,8 @@ pub(super) unsafe fn futex(
                 }
                 let deadline = match (time.is_null(), command) {
                     (true, _) => None,
-                    (false, libc::FUTEX_WAIT) => Some(moment_after(time)),
-                    (false, _) => Some(moment_of(clock, time)),
+                    (false, libc::FUTEX_WAIT) => Some(moment_after(me, time)),
+                    (false, _) => Some(moment_of(me, clock, time)),
                 };
                 loop {
                     match wait(me, event, key, shares, deadline, None) {
@@ -77,9 +77,9 @@ pub(super) unsafe fn futex(
                         }
                         Waited::TimedOut => return c_long::from(fail(ETIMEDOUT)),
                         // The kernel begins a wait again that has no deadline, with a look at the word.
-                        Waited::Interrupted => match core::mem::take(&mut (*me).handled) {
+                        Waited::Interrupted => match core::mem::take(&mut (*me.thread()).handled) {
                             Handled::Restarts if deadline.is_none() => {}
-                            Handled::Nothing if !(*me).cancelled => {}
+                            Handled::Nothing if !(*me.thread()).cancelled => {}
                             _ => return c_long::from(fail(libc::EINTR)),
                         },
                     }
@@ -91,7 +91,7 @@ pub(super) unsafe fn futex(
             command @ (libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET) => {
                 let shares = Shares(if command == libc::FUTEX_WAKE { u32::MAX } else { third });
                 edge::hands_over(me, key);
-                let woken = wake(key, value, shares);
+                let woken = wake(me, key, value, shares);
                 if outside::may_wait() || is_outside(op) {
                     kernel(
                         libc::SYS_futex,
@@ -106,7 +106,7 @@ pub(super) unsafe fn futex(
                     return c_long::from(fail(EAGAIN));
                 }
                 edge::hands_over(me, key);
-                let touched = wake_or_move(key, value, Key(second), timeout as u32);
+                let touched = wake_or_move(me, key, value, Key(second), timeout as u32);
                 step(me, event_at(EventKind::FutexWake, key));
                 c_long::from(touched)
             }
@@ -114,9 +114,9 @@ pub(super) unsafe fn futex(
                 edge::hands_over(me, key);
                 edge::hands_over(me, Key(second));
                 let holds = wake_op(&*(second as *const AtomicU32), third);
-                let mut woken = wake(key, value, Shares::ALL);
+                let mut woken = wake(me, key, value, Shares::ALL);
                 if holds {
-                    woken += wake(Key(second), timeout as u32, Shares::ALL);
+                    woken += wake(me, Key(second), timeout as u32, Shares::ALL);
                 }
                 step(me, event_at(EventKind::FutexWake, key));
                 c_long::from(woken)

@@ -13,7 +13,7 @@ use super::fail;
 use crate::instrument::{delay, edge};
 use crate::instrument::patch::trap;
 use crate::me::{Unmanaged, me};
-use crate::runtime::{calls, signals};
+use crate::runtime::{calls, signals, Token};
 use crate::snapshot;
 
 mod real {
@@ -173,7 +173,7 @@ unsafe extern "C-unwind" fn sigaction(
         let thread = me();
         if !new.is_null() && !thread.is_null() {
             let _inside = Unmanaged::enter();
-            signals::actions_changed(thread);
+            signals::actions_changed(Token::held_by(thread));
         }
         result
     }

@@ -66,19 +66,20 @@ macro_rules! interpose {
             #[cfg_attr(not(test), unsafe(no_mangle))]
             #[allow(non_snake_case)]
             unsafe extern "C-unwind" fn $name($($arg: $kind),*) $(-> $result)? {
-                let $me = crate::me::me();
-                if $me.is_null() {
+                let running = crate::me::me();
+                if running.is_null() {
                     $($before;)?
                     // SAFETY: the caller's promise to us is the one it would have made to libc.
                     let result = unsafe { real::$name($($arg),*) };
                     $($outside;)?
                     return result;
                 }
-                let _inside = crate::me::Unmanaged::enter_from($me);
+                let _inside = crate::me::Unmanaged::enter_from(running);
                 #[allow(unused_unsafe)]
                 // SAFETY: `me` is the calling thread, and a logical thread that runs program code has the token;
                 // pointers are valid by the caller's promise to libc.
                 unsafe {
+                    let $me = crate::runtime::Token::held_by(running);
                     crate::instrument::delay::before_call($me);
                     $body
                 }

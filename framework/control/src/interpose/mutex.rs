@@ -12,7 +12,7 @@ use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::interpose;
 use crate::instrument::{Way, edge};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, acquire_from_outside, event_at, freed, step, taken};
+use crate::runtime::{Waited, acquire, acquire_from_outside, event_at, freed, step, taken, Token};
 use crate::sched::{Acquire, Key, Moment, Shares};
 
 /// Offsets in glibc's `pthread_mutex_t` on x86-64; part of its ABI because initialisers are static.
@@ -51,11 +51,11 @@ pub(crate) unsafe fn owner_of(mutex: *const pthread_mutex_t) -> u32 {
 
 /// Whether `me` might get the mutex now. The owner of a recursive one can, and of an error-checking one gets its
 /// error at once.
-unsafe fn is_free(me: *mut Logical, mutex: *const pthread_mutex_t) -> bool {
+unsafe fn is_free(me: &mut Token, mutex: *const pthread_mutex_t) -> bool {
     // SAFETY: by the caller's promise.
     unsafe {
         let lock = lock_word(mutex);
-        lock == 0 || lock & OWNER_DIED != 0 || word(mutex, OWNER) == (*me).kernel_id as u32
+        lock == 0 || lock & OWNER_DIED != 0 || word(mutex, OWNER) == (*me.thread()).kernel_id as u32
     }
 }
 
@@ -73,21 +73,21 @@ pub(super) fn relock(mutex: *mut pthread_mutex_t) -> Acquire {
 }
 
 /// Locks for `me`, waiting as long as it takes or until the deadline.
-pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut pthread_mutex_t, deadline: Option<Moment>) -> i32 {
+pub(super) unsafe fn lock(me: &mut Token, mutex: *mut pthread_mutex_t, deadline: Option<Moment>) -> i32 {
     let key = Key(mutex as usize);
     let event = event_at(EventKind::MutexLock, key);
     // SAFETY: by the caller's promise.
     unsafe {
         loop {
-            let free = || is_free(me, mutex);
-            let attempt = || attempt(me, mutex);
+            let free = |me: &mut Token| is_free(me, mutex);
+            let attempt = |me: &mut Token| attempt(me, mutex);
             let got = match is_outside(mutex) {
                 true => acquire_from_outside(me, event, deadline, attempt),
                 false => acquire(me, event, key, Shares::ALL, deadline, free, attempt),
             };
             match got {
                 Ok(result) => {
-                    taken(key, Shares::ALL);
+                    taken(me, key, Shares::ALL);
                     note_locked(me, key, result);
                     return result;
                 }
@@ -101,7 +101,7 @@ pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut pthread_mutex_t, deadlin
 
 /// libc looks at the time only where it has to wait.
 unsafe fn lock_until(
-    me: *mut Logical,
+    me: &mut Token,
     mutex: *mut pthread_mutex_t,
     clock: clockid_t,
     until: *const timespec,
@@ -109,7 +109,8 @@ unsafe fn lock_until(
     // SAFETY: by the caller's promise.
     unsafe {
         let valid = has_nanoseconds(&*until);
-        match lock(me, mutex, Some(if valid { moment_of(clock, until) } else { Moment(0) })) {
+        let deadline = if valid { moment_of(me, clock, until) } else { Moment(0) };
+        match lock(me, mutex, Some(deadline)) {
             ETIMEDOUT if !valid => EINVAL,
             result => result,
         }
@@ -123,29 +124,29 @@ unsafe fn is_outside(mutex: *const pthread_mutex_t) -> bool {
 }
 
 #[inline]
-unsafe fn attempt(me: *mut Logical, mutex: *mut pthread_mutex_t) -> Option<i32> {
+unsafe fn attempt(me: &mut Token, mutex: *mut pthread_mutex_t) -> Option<i32> {
     // SAFETY: by the caller's promise.
     unsafe {
         let result = real::pthread_mutex_trylock(mutex);
-        if result == ENOTRECOVERABLE && word(mutex, LOCK) & OWNER_BITS == (*me).kernel_id as u32 {
+        if result == ENOTRECOVERABLE && word(mutex, LOCK) & OWNER_BITS == (*me.thread()).kernel_id as u32 {
             // libc's trylock keeps what cannot be recovered; its lock, for which this stands, does not.
             (*mutex.byte_add(LOCK).cast::<AtomicU32>()).store(0, Ordering::Release);
         }
         if result != EBUSY {
             return Some(result);
         }
-        let mine = word(mutex, OWNER) == (*me).kernel_id as u32;
+        let mine = word(mutex, OWNER) == (*me.thread()).kernel_id as u32;
         (mine && word(mutex, KIND) & 3 == ERROR_CHECK).then_some(EDEADLK)
     }
 }
 
 /// Takes the mutex back after a wait on a condition variable that a wake-up ended.
-pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut pthread_mutex_t) -> i32 {
+pub(super) unsafe fn take_back(me: &mut Token, mutex: *mut pthread_mutex_t) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         match attempt(me, mutex) {
             Some(result) => {
-                taken(Key(mutex as usize), Shares::ALL);
+                taken(me, Key(mutex as usize), Shares::ALL);
                 note_locked(me, Key(mutex as usize), result);
                 result
             }
@@ -155,16 +156,15 @@ pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut pthread_mutex_t) ->
 }
 
 /// Whoever gets a mutex of a thread that died has it too.
-pub(super) unsafe fn note_locked(me: *mut Logical, key: Key, result: i32) {
+pub(super) fn note_locked(me: &mut Token, key: Key, result: i32) {
     if result == 0 || result == libc::EOWNERDEAD {
-        // SAFETY: by the caller's promise.
-        unsafe { edge::locked(me, key, Way::Exclusive) };
+        edge::locked(me, key, Way::Exclusive);
     }
 }
 
 /// Unlocks and makes waiters ready, without a step.
 #[inline]
-pub(super) unsafe fn unlock(me: *mut Logical, mutex: *mut pthread_mutex_t) -> i32 {
+pub(super) unsafe fn unlock(me: &mut Token, mutex: *mut pthread_mutex_t) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         // Known before: to read the lock word right after an atomic operation on it would wait for that.
@@ -174,7 +174,7 @@ pub(super) unsafe fn unlock(me: *mut Logical, mutex: *mut pthread_mutex_t) -> i3
             edge::unlocked(me, Key(mutex as usize));
         }
         if result == 0 && last {
-            freed(Key(mutex as usize), Shares::ALL);
+            freed(me, Key(mutex as usize), Shares::ALL);
         }
         result
     }
@@ -188,7 +188,7 @@ interpose! {
         step(me, event_at(EventKind::MutexTryLock, key));
         let result = real::pthread_mutex_trylock(mutex);
         if result != EBUSY {
-            taken(key, Shares::ALL);
+            taken(me, key, Shares::ALL);
         }
         note_locked(me, key, result);
         result

@@ -9,7 +9,7 @@ use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::{fail, interpose, signal};
 use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, acquire_from_outside, event_at, freed, step, taken};
+use crate::runtime::{Waited, acquire, acquire_from_outside, event_at, freed, step, taken, Token};
 use crate::sched::{Key, Moment, Shares};
 
 /// The value is the low half of glibc's first word on x86-64.
@@ -25,25 +25,25 @@ unsafe fn is_outside(semaphore: *const sem_t) -> bool {
     shared && outside::has_started_processes()
 }
 
-unsafe fn note_taken(me: *mut Logical, semaphore: *const sem_t) {
+unsafe fn note_taken(me: &mut Token, semaphore: *const sem_t) {
     // SAFETY: by the caller's promise.
     unsafe {
         edge::takes_over(me, Key(semaphore as usize));
         if value(semaphore) == 0 {
-            taken(Key(semaphore as usize), Shares::ALL);
+            taken(me, Key(semaphore as usize), Shares::ALL);
         }
     }
 }
 
-unsafe fn wait_for(me: *mut Logical, semaphore: *mut sem_t, deadline: Option<Moment>) -> i32 {
+unsafe fn wait_for(me: &mut Token, semaphore: *mut sem_t, deadline: Option<Moment>) -> i32 {
     let key = Key(semaphore as usize);
     let event = event_at(EventKind::SemWait, key);
     // SAFETY: by the caller's promise.
     unsafe {
         signal::cancellation_point(me);
         loop {
-            let free = || value(semaphore) > 0;
-            let attempt = || (free() && real::sem_trywait(semaphore) == 0).then_some(());
+            let free = |_: &mut Token| value(semaphore) > 0;
+            let attempt = |me: &mut Token| (free(me) && real::sem_trywait(semaphore) == 0).then_some(());
             let got = match is_outside(semaphore) {
                 true => acquire_from_outside(me, event, deadline, attempt),
                 false => acquire(me, event, key, Shares::ALL, deadline, free, attempt),
@@ -81,21 +81,23 @@ interpose! {
         if !has_nanoseconds(&*until) {
             return fail(EINVAL);
         }
-        wait_for(me, semaphore, Some(moment_of(libc::CLOCK_REALTIME, until)))
+        let deadline = moment_of(me, libc::CLOCK_REALTIME, until);
+        wait_for(me, semaphore, Some(deadline))
     }
 
     fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> i32, |me| {
         if !has_nanoseconds(&*until) || !has_deadlines(clock) {
             return fail(EINVAL);
         }
-        wait_for(me, semaphore, Some(moment_of(clock, until)))
+        let deadline = moment_of(me, clock, until);
+        wait_for(me, semaphore, Some(deadline))
     }
 
     fn sem_post(semaphore: *mut sem_t) -> i32, outside outside::did(Key(semaphore as usize), Act::Freed), |me| {
         let key = Key(semaphore as usize);
         let result = real::sem_post(semaphore);
         edge::hands_over(me, key);
-        freed(key, Shares::ALL);
+        freed(me, key, Shares::ALL);
         step(me, event_at(EventKind::SemPost, key));
         result
     }

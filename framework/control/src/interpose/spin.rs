@@ -8,7 +8,7 @@ use waylay_schedule::EventKind;
 use super::interpose;
 use crate::instrument::{Way, edge};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{acquire, acquire_from_outside, event_at, freed, step, taken};
+use crate::runtime::{Token, acquire, acquire_from_outside, event_at, freed, step, taken};
 use crate::sched::{Key, Shares};
 
 /// glibc on x86-64: 1 is unlocked.
@@ -23,16 +23,16 @@ interpose! {
         let event = event_at(EventKind::MutexLock, key);
         // It does not say whether it was made for several processes.
         loop {
-            let attempt = || match real::pthread_spin_trylock(lock) {
+            let attempt = |_: &mut Token| match real::pthread_spin_trylock(lock) {
                 EBUSY => None,
                 result => Some(result),
             };
             let got = match outside::has_started_processes() {
                 true => acquire_from_outside(me, event, None, attempt),
-                false => acquire(me, event, key, Shares::ALL, None, || is_free(lock), attempt),
+                false => acquire(me, event, key, Shares::ALL, None, |_| is_free(lock), attempt),
             };
             if let Ok(result) = got {
-                taken(key, Shares::ALL);
+                taken(me, key, Shares::ALL);
                 edge::locked(me, key, Way::Exclusive);
                 return result;
             }
@@ -44,7 +44,7 @@ interpose! {
         step(me, event_at(EventKind::MutexTryLock, key));
         let result = real::pthread_spin_trylock(lock);
         if result == 0 {
-            taken(key, Shares::ALL);
+            taken(me, key, Shares::ALL);
             edge::locked(me, key, Way::Exclusive);
         }
         result
@@ -54,7 +54,7 @@ interpose! {
         let key = Key(lock as usize);
         let result = real::pthread_spin_unlock(lock);
         edge::unlocked(me, key);
-        freed(key, Shares::ALL);
+        freed(me, key, Shares::ALL);
         step(me, event_at(EventKind::MutexUnlock, key));
         result
     }

@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use waylay_control_protocol::{REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, Switching};
 
+use crate::runtime::Token;
 use super::stand_aside::stand_aside;
 use super::{exit, processors, real_thread};
 use crate::me::Unmanaged;
@@ -140,7 +141,7 @@ fn run_main(main: Main, argc: c_int, argv: *mut *mut c_char, environment: *mut *
     if !me.is_null() {
         let _inside = Unmanaged::enter();
         // SAFETY: the main thread runs program code until here, so it has the token.
-        unsafe { exit::last_step(me) };
+        unsafe { exit::last_step(Token::held_by(me)) };
     }
     status
 }

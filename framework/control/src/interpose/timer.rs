@@ -8,12 +8,12 @@ use core::ffi::c_void;
 
 use libc::{EINVAL, c_int, c_uint, clockid_t, itimerspec, itimerval, sigevent, timespec, timeval};
 
+use crate::runtime::Token;
 use super::clock::{is_length, is_virtual, moment_of, nanoseconds, timespec_of};
 use super::{fail, interpose, signal};
 use crate::me::Unmanaged;
 use crate::runtime::outside::{Beside, takes_part};
 use crate::runtime::timers::{self, Purpose, Stack, Timer};
-use crate::runtime::{Logical, runtime};
 use crate::sys;
 
 /// Every timer of the program, and how many it has made.
@@ -65,11 +65,8 @@ unsafe fn forget(handle: Handle) {
 }
 
 /// Forgets the timers of the run before.
-///
-/// # Safety
-/// The caller holds the token, and no thread of that run is left.
-pub(crate) unsafe fn begin_run() {
-    // SAFETY: by the caller's promise.
+pub(crate) fn begin_run(_me: &mut Token) {
+    // SAFETY: only the running thread touches them, which has the token.
     unsafe {
         let (all, made) = &mut *TIMERS.0.get();
         all.clear();
@@ -97,12 +94,9 @@ fn counts_time(clock: clockid_t) -> bool {
 }
 
 /// A timer of the kernel's takes part in the run.
-unsafe fn is_real(how: &str) {
-    // SAFETY: called with the token.
-    unsafe {
-        signal::may_come();
-        takes_part(&Beside::Other(format!("{how} sets a timer of the kernel").into()));
-    }
+fn is_real(me: &mut Token, how: &str) {
+    signal::may_come(me);
+    takes_part(me, &Beside::Other(format!("{how} sets a timer of the kernel").into()));
 }
 
 fn timeval_of(nanoseconds: u64) -> timeval {
@@ -116,15 +110,15 @@ fn of_timeval(time: &timeval) -> u64 {
     nanoseconds(&timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_usec * 1000 })
 }
 
-unsafe fn spec_of(timer: *mut Timer) -> itimerspec {
-    // SAFETY: called with the token; timers live for good.
-    let (left, interval) = unsafe { (*timer).left() };
+unsafe fn spec_of(me: &mut Token, timer: *mut Timer) -> itimerspec {
+    // SAFETY: timers live for good.
+    let (left, interval) = unsafe { (*timer).left(me) };
     itimerspec { it_interval: timespec_of(interval), it_value: timespec_of(left) }
 }
 
 /// Sets a timer as `timer_settime` does, whose clock shows the time.
 unsafe fn set_by(
-    me: *mut Logical,
+    me: &mut Token,
     entry: Entry,
     absolute: bool,
     new: *const itimerspec,
@@ -136,12 +130,12 @@ unsafe fn set_by(
             return fail(EINVAL);
         }
         if !old.is_null() {
-            *old = spec_of(entry.timer);
+            *old = spec_of(me, entry.timer);
         }
         let first = nanoseconds(&(*new).it_value);
         let deadline = (first > 0).then(|| match absolute {
-            true => moment_of(entry.clock, &raw const (*new).it_value),
-            false => (*runtime()).sched.clock.after(first),
+            true => moment_of(me, entry.clock, &raw const (*new).it_value),
+            false => me.run().sched.clock.after(first),
         });
         match timers::set(me, entry.timer, deadline, nanoseconds(&(*new).it_interval)) {
             0 => 0,
@@ -194,37 +188,37 @@ unsafe fn made(timer: *mut c_void) -> Option<Entry> {
 
 interpose! {
     fn alarm(seconds: c_uint) -> c_uint, |me| {
-        if !is_virtual() {
-            is_real("alarm");
+        if !is_virtual(me) {
+            is_real(me, "alarm");
             return real::alarm(seconds);
         }
         let timer = alarm_timer();
-        let (left, _) = (*timer).left();
-        let deadline = (seconds > 0).then(|| (*runtime()).sched.clock.after(u64::from(seconds) * 1_000_000_000));
+        let (left, _) = (*timer).left(me);
+        let deadline = (seconds > 0).then(|| me.run().sched.clock.after(u64::from(seconds) * 1_000_000_000));
         timers::set(me, timer, deadline, 0);
         left.div_ceil(1_000_000_000) as c_uint
     }
 
     fn ualarm(first: c_uint, interval: c_uint) -> c_uint, |me| {
-        if !is_virtual() {
-            is_real("ualarm");
+        if !is_virtual(me) {
+            is_real(me, "ualarm");
             return real::ualarm(first, interval);
         }
         if first >= 1_000_000 || interval >= 1_000_000 {
             return fail(EINVAL) as c_uint;
         }
         let timer = alarm_timer();
-        let (left, _) = (*timer).left();
-        let deadline = (first > 0).then(|| (*runtime()).sched.clock.after(u64::from(first) * 1_000));
+        let (left, _) = (*timer).left(me);
+        let deadline = (first > 0).then(|| me.run().sched.clock.after(u64::from(first) * 1_000));
         timers::set(me, timer, deadline, u64::from(interval) * 1_000);
         left.div_ceil(1_000) as c_uint
     }
 
     fn setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int, |me| {
-        if !is_virtual() || which != libc::ITIMER_REAL {
+        if !is_virtual(me) || which != libc::ITIMER_REAL {
             let result = real::setitimer(which, new, old);
             if result == 0 {
-                is_real("setitimer");
+                is_real(me, "setitimer");
             }
             return result;
         }
@@ -233,34 +227,34 @@ interpose! {
             return fail(EINVAL);
         }
         let timer = alarm_timer();
-        let (left, interval) = (*timer).left();
+        let (left, interval) = (*timer).left(me);
         if !old.is_null() {
             *old = itimerval { it_interval: timeval_of(interval), it_value: timeval_of(left) };
         }
         if !new.is_null() {
             let first = of_timeval(&(*new).it_value);
-            let deadline = (first > 0).then(|| (*runtime()).sched.clock.after(first));
+            let deadline = (first > 0).then(|| me.run().sched.clock.after(first));
             timers::set(me, timer, deadline, of_timeval(&(*new).it_interval));
         }
         0
     }
 
-    fn getitimer(which: c_int, old: *mut itimerval) -> c_int, |_me| {
-        if !is_virtual() || which != libc::ITIMER_REAL {
+    fn getitimer(which: c_int, old: *mut itimerval) -> c_int, |me| {
+        if !is_virtual(me) || which != libc::ITIMER_REAL {
             return real::getitimer(which, old);
         }
-        let (left, interval) = (*alarm_timer()).left();
+        let (left, interval) = (*alarm_timer()).left(me);
         *old = itimerval { it_interval: timeval_of(interval), it_value: timeval_of(left) };
         0
     }
 
-    fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut *mut c_void) -> c_int, |_me| {
+    fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut *mut c_void) -> c_int, |me| {
         let handle = FIRST_HANDLE + (*TIMERS.0.get()).1;
-        let purpose = if is_virtual() && counts_time(clock) { purpose_of(event, handle) } else { None };
+        let purpose = if is_virtual(me) && counts_time(clock) { purpose_of(event, handle) } else { None };
         let Some(purpose) = purpose else {
             let result = real::timer_create(clock, event, timer);
             if result == 0 {
-                is_real("timer_create");
+                is_real(me, "timer_create");
             }
             return result;
         };
@@ -275,13 +269,13 @@ interpose! {
         set_by(me, ours, flags & libc::TIMER_ABSTIME != 0, new, old)
     }
 
-    fn timer_gettime(timer: *mut c_void, old: *mut itimerspec) -> c_int, |_me| {
+    fn timer_gettime(timer: *mut c_void, old: *mut itimerspec) -> c_int, |me| {
         let Some(ours) = made(timer) else { return real::timer_gettime(timer, old) };
-        *old = spec_of(ours.timer);
+        *old = spec_of(me, ours.timer);
         0
     }
 
-    fn timer_getoverrun(timer: *mut c_void) -> c_int, |_me| {
+    fn timer_getoverrun(timer: *mut c_void) -> c_int, |me| {
         let Some(ours) = made(timer) else { return real::timer_getoverrun(timer) };
         c_int::try_from((*ours.timer).overruns()).unwrap_or(c_int::MAX)
     }
@@ -293,9 +287,9 @@ interpose! {
         0
     }
 
-    fn timerfd_create(clock: clockid_t, flags: c_int) -> c_int, |_me| {
-        if !is_virtual() || !counts_time(clock) {
-            is_real("timerfd_create");
+    fn timerfd_create(clock: clockid_t, flags: c_int) -> c_int, |me| {
+        if !is_virtual(me) || !counts_time(clock) {
+            is_real(me, "timerfd_create");
             return real::timerfd_create(clock, flags);
         }
         // What is read is the same, the number of ends since the last time; and so are the flags.
@@ -321,9 +315,9 @@ interpose! {
         set_by(me, ours, flags & ABSOLUTE != 0, new, old)
     }
 
-    fn timerfd_gettime(fd: c_int, old: *mut itimerspec) -> c_int, |_me| {
+    fn timerfd_gettime(fd: c_int, old: *mut itimerspec) -> c_int, |me| {
         let Some(ours) = find(Handle::Descriptor(fd)) else { return real::timerfd_gettime(fd, old) };
-        *old = spec_of(ours.timer);
+        *old = spec_of(me, ours.timer);
         0
     }
 }

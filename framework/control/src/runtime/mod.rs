@@ -68,6 +68,9 @@ pub(crate) use waylay_runtime::session::{is_prepared_in_process, prepare_in_proc
 /// The run that goes on.
 pub(crate) type Runtime = Run<Linux>;
 
+/// The running thread, which has the token.
+pub(crate) type Token = waylay_runtime::Token<Logical>;
+
 /// Whether the library itself needs this signal.
 pub(crate) fn is_our_signal(signal: i32) -> bool {
     signal == preempt::SIGNAL || signal == blocked::SIGNAL

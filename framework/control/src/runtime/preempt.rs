@@ -14,8 +14,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsiz
 use waylay_control_protocol::account::Beside;
 use waylay_runtime::point;
 
-use super::logical::Logical;
-use super::{blocked, outside, runtime};
+use super::{blocked, outside, runtime, Token};
 use crate::instrument::delay;
 use crate::me::{Unmanaged, me};
 use crate::sys;
@@ -147,15 +146,15 @@ pub(super) fn is_for_caller(signal: c_int) -> bool {
 /// Lets others run, from within a handler. The kernel has a say in where this happens.
 ///
 /// # Safety
-/// `me` executes the call and holds the token, and was not interrupted inside the library.
-pub(super) unsafe fn give_way(me: *mut Logical) {
+/// Was not interrupted inside the library.
+pub(super) unsafe fn give_way(me: &mut Token) {
     // SAFETY: by the caller's promise.
     unsafe {
         let errno = *libc::__errno_location();
         let inside = Unmanaged::enter();
         // It may be in front of a store that was noted already.
         delay::drain(me);
-        outside::takes_part(&Beside::Other("a loop without a step was interrupted".into()));
+        outside::takes_part(me, &Beside::Other("a loop without a step was interrupted".into()));
         point::give_way(me);
         drop(inside);
         *libc::__errno_location() = errno;
@@ -196,7 +195,7 @@ unsafe extern "C-unwind" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: 
             return;
         }
         STILL.store(0, Ordering::Relaxed);
-        give_way(me);
+        give_way(Token::held_by(me));
     }
 }
 

@@ -10,7 +10,7 @@ use waylay_scheduler::{Key, Shares};
 
 use super::EINVAL;
 use crate::interpose::interpose_foreign;
-use crate::runtime::{event_at, runtime, step, wait, wake};
+use crate::runtime::{event_at, step, wait, wake};
 use crate::watch::edge;
 
 type Barrier = *mut c_void;
@@ -49,9 +49,9 @@ interpose_foreign! {
         let event = event_at(EventKind::BarrierWait, key);
         step(me, event);
         edge::hands_over(me, key);
-        if (*runtime()).sched.waiting_on(key) + 1 >= count {
+        if me.run().sched.waiting_on(key) + 1 >= count {
             edge::takes_over(me, key);
-            wake(key, u32::MAX);
+            wake(me, key, u32::MAX);
             step(me, event);
             return LAST;
         }

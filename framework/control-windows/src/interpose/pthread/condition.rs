@@ -10,13 +10,13 @@ use super::mutex::{self, Mutex, lock, relock, take_back};
 use super::{ETIMEDOUT, Timespec, after, moment_of};
 use crate::interpose::interpose_foreign;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, event_at, step, wait, wake};
+use crate::runtime::{Token, Waited, event_at, step, wait, wake};
 use crate::watch::edge;
 
 type Condition = isize;
 
 unsafe fn wait_on(
-    me: *mut Logical,
+    me: &mut Token,
     condition: *mut Condition,
     mutex: *mut Mutex,
     deadline: Option<Moment>,
@@ -51,22 +51,19 @@ fn wait_outside(mutex: *mut Mutex) {
 
 /// `me` ends waits of logical threads, and of others if there may be any.
 unsafe fn wake_up(
-    me: *mut Logical,
+    me: &mut Token,
     condition: *mut Condition,
     count: u32,
     kind: EventKind,
     others: impl FnOnce(),
 ) {
     let key = Key(condition as usize);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        edge::hands_over(me, key);
-        wake(key, count);
-        if outside::may_wait() {
-            others();
-        }
-        step(me, event_at(kind, key));
+    edge::hands_over(me, key);
+    wake(me, key, count);
+    if outside::may_wait() {
+        others();
     }
+    step(me, event_at(kind, key));
 }
 
 interpose_foreign! {
@@ -76,11 +73,13 @@ interpose_foreign! {
     }
     fn pthread_cond_timedwait(condition: *mut Condition, mutex: *mut Mutex, until: *const Timespec) -> c_int
         = { wait_outside(mutex); real::pthread_cond_timedwait(condition, mutex, until) }, |me| {
-        wait_on(me, condition, mutex, Some(moment_of(until)))
+        let deadline = moment_of(me, until);
+        wait_on(me, condition, mutex, Some(deadline))
     }
     fn pthread_cond_timedwait_relative_np(condition: *mut Condition, mutex: *mut Mutex, span: *const Timespec) -> c_int
         = { wait_outside(mutex); real::pthread_cond_timedwait_relative_np(condition, mutex, span) }, |me| {
-        wait_on(me, condition, mutex, Some(after(span)))
+        let deadline = after(me, span);
+        wait_on(me, condition, mutex, Some(deadline))
     }
     fn pthread_cond_signal(condition: *mut Condition) -> c_int = {
         outside::did(Key(condition as usize), Act::Woken(1));

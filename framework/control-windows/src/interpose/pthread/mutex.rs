@@ -13,7 +13,7 @@ use waylay_scheduler::{Acquire, ByAddress, Key, Moment, Shares};
 use super::{EBUSY, EDEADLK, ETIMEDOUT, Timespec, moment_of};
 use crate::interpose::{Foreign, interpose_foreign};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, event_at, freed, runtime, step, taken};
+use crate::runtime::{Token, Waited, acquire, event_at, freed, runtime, step, taken};
 use crate::watch::edge;
 
 /// A mutex of the program: a pointer of the library's, or what its initialiser says.
@@ -88,16 +88,17 @@ pub(super) fn relock(mutex: *mut Mutex) -> Acquire {
 }
 
 /// Locks for `me`, waiting as long as it takes or until the deadline.
-pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut Mutex, deadline: Option<Moment>) -> c_int {
+pub(super) unsafe fn lock(me: &mut Token, mutex: *mut Mutex, deadline: Option<Moment>) -> c_int {
     let key = Key(mutex as usize);
     let event = event_at(EventKind::MutexLock, key);
     // SAFETY: by the caller's promise.
     unsafe {
         loop {
-            let free = || !(*runtime()).system.mutexes.is_held_by_another(key.0, (*me).number);
-            match acquire(me, event, key, Shares::ALL, deadline, free, || attempt(me, mutex)) {
+            let number = (*me.thread()).number;
+            let free = |me: &mut Token| !me.run().system.mutexes.is_held_by_another(key.0, number);
+            match acquire(me, event, key, Shares::ALL, deadline, free, |me| attempt(me, mutex)) {
                 Ok(result) => {
-                    taken(key, Shares::ALL);
+                    taken(me, key, Shares::ALL);
                     return result;
                 }
                 Err(Waited::TimedOut) => return ETIMEDOUT,
@@ -108,33 +109,34 @@ pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut Mutex, deadline: Option<
 }
 
 /// Tries for `me`; nothing when it has to wait.
-unsafe fn attempt(me: *mut Logical, mutex: *mut Mutex) -> Option<c_int> {
+unsafe fn attempt(me: &mut Token, mutex: *mut Mutex) -> Option<c_int> {
     let place = mutex as usize;
     // SAFETY: by the caller's promise; a mutex that was never used has its initialiser's value.
     unsafe {
         if mutex.read_volatile() == CHECKING {
             with_checked(|checked| checked.insert(place));
         }
+        let number = (*me.thread()).number;
         let result = real::pthread_mutex_trylock(mutex);
         if result == 0 {
-            (*runtime()).system.mutexes.locked(place, (*me).number);
+            me.run().system.mutexes.locked(place, number);
             edge::locked(me, Key(place), Way::Exclusive);
         }
         if result != EBUSY {
             return Some(result);
         }
-        let mine = (*runtime()).system.mutexes.is_held_by(place, (*me).number);
+        let mine = me.run().system.mutexes.is_held_by(place, number);
         (mine && with_checked(|checked| checked.contains(&place))).then_some(EDEADLK)
     }
 }
 
 /// Takes the mutex back after a wait on a condition variable that a wake-up ended.
-pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut Mutex) -> c_int {
+pub(super) unsafe fn take_back(me: &mut Token, mutex: *mut Mutex) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe {
         match attempt(me, mutex) {
             Some(result) => {
-                taken(Key(mutex as usize), Shares::ALL);
+                taken(me, Key(mutex as usize), Shares::ALL);
                 result
             }
             None => lock(me, mutex, None),
@@ -143,15 +145,15 @@ pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut Mutex) -> c_int {
 }
 
 /// Unlocks and makes waiters ready, without a step.
-pub(super) unsafe fn unlock(me: *mut Logical, mutex: *mut Mutex) -> c_int {
+pub(super) unsafe fn unlock(me: &mut Token, mutex: *mut Mutex) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe {
         let result = real::pthread_mutex_unlock(mutex);
         if result == 0 {
             edge::unlocked(me, Key(mutex as usize));
         }
-        if result == 0 && (*runtime()).system.mutexes.unlocked(mutex as usize) {
-            freed(Key(mutex as usize), Shares::ALL);
+        if result == 0 && me.run().system.mutexes.unlocked(mutex as usize) {
+            freed(me, Key(mutex as usize), Shares::ALL);
         }
         result
     }
@@ -192,24 +194,28 @@ interpose_foreign! {
     fn pthread_mutex_init(mutex: *mut Mutex, attributes: *const u32) -> c_int = make(mutex, attributes), |_| {
         make(mutex, attributes)
     }
-    fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int = destroy(mutex), |_| {
-        (*runtime()).system.mutexes.held.remove(&(mutex as usize));
+    fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int = destroy(mutex), |me| {
+        me.run().system.mutexes.held.remove(&(mutex as usize));
         destroy(mutex)
     }
     fn pthread_mutex_lock(mutex: *mut Mutex) -> c_int = real::pthread_mutex_lock(mutex), |me| {
         lock(me, mutex, None)
     }
     fn pthread_mutex_timedlock(mutex: *mut Mutex, until: *const Timespec) -> c_int
-        = real::pthread_mutex_timedlock(mutex, until), |me| { lock(me, mutex, Some(moment_of(until))) }
+        = real::pthread_mutex_timedlock(mutex, until), |me| {
+        let deadline = moment_of(me, until);
+        lock(me, mutex, Some(deadline))
+    }
 
     fn pthread_mutex_trylock(mutex: *mut Mutex) -> c_int = real::pthread_mutex_trylock(mutex), |me| {
         let key = Key(mutex as usize);
         step(me, event_at(EventKind::MutexTryLock, key));
         let result = real::pthread_mutex_trylock(mutex);
         if result == 0 {
-            (*runtime()).system.mutexes.locked(key.0, (*me).number);
+            let number = (*me.thread()).number;
+            me.run().system.mutexes.locked(key.0, number);
             edge::locked(me, key, Way::Exclusive);
-            taken(key, Shares::ALL);
+            taken(me, key, Shares::ALL);
         }
         result
     }

@@ -8,7 +8,7 @@ use waylay_scheduler::{Key, Moment, Shares};
 use super::{EAGAIN, EINVAL, ETIMEDOUT, Timespec, fail, moment_of};
 use crate::interpose::{Foreign, interpose_foreign};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
+use crate::runtime::{Token, Waited, acquire, event_at, freed, step, taken};
 use crate::watch::edge;
 
 type Semaphore = *mut c_void;
@@ -26,17 +26,17 @@ unsafe fn value(semaphore: *mut Semaphore) -> Option<c_int> {
     (result == 0).then_some(value)
 }
 
-unsafe fn note_taken(me: *mut Logical, semaphore: *mut Semaphore) {
+unsafe fn note_taken(me: &mut Token, semaphore: *mut Semaphore) {
     // SAFETY: by the caller's promise.
     unsafe {
         edge::takes_over(me, Key(semaphore as usize));
         if value(semaphore).is_none_or(|value| value <= 0) {
-            taken(Key(semaphore as usize), Shares::ALL);
+            taken(me, Key(semaphore as usize), Shares::ALL);
         }
     }
 }
 
-unsafe fn wait_for(me: *mut Logical, semaphore: *mut Semaphore, deadline: Option<Moment>) -> c_int {
+unsafe fn wait_for(me: &mut Token, semaphore: *mut Semaphore, deadline: Option<Moment>) -> c_int {
     let key = Key(semaphore as usize);
     let event = event_at(EventKind::SemWait, key);
     // SAFETY: by the caller's promise.
@@ -45,8 +45,8 @@ unsafe fn wait_for(me: *mut Logical, semaphore: *mut Semaphore, deadline: Option
             return fail(EINVAL);
         }
         loop {
-            let free = || value(semaphore).is_some_and(|value| value > 0);
-            let attempt = || (free() && real::sem_trywait(semaphore) == 0).then_some(());
+            let free = |_: &mut Token| value(semaphore).is_some_and(|value| value > 0);
+            let attempt = |me: &mut Token| (free(me) && real::sem_trywait(semaphore) == 0).then_some(());
             match acquire(me, event, key, Shares::ALL, deadline, free, attempt) {
                 Ok(()) => {
                     note_taken(me, semaphore);
@@ -60,16 +60,13 @@ unsafe fn wait_for(me: *mut Logical, semaphore: *mut Semaphore, deadline: Option
 }
 
 /// Adds to a semaphore, with `post`, and tells who waits.
-unsafe fn add(me: *mut Logical, semaphore: *mut Semaphore, post: impl FnOnce() -> c_int) -> c_int {
+unsafe fn add(me: &mut Token, semaphore: *mut Semaphore, post: impl FnOnce() -> c_int) -> c_int {
     let key = Key(semaphore as usize);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let result = post();
-        edge::hands_over(me, key);
-        freed(key, Shares::ALL);
-        step(me, event_at(EventKind::SemPost, key));
-        result
-    }
+    let result = post();
+    edge::hands_over(me, key);
+    freed(me, key, Shares::ALL);
+    step(me, event_at(EventKind::SemPost, key));
+    result
 }
 
 fn add_outside(semaphore: *mut Semaphore, post: impl FnOnce() -> c_int) -> c_int {
@@ -87,7 +84,8 @@ interpose_foreign! {
         if !(*until).is_valid() {
             return fail(EINVAL);
         }
-        wait_for(me, semaphore, Some(moment_of(until)))
+        let deadline = moment_of(me, until);
+        wait_for(me, semaphore, Some(deadline))
     }
     fn sem_trywait(semaphore: *mut Semaphore) -> c_int = real::sem_trywait(semaphore), |me| {
         step(me, event_at(EventKind::SemTryWait, Key(semaphore as usize)));

@@ -10,7 +10,7 @@ use waylay_scheduler::{Key, Shares};
 use super::EBUSY;
 use crate::interpose::interpose_foreign;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, acquire, event_at, freed, runtime, step, taken};
+use crate::runtime::{Token, acquire, event_at, freed, step, taken};
 use crate::watch::edge;
 
 type Lock = isize;
@@ -23,12 +23,13 @@ unsafe fn is_free(lock: *const Lock) -> bool {
     unsafe { (*lock.cast::<AtomicIsize>()).load(Ordering::Relaxed) == FREE }
 }
 
-unsafe fn note_taken(me: *mut Logical, key: Key) {
-    // SAFETY: by the caller's promise.
+fn note_taken(me: &mut Token, key: Key) {
+    // SAFETY: who has the token lives.
     unsafe {
-        (*runtime()).system.mutexes.locked(key.0, (*me).number);
+        let number = (*me.thread()).number;
+        me.run().system.mutexes.locked(key.0, number);
         edge::locked(me, key, Way::Exclusive);
-        taken(key, Shares::ALL);
+        taken(me, key, Shares::ALL);
     }
 }
 
@@ -44,8 +45,8 @@ interpose_foreign! {
         let key = Key(lock as usize);
         let event = event_at(EventKind::MutexLock, key);
         loop {
-            let attempt = || Some(real::pthread_spin_trylock(lock)).filter(|&result| result != EBUSY);
-            if let Ok(result) = acquire(me, event, key, Shares::ALL, None, || is_free(lock), attempt) {
+            let attempt = |_: &mut Token| Some(real::pthread_spin_trylock(lock)).filter(|&result| result != EBUSY);
+            if let Ok(result) = acquire(me, event, key, Shares::ALL, None, |_| is_free(lock), attempt) {
                 note_taken(me, key);
                 return result;
             }
@@ -64,8 +65,8 @@ interpose_foreign! {
         let key = Key(lock as usize);
         let result = real::pthread_spin_unlock(lock);
         edge::unlocked(me, key);
-        (*runtime()).system.mutexes.unlocked(key.0);
-        freed(key, Shares::ALL);
+        me.run().system.mutexes.unlocked(key.0);
+        freed(me, key, Shares::ALL);
         step(me, event_at(EventKind::MutexUnlock, key));
         result
     }

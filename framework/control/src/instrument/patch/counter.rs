@@ -4,6 +4,7 @@
 //! breakpoint it has not, and is left out. The kernel could make a trap of every RDTSC instead, also of those that nobody
 //! finds, but as the signal by which crashes are recognised, and for libc's own clock as well.
 
+use crate::runtime::Token;
 use super::stub;
 use crate::interpose::virtual_ticks;
 use crate::me::{Unmanaged, me};
@@ -21,7 +22,7 @@ pub(super) unsafe fn show(saved: usize, with_processor: bool) -> bool {
     let _inside = Unmanaged::enter();
     // SAFETY: a logical thread that runs program code holds the token; the registers are by the caller's promise there.
     unsafe {
-        let Some(ticks) = virtual_ticks(me) else { return false };
+        let Some(ticks) = virtual_ticks(Token::held_by(me)) else { return false };
         let [low, high, processor] = stub::results(saved);
         low.write(ticks & u64::from(u32::MAX));
         high.write(ticks >> 32);

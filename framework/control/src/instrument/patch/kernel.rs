@@ -2,6 +2,7 @@
 //!
 //! Those that the scheduler serves are not made; the others go to the kernel as they are.
 
+use crate::runtime::Token;
 use super::stub;
 use crate::interpose::serve;
 use crate::me::{Unmanaged, me};
@@ -22,7 +23,7 @@ pub(super) unsafe fn call(saved: usize) -> bool {
         let (number, arguments) = stub::call(saved);
         // The kernel does not know of libc's errno.
         let errno = *libc::__errno_location();
-        let Some(result) = serve(me, number, arguments) else { return false };
+        let Some(result) = serve(Token::held_by(me), number, arguments) else { return false };
         let result = if result == -1 { -i64::from(*libc::__errno_location()) } else { result };
         *libc::__errno_location() = errno;
         let [value, _, served] = stub::results(saved);
