@@ -114,9 +114,9 @@ fn wait_for(me: &mut Token, handle: HANDLE, milliseconds: u32, alertable: BOOL) 
 
 /// Takes all of several objects, or the first that can be had. Whether a logical thread has ended, the scheduler knows: its
 /// kernel thread may go on for others. Timers are ours as well; who is told that one has gone off takes it.
-unsafe fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EVENT {
+fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EVENT {
     let is_ours = |entry: &Entry| matches!(entry.kind, Kind::Thread(_) | Kind::Timer(_));
-    // SAFETY: by the caller's promise; called with the token.
+    // SAFETY: the list is whole; handles that are none are errors.
     unsafe {
         if !entries.iter().any(is_ours) {
             return real::WaitForMultipleObjects(list.len() as u32, list.as_ptr(), all.into(), 0);
@@ -233,15 +233,15 @@ unsafe fn wait_for_several(
 }
 
 /// Whether a handle is one of a thread of the pool that nobody uses: it has ended, as far as the program can know.
-unsafe fn has_ended(handle: HANDLE) -> bool {
+fn has_ended(handle: HANDLE) -> bool {
     // SAFETY: asks for a number.
     let number = if pool::is_empty() { 0 } else { unsafe { real::GetThreadId(handle) } };
     number != 0 && pool::has(number) && !pool::is_busy(number)
 }
 
 /// Waits on a thread that is not under control.
-unsafe fn wait_outside(handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT {
-    // SAFETY: by the caller's promise.
+fn wait_outside(handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT {
+    // SAFETY: plain calls; a handle that is none is an error.
     unsafe {
         let begun = std::time::Instant::now();
         loop {
@@ -302,30 +302,27 @@ unsafe fn wait_several_outside(
 
 /// Changes an object for real, and tells the scheduler.
 fn change(me: &mut Token, handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
-    // SAFETY: who has the token lives.
-    unsafe {
-        let entry = me.run().system.handles.entry(handle);
-        let result = work();
-        keep_error(me);
-        match entry.kind {
-            Kind::Mutex if result != 0 => edge::unlocked(me, entry.key),
-            Kind::Mutex => {}
-            _ => edge::hands_over(me, entry.key),
-        }
-        if result != 0 && entry.kind == Kind::Mutex && is_free(handle) {
-            me.run().system.handles.note_owner(entry.key, None);
-        }
-        let run = me.run();
-        run.system.handles.changed(handle, &mut run.sched);
-        let kind = if entry.kind == Kind::Mutex { EventKind::MutexUnlock } else { EventKind::SemPost };
-        step(me, event_at(kind, entry.key));
-        result
+    let entry = me.run().system.handles.entry(handle);
+    let result = work();
+    keep_error(me);
+    match entry.kind {
+        Kind::Mutex if result != 0 => edge::unlocked(me, entry.key),
+        Kind::Mutex => {}
+        _ => edge::hands_over(me, entry.key),
     }
+    if result != 0 && entry.kind == Kind::Mutex && is_free(handle) {
+        me.run().system.handles.note_owner(entry.key, None);
+    }
+    let run = me.run();
+    run.system.handles.changed(handle, &mut run.sched);
+    let kind = if entry.kind == Kind::Mutex { EventKind::MutexUnlock } else { EventKind::SemPost };
+    step(me, event_at(kind, entry.key));
+    result
 }
 
 /// Whether nobody holds a mutex, the caller included: a thread that does not own it cannot give it back.
-unsafe fn is_free(mutex: HANDLE) -> bool {
-    // SAFETY: by the caller's promise; only the owner succeeds, and takes it back in that case.
+fn is_free(mutex: HANDLE) -> bool {
+    // SAFETY: only the owner succeeds, and takes it back in that case.
     unsafe {
         if real::ReleaseMutex(mutex) == 0 {
             return windows_sys::Win32::Foundation::GetLastError() == ERROR_NOT_OWNER;
@@ -335,7 +332,7 @@ unsafe fn is_free(mutex: HANDLE) -> bool {
     }
 }
 
-unsafe fn change_outside(handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
+fn change_outside(handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
     let result = work();
     outside::signalled(handle);
     result

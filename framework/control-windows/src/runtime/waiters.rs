@@ -23,9 +23,6 @@ pub(crate) fn wake(me: &mut Token, key: Key, count: u32) {
 }
 
 /// Runs `work`, which may block in the kernel, while others go on.
-///
-/// # Safety
-/// `work` touches nothing of the run.
-pub(crate) unsafe fn away<R>(me: &mut Token, work: impl FnOnce() -> R) -> R {
+pub(crate) fn away<R>(me: &mut Token, work: impl FnOnce() -> R) -> R {
     point::away(me, Event::new(EventKind::BlockingReturn, ObjectId::UNKNOWN), work)
 }

@@ -10,7 +10,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::watch::Linux;
 use crate::me::{Unmanaged, me};
-use crate::runtime::{Logical, runtime, step, Token};
+use crate::runtime::{Logical, Token, runtime, step};
 use crate::sys;
 
 /// The running thread is about to have something done for it: others may run while its stores still wait, and then they do no

@@ -9,7 +9,7 @@ use super::copies;
 use super::delay;
 use super::modules;
 use super::patch;
-use crate::runtime::{Logical, end_at_race, is_prepared_in_process, outside, runtime, step, Token};
+use crate::runtime::{Logical, Token, end_at_race, is_prepared_in_process, outside, runtime, step};
 use crate::sched::Scheduler;
 
 /// This process, for whoever looks at its accesses.
@@ -180,7 +180,7 @@ pub(crate) mod edge {
     use waylay_accesses::Way;
     use waylay_runtime::edge::with;
     pub(crate) use waylay_runtime::edge::{
-        ended, follows, hands_over, joined, locked, outsider, takes_over, unlocked,
+        ended, follows, hands_over, joined, outsider, takes_over, unlocked,
     };
 
     use super::*;

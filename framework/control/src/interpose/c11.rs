@@ -76,7 +76,7 @@ interpose! {
         if !is_length(&*length) {
             return OTHER_ERROR;
         }
-        let deadline = moment_after(me, length);
+        let deadline = moment_after(me, &*length);
         let Err(left) = sleep::sleep_to(me, deadline) else { return 0 };
         if !rest.is_null() {
             *rest = left;

@@ -11,7 +11,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::{fail, interpose};
 use crate::me::Unmanaged;
-use crate::runtime::{step, Token};
+use crate::runtime::{Token, step};
 use crate::sched::Moment;
 use crate::sys;
 
@@ -117,33 +117,24 @@ fn exists(clock: clockid_t) -> bool {
 }
 
 /// The moment at which `clock` will show `until`.
-///
-/// # Safety
-/// `until` is readable.
-pub(super) unsafe fn moment_of(me: &mut Token, clock: clockid_t, until: *const timespec) -> Moment {
-    // SAFETY: by the caller's promise; the call writes to the local.
-    unsafe {
-        let until = nanoseconds(&*until);
-        if is_virtual(me) {
-            let now = me.run().sched.clock.now().0;
-            let shown = shown(me, clock).unwrap_or(0);
-            return Moment((now + until).saturating_sub(shown));
-        }
-        let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-        let unmanaged = Unmanaged::enter();
-        real::clock_gettime(clock, &raw mut now);
-        drop(unmanaged);
-        me.run().sched.clock.after(until.saturating_sub(nanoseconds(&now)))
+pub(super) fn moment_of(me: &mut Token, clock: clockid_t, until: &timespec) -> Moment {
+    let until = nanoseconds(until);
+    if is_virtual(me) {
+        let now = me.run().sched.clock.now().0;
+        let shown = shown(me, clock).unwrap_or(0);
+        return Moment((now + until).saturating_sub(shown));
     }
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    let unmanaged = Unmanaged::enter();
+    // SAFETY: the call writes to the local.
+    unsafe { real::clock_gettime(clock, &raw mut now) };
+    drop(unmanaged);
+    me.run().sched.clock.after(until.saturating_sub(nanoseconds(&now)))
 }
 
 /// The moment that lies `length` ahead.
-///
-/// # Safety
-/// `length` is readable.
-pub(super) unsafe fn moment_after(me: &mut Token, length: *const timespec) -> Moment {
-    // SAFETY: by the caller's promise.
-    me.run().sched.clock.after(nanoseconds(unsafe { &*length }))
+pub(super) fn moment_after(me: &mut Token, length: &timespec) -> Moment {
+    me.run().sched.clock.after(nanoseconds(length))
 }
 
 /// When a moment of virtual time is as far away by the kernel's monotonic clock.

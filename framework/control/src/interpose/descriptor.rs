@@ -17,7 +17,7 @@ use super::signal_wait::OtherMask;
 use super::{fail, interpose, signal};
 use crate::instrument::edge;
 use crate::me::Unmanaged;
-use crate::runtime::{Waited, descriptors_changed, step, unknown_event, wait_for_descriptors, Token};
+use crate::runtime::{Token, Waited, descriptors_changed, step, unknown_event, wait_for_descriptors};
 use crate::sched::Moment;
 use crate::sys;
 
@@ -98,7 +98,7 @@ fn limit_of(me: &mut Token, fd: c_int, events: c_short) -> Option<Moment> {
         let (to, to_len) = (&raw mut limit as usize, &raw mut len as usize);
         let error = sys::call(libc::SYS_getsockopt, [fd as usize, level, option as usize, to, to_len, 0]);
         let length = timespec { tv_sec: limit.tv_sec, tv_nsec: limit.tv_usec * 1000 };
-        (error == 0 && (length.tv_sec, length.tv_nsec) != (0, 0)).then(|| moment_after(me, &raw const length))
+        (error == 0 && (length.tv_sec, length.tv_nsec) != (0, 0)).then(|| moment_after(me, &length))
     }
 }
 
@@ -123,20 +123,17 @@ fn when_ready<R: Failed>(
     patience: Patience,
     call: impl FnOnce() -> R,
 ) -> R {
-    // SAFETY: who has the token lives.
-    unsafe {
-        // A poll has nothing to say about a negative number, and the call will.
-        if fd >= 0 && (connects_threads(fd) || events != POLLOUT) {
-            let error = wait_until_ready(me, fd, events, patience, connects_threads(fd));
-            if error != 0 {
-                fail(error);
-                return R::FAILED;
-            }
-        } else {
-            signal::cancellation_point(me);
+    // A poll has nothing to say about a negative number, and the call will.
+    if fd >= 0 && (connects_threads(fd) || events != POLLOUT) {
+        let error = wait_until_ready(me, fd, events, patience, connects_threads(fd));
+        if error != 0 {
+            fail(error);
+            return R::FAILED;
         }
-        with_effect(me, call)
+    } else {
+        signal::cancellation_point(me);
     }
+    with_effect(me, call)
 }
 
 /// Makes a call on a message queue, which looks like a file, as soon as it does not block.
@@ -157,7 +154,7 @@ unsafe fn when_queue_ready<R: Failed>(
             None => Patience::Full,
             // The call says what is wrong.
             Some(time) if !is_length(time) => Patience::None,
-            Some(_) => Patience::Until(moment_of(me, libc::CLOCK_REALTIME, until)),
+            Some(_) => Patience::Until(moment_of(me, libc::CLOCK_REALTIME, &*until)),
         };
         let error = if queue < 0 { 0 } else { wait_until_ready(me, queue, events, patience, true) };
         if error != 0 {
@@ -247,8 +244,7 @@ fn deadline_of_milliseconds(me: &mut Token, milliseconds: c_int) -> Option<Momen
         tv_sec: i64::from(milliseconds / 1000),
         tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
     };
-    // SAFETY: the local is readable.
-    Some(unsafe { moment_after(me, &raw const length) })
+    Some(moment_after(me, &length))
 }
 
 /// How a wait for several descriptors ended.
@@ -465,7 +461,7 @@ interpose! {
         if timeout.as_ref().is_some_and(|length| !is_length(length)) {
             return fail(EINVAL);
         }
-        let deadline = (!timeout.is_null()).then(|| moment_after(me, timeout));
+        let deadline = (!timeout.is_null()).then(|| moment_after(me, &*timeout));
         if poll_set(me, list(set, count), deadline, mask) == Polled::Broken {
             return fail(EINTR);
         }
@@ -485,7 +481,7 @@ interpose! {
         if length.as_ref().is_some_and(|length| !is_length(length)) || limit < 0 {
             return fail(EINVAL);
         }
-        let deadline = length.map(|length| moment_after(me, &raw const length));
+        let deadline = length.map(|length| moment_after(me, &length));
         let polled = select_sets(me, limit, [read, write, exceptional], deadline, core::ptr::null());
         if let Some(deadline) = deadline {
             // What is left: the kernel's habit, on which nobody may rely and some do.
@@ -509,7 +505,7 @@ interpose! {
         if timeout.as_ref().is_some_and(|length| !is_length(length)) || limit < 0 {
             return fail(EINVAL);
         }
-        let deadline = (!timeout.is_null()).then(|| moment_after(me, timeout));
+        let deadline = (!timeout.is_null()).then(|| moment_after(me, &*timeout));
         if select_sets(me, limit, [read, write, exceptional], deadline, mask) == Polled::Broken {
             return fail(EINTR);
         }
@@ -548,7 +544,7 @@ interpose! {
         if timeout.as_ref().is_some_and(|length| !is_length(length)) {
             return fail(EINVAL);
         }
-        let deadline = (!timeout.is_null()).then(|| moment_after(me, timeout));
+        let deadline = (!timeout.is_null()).then(|| moment_after(me, &*timeout));
         wait_at_epoll(me, fd, deadline, mask, || real::epoll_pwait(fd, events, count, 0, core::ptr::null()))
     }
 }

@@ -9,7 +9,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 use super::interpose;
 use crate::heap::guard;
 use crate::me::{Unmanaged, as_program, set_me};
-use crate::runtime::{finalise, step, Token};
+use crate::runtime::{Token, finalise, step};
 
 /// The last step of a program that ends itself: others may still run before it, and show what they would have done.
 pub(super) fn last_step(me: &mut Token) {

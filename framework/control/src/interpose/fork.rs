@@ -6,7 +6,7 @@ use libc::{gid_t, pid_t, uid_t};
 
 use super::{interpose, signal};
 use crate::me::{me, set_me};
-use crate::runtime::{demote_me, outside, Token};
+use crate::runtime::{Token, demote_me, outside};
 use crate::snapshot;
 
 mod real_fork {

@@ -11,7 +11,7 @@ use super::kernel_call::kernel;
 use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::signals::Handled;
-use crate::runtime::{Waited, away, event_at, step, unknown_event, wait, wake, wake_or_move, Token};
+use crate::runtime::{Token, Waited, away, event_at, step, unknown_event, wait, wake, wake_or_move};
 use crate::sched::{Key, Shares};
 use crate::sys;
 
@@ -66,8 +66,8 @@ pub(super) fn futex(
                 }
                 let deadline = match (time.is_null(), command) {
                     (true, _) => None,
-                    (false, libc::FUTEX_WAIT) => Some(moment_after(me, time)),
-                    (false, _) => Some(moment_of(me, clock, time)),
+                    (false, libc::FUTEX_WAIT) => Some(moment_after(me, &*time)),
+                    (false, _) => Some(moment_of(me, clock, &*time)),
                 };
                 loop {
                     match wait(me, event, key, shares, deadline, None) {

@@ -11,15 +11,10 @@ use waylay_schedule::{Event, EventKind};
 use super::clock::{has_deadlines, moment_of};
 use super::{interpose, real_thread, signal};
 use crate::me::Unmanaged;
-use crate::runtime::{Waited, complete_join, join_point, lookup, step, Token};
+use crate::runtime::{Token, Waited, complete_join, join_point, lookup, step};
 use crate::sched::Moment;
 
-unsafe fn join(
-    me: &mut Token,
-    handle: pthread_t,
-    result: *mut *mut c_void,
-    deadline: Option<Moment>,
-) -> i32 {
+unsafe fn join(me: &mut Token, handle: pthread_t, result: *mut *mut c_void, deadline: Option<Moment>) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         signal::cancellation_point(me);
@@ -56,7 +51,7 @@ interpose! {
     }
 
     fn pthread_timedjoin_np(handle: pthread_t, result: *mut *mut c_void, until: *const timespec) -> i32, |me| {
-        let deadline = (!until.is_null()).then(|| moment_of(me, libc::CLOCK_REALTIME, until));
+        let deadline = (!until.is_null()).then(|| moment_of(me, libc::CLOCK_REALTIME, &*until));
         join(me, handle, result, deadline)
     }
 
@@ -69,7 +64,7 @@ interpose! {
         if !has_deadlines(clock) {
             return EINVAL;
         }
-        let deadline = (!until.is_null()).then(|| moment_of(me, clock, until));
+        let deadline = (!until.is_null()).then(|| moment_of(me, clock, &*until));
         join(me, handle, result, deadline)
     }
 }

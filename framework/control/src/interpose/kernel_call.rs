@@ -8,11 +8,11 @@
 
 use libc::{c_int, c_long, sigset_t};
 
-use crate::runtime::Token;
 use super::futex::{futex, note_outsider};
 use super::{fail, identity, random, sleep};
 use crate::instrument::delay;
 use crate::me::{Unmanaged, as_program, me};
+use crate::runtime::Token;
 use crate::sys;
 
 /// Six arguments whatever the caller passed: the ABI puts them in the same registers, and the kernel ignores those

@@ -43,7 +43,7 @@ mod waiting_call;
 
 pub(crate) use clock::virtual_ticks;
 pub(crate) use kernel_call::serve;
-pub(crate) use mutex::owner_of as mutex_owner;
+pub(crate) use mutex::Mutex;
 pub(crate) use signal::cancellation_point;
 pub(crate) use start::take_region_for_host;
 pub(crate) use timer::begin_run as forget_timers;
@@ -90,10 +90,7 @@ macro_rules! interpose {
 pub(crate) use interpose;
 
 /// Sets the calling thread's errno and returns -1.
-///
-/// # Safety
-/// None beyond being called by a thread of libc's.
-pub(crate) unsafe fn fail(error: i32) -> i32 {
+pub(crate) fn fail(error: i32) -> i32 {
     // SAFETY: libc gives every thread an errno.
     unsafe { *libc::__errno_location() = error };
     -1

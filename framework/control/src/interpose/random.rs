@@ -6,8 +6,8 @@ use libc::{c_int, c_uint, size_t, ssize_t};
 use waylay_control_protocol::RandomSource;
 use waylay_schedule::Source;
 
-use crate::runtime::Token;
 use super::interpose;
+use crate::runtime::Token;
 use crate::sys;
 
 /// Fills a buffer; returns its length, or the kernel's error as a negative number.

@@ -7,8 +7,8 @@ use waylay_runtime::posix::rwlock::{RwLock, Way, lock, try_lock, unlock};
 
 use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::interpose;
-use crate::runtime::{Logical, Token};
 use crate::runtime::outside::{self, Act};
+use crate::runtime::{Logical, Token};
 use crate::sched::Key;
 
 /// Offsets in glibc's `pthread_rwlock_t` on x86-64, and the bits of its first word: a writer holds it, and from bit
@@ -102,7 +102,7 @@ unsafe fn lock_until(
         if !has_nanoseconds(&*until) || !has_deadlines(clock) {
             return libc::EINVAL;
         }
-        let deadline = moment_of(me, clock, until);
+        let deadline = moment_of(me, clock, &*until);
         lock(me, Lock::at(l), way, Some(deadline))
     }
 }

@@ -14,7 +14,7 @@ use crate::instrument::patch::trap;
 use crate::me::as_program;
 use crate::sched::State;
 use crate::runtime::signals::{self, Handled, Origin, take_held};
-use crate::runtime::{Logical, call_off, demote_me, in_handlers, lookup, runtime, step, Token};
+use crate::runtime::{Logical, Token, demote_me, in_handlers, lookup, step};
 use crate::{snapshot, sys};
 
 /// Where a cancelled thread ends.
@@ -162,12 +162,11 @@ unsafe fn send(me: &mut Token, to: *mut Logical, signal: c_int, origin: Origin) 
 }
 
 /// The thread of the run with this number of the kernel's.
-unsafe fn of_kernel_thread(number: pid_t) -> Option<*mut Logical> {
-    // SAFETY: called with the token.
-    unsafe {
-        let known = |thread: &*mut Logical| (**thread).kernel_id == number && !(*runtime()).has_finished(*thread);
-        (*runtime()).logicals.iter().copied().find(known)
-    }
+fn of_kernel_thread(me: &mut Token, number: pid_t) -> Option<*mut Logical> {
+    let run = me.run();
+    // SAFETY: threads in the list live as long as the run.
+    let known = |thread: &*mut Logical| unsafe { (**thread).kernel_id == number && !run.has_finished(*thread) };
+    run.logicals.iter().copied().find(known)
 }
 
 interpose! {
@@ -198,7 +197,7 @@ interpose! {
         in_handlers(me, 0, || real::sigqueue(process, signal, value))
     }
     fn tgkill(process: pid_t, thread: pid_t, signal: c_int) -> c_int, |me| {
-        match of_kernel_thread(thread) {
+        match of_kernel_thread(me, thread) {
             Some(to) if process == sys::process_id() && is_signal(signal) => {
                 send(me, to, signal, Origin::Thread);
                 0
@@ -234,7 +233,7 @@ interpose! {
         let mut result = 0;
         if thread != me.thread() {
             // It may be between a look whether it is to end and the wait that would notice.
-            call_off(me, thread);
+            me.run().sched.call_off((*thread).id);
             if me.run().sched.thread((*thread).id).state == State::Away {
                 // libc ends the call in which it waits, on the thread's own kernel thread.
                 result = real::pthread_cancel(handle);

@@ -12,7 +12,7 @@ use super::{fail, interpose, signal};
 use crate::instrument::patch::trap;
 use crate::me::as_program;
 use crate::runtime::signals::{Handled, handled_by_any, kernel_pending, take_held, take_one_held};
-use crate::runtime::{Logical, TICK_SIGNALS, Waited, demote_me, in_handlers, unknown_event, wait, Token};
+use crate::runtime::{Logical, TICK_SIGNALS, Token, Waited, demote_me, in_handlers, unknown_event, wait};
 use crate::sched::{Key, Moment, Shares};
 use crate::sys;
 
@@ -96,22 +96,19 @@ fn wait_for_handler(me: &mut Token, in_kernel: impl Fn() -> c_int) -> c_int {
 }
 
 fn suspend(me: &mut Token, wanted: u64) -> c_int {
-    // SAFETY: called by the running thread.
-    unsafe {
-        signal::cancellation_point(me);
-        if come_from_elsewhere(me) {
-            // The kernel changes the mask and waits in one: a signal that comes between the two would be missed.
-            return waiting_call::accepting_with(me, wanted, || suspend_in_kernel(wanted));
-        }
-        let other = OtherMask::enter(me, wanted);
-        if other.was_interrupted() {
-            return fail(EINTR);
-        }
-        wait_for_handler(me, || suspend_in_kernel(wanted))
+    signal::cancellation_point(me);
+    if come_from_elsewhere(me) {
+        // The kernel changes the mask and waits in one: a signal that comes between the two would be missed.
+        return waiting_call::accepting_with(me, wanted, || suspend_in_kernel(wanted));
     }
+    let other = OtherMask::enter(me, wanted);
+    if other.was_interrupted() {
+        return fail(EINTR);
+    }
+    wait_for_handler(me, || suspend_in_kernel(wanted))
 }
 
-unsafe fn suspend_in_kernel(wanted: u64) -> c_int {
+fn suspend_in_kernel(wanted: u64) -> c_int {
     // SAFETY: the set is whole: the kernel's part is its first word.
     unsafe {
         let mut mask: sigset_t = core::mem::zeroed();
@@ -167,8 +164,7 @@ unsafe fn take(
 }
 
 fn number_or_failure(taken: Result<c_int, c_int>) -> c_int {
-    // SAFETY: called by a thread of libc's.
-    taken.unwrap_or_else(|error| unsafe { fail(error) })
+    taken.unwrap_or_else(|error| fail(error))
 }
 
 // Bound to our own interposed functions, since the library comes first in lookup order.
@@ -178,7 +174,7 @@ unsafe extern "C-unwind" {
 }
 
 /// A set of one signal, if there is such a signal.
-unsafe fn only(signal: c_int) -> Option<sigset_t> {
+fn only(signal: c_int) -> Option<sigset_t> {
     // SAFETY: an empty set is all zero.
     unsafe {
         let mut set: sigset_t = core::mem::zeroed();
@@ -244,7 +240,7 @@ interpose! {
         if !is_length(given) {
             return fail(EINVAL);
         }
-        let deadline = Some(moment_after(me, length));
+        let deadline = Some(moment_after(me, &*length));
         number_or_failure(take(me, signals_in(set), info, deadline, || real::sigtimedwait(set, info, length)))
     }
 

@@ -6,7 +6,7 @@ use waylay_schedule::{Event, EventKind};
 use super::clock::{is_length, moment_after, moment_of, rest_until};
 use super::{fail, interpose, signal};
 use crate::instrument::edge;
-use crate::runtime::{Waited, sleep as sleep_until, step, Token};
+use crate::runtime::{Token, Waited, sleep as sleep_until, step};
 use crate::sched::Moment;
 
 /// Sleeps until a moment; the time that is left when a handler ran before. No handler makes a sleep begin again.
@@ -49,7 +49,7 @@ interpose! {
         if !is_length(&*length) {
             return fail(EINVAL);
         }
-        let deadline = moment_after(me, length);
+        let deadline = moment_after(me, &*length);
         let Err(left) = sleep_to(me, deadline) else { return 0 };
         if !rest.is_null() {
             *rest = left;
@@ -70,7 +70,7 @@ interpose! {
             return EINVAL;
         }
         let absolute = flags & libc::TIMER_ABSTIME != 0;
-        let moment = if absolute { moment_of(me, clock, time) } else { moment_after(me, time) };
+        let moment = if absolute { moment_of(me, clock, &*time) } else { moment_after(me, &*time) };
         let Err(left) = sleep_to(me, moment) else { return 0 };
         if !absolute && !rest.is_null() {
             *rest = left;
@@ -83,7 +83,7 @@ interpose! {
             tv_sec: i64::from(microseconds / 1_000_000),
             tv_nsec: i64::from(microseconds % 1_000_000) * 1000,
         };
-        let deadline = moment_after(me, &raw const time);
+        let deadline = moment_after(me, &time);
         match sleep_to(me, deadline) {
             Ok(()) => 0,
             Err(_) => fail(EINTR),
@@ -92,7 +92,7 @@ interpose! {
 
     fn sleep(seconds: c_uint) -> c_uint, |me| {
         let time = timespec { tv_sec: i64::from(seconds), tv_nsec: 0 };
-        let deadline = moment_after(me, &raw const time);
+        let deadline = moment_after(me, &time);
         match sleep_to(me, deadline) {
             Ok(()) => 0,
             // As libc does: the part of a second does not count.

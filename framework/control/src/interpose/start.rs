@@ -6,11 +6,11 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use waylay_control_protocol::{REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, Switching};
 
-use crate::runtime::Token;
 use super::stand_aside::stand_aside;
 use super::{exit, processors, real_thread};
 use crate::me::Unmanaged;
 use crate::message::say;
+use crate::runtime::Token;
 use crate::{binding, fork_server, instrument, runtime, snapshot, sys};
 
 type Main = extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;

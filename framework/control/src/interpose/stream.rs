@@ -9,7 +9,7 @@ use libc::{FILE, c_int, c_void};
 use waylay_schedule::EventKind;
 
 use super::interpose;
-use crate::runtime::{acquire, event_at, freed, step, taken, Token};
+use crate::runtime::{Token, acquire, event_at, freed, step, taken};
 use crate::sched::{Key, Shares};
 
 /// Offset of the pointer to the lock in glibc's FILE on x86-64, and of the owner in the lock.

@@ -8,7 +8,7 @@ use super::{interpose, real_thread};
 use crate::heap::tag;
 use crate::instrument::{delay, edge};
 use crate::me::{Unmanaged, as_program, me};
-use crate::runtime::{Routine, create, exit_point, lookup, note_uncontrolled_thread, Token};
+use crate::runtime::{Routine, Token, create, exit_point, lookup, note_uncontrolled_thread};
 
 /// Creates a thread that begins with the heap tag of its creator, and takes part in a run if its creator does.
 ///

@@ -8,10 +8,10 @@ use core::ffi::c_void;
 
 use libc::{EINVAL, c_int, c_uint, clockid_t, itimerspec, itimerval, sigevent, timespec, timeval};
 
-use crate::runtime::Token;
 use super::clock::{is_length, is_virtual, moment_of, nanoseconds, timespec_of};
 use super::{fail, interpose, signal};
 use crate::me::Unmanaged;
+use crate::runtime::Token;
 use crate::runtime::outside::{Beside, takes_part};
 use crate::runtime::timers::{self, Purpose, Stack, Timer};
 use crate::sys;
@@ -44,44 +44,39 @@ enum Handle {
 /// What the program calls its first timer: no address, and no number of the kernel's, which are small.
 const FIRST_HANDLE: usize = 0x5741_0000;
 
-unsafe fn find(handle: Handle) -> Option<Entry> {
-    // SAFETY: called with the token.
-    unsafe { (*TIMERS.0.get()).0.iter().find(|entry| entry.handle == handle).copied() }
+/// All timers, and how many were made.
+fn timers_of(_me: &mut Token) -> &mut (Vec<Entry>, usize) {
+    // SAFETY: only the running thread touches them, which has the token and lends it for as long.
+    unsafe { &mut *TIMERS.0.get() }
 }
 
-unsafe fn add(handle: Handle, clock: clockid_t, purpose: Purpose) -> *mut Timer {
+fn find(me: &mut Token, handle: Handle) -> Option<Entry> {
+    timers_of(me).0.iter().find(|entry| entry.handle == handle).copied()
+}
+
+fn add(me: &mut Token, handle: Handle, clock: clockid_t, purpose: Purpose) -> *mut Timer {
     let timer = Box::into_raw(Box::new(Timer::new(purpose)));
-    // SAFETY: called with the token.
-    unsafe {
-        forget(handle);
-        (*TIMERS.0.get()).0.push(Entry { handle, clock, timer });
-    }
+    forget(me, handle);
+    timers_of(me).0.push(Entry { handle, clock, timer });
     timer
 }
 
-unsafe fn forget(handle: Handle) {
-    // SAFETY: called with the token.
-    unsafe { (*TIMERS.0.get()).0.retain(|entry| entry.handle != handle) };
+fn forget(me: &mut Token, handle: Handle) {
+    timers_of(me).0.retain(|entry| entry.handle != handle);
 }
 
 /// Forgets the timers of the run before.
-pub(crate) fn begin_run(_me: &mut Token) {
-    // SAFETY: only the running thread touches them, which has the token.
-    unsafe {
-        let (all, made) = &mut *TIMERS.0.get();
-        all.clear();
-        *made = 0;
-    }
+pub(crate) fn begin_run(me: &mut Token) {
+    let (all, made) = timers_of(me);
+    all.clear();
+    *made = 0;
 }
 
-unsafe fn alarm_timer() -> *mut Timer {
+fn alarm_timer(me: &mut Token) -> *mut Timer {
     let purpose = Purpose::Signal { signal: libc::SIGALRM, to: None, value: None };
-    // SAFETY: called with the token.
-    unsafe {
-        match find(Handle::Alarm) {
-            Some(entry) => entry.timer,
-            None => add(Handle::Alarm, libc::CLOCK_REALTIME, purpose),
-        }
+    match find(me, Handle::Alarm) {
+        Some(entry) => entry.timer,
+        None => add(me, Handle::Alarm, libc::CLOCK_REALTIME, purpose),
     }
 }
 
@@ -134,7 +129,7 @@ unsafe fn set_by(
         }
         let first = nanoseconds(&(*new).it_value);
         let deadline = (first > 0).then(|| match absolute {
-            true => moment_of(me, entry.clock, &raw const (*new).it_value),
+            true => moment_of(me, entry.clock, &(*new).it_value),
             false => me.run().sched.clock.after(first),
         });
         match timers::set(me, entry.timer, deadline, nanoseconds(&(*new).it_interval)) {
@@ -181,9 +176,8 @@ unsafe fn attributes_of(event: *const sigevent) -> *const libc::pthread_attr_t {
     }
 }
 
-unsafe fn made(timer: *mut c_void) -> Option<Entry> {
-    // SAFETY: called with the token.
-    unsafe { find(Handle::Made(timer as usize)) }
+fn made(me: &mut Token, timer: *mut c_void) -> Option<Entry> {
+    find(me, Handle::Made(timer as usize))
 }
 
 interpose! {
@@ -192,7 +186,7 @@ interpose! {
             is_real(me, "alarm");
             return real::alarm(seconds);
         }
-        let timer = alarm_timer();
+        let timer = alarm_timer(me);
         let (left, _) = (*timer).left(me);
         let deadline = (seconds > 0).then(|| me.run().sched.clock.after(u64::from(seconds) * 1_000_000_000));
         timers::set(me, timer, deadline, 0);
@@ -207,7 +201,7 @@ interpose! {
         if first >= 1_000_000 || interval >= 1_000_000 {
             return fail(EINVAL) as c_uint;
         }
-        let timer = alarm_timer();
+        let timer = alarm_timer(me);
         let (left, _) = (*timer).left(me);
         let deadline = (first > 0).then(|| me.run().sched.clock.after(u64::from(first) * 1_000));
         timers::set(me, timer, deadline, u64::from(interval) * 1_000);
@@ -226,7 +220,7 @@ interpose! {
         if new.as_ref().is_some_and(|new| !valid(new.it_value) || !valid(new.it_interval)) {
             return fail(EINVAL);
         }
-        let timer = alarm_timer();
+        let timer = alarm_timer(me);
         let (left, interval) = (*timer).left(me);
         if !old.is_null() {
             *old = itimerval { it_interval: timeval_of(interval), it_value: timeval_of(left) };
@@ -243,13 +237,13 @@ interpose! {
         if !is_virtual(me) || which != libc::ITIMER_REAL {
             return real::getitimer(which, old);
         }
-        let (left, interval) = (*alarm_timer()).left(me);
+        let (left, interval) = (*alarm_timer(me)).left(me);
         *old = itimerval { it_interval: timeval_of(interval), it_value: timeval_of(left) };
         0
     }
 
     fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut *mut c_void) -> c_int, |me| {
-        let handle = FIRST_HANDLE + (*TIMERS.0.get()).1;
+        let handle = FIRST_HANDLE + timers_of(me).1;
         let purpose = if is_virtual(me) && counts_time(clock) { purpose_of(event, handle) } else { None };
         let Some(purpose) = purpose else {
             let result = real::timer_create(clock, event, timer);
@@ -258,32 +252,32 @@ interpose! {
             }
             return result;
         };
-        (*TIMERS.0.get()).1 += 1;
-        add(Handle::Made(handle), clock, purpose);
+        timers_of(me).1 += 1;
+        add(me, Handle::Made(handle), clock, purpose);
         *timer = handle as *mut c_void;
         0
     }
 
     fn timer_settime(timer: *mut c_void, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int, |me| {
-        let Some(ours) = made(timer) else { return real::timer_settime(timer, flags, new, old) };
+        let Some(ours) = made(me, timer) else { return real::timer_settime(timer, flags, new, old) };
         set_by(me, ours, flags & libc::TIMER_ABSTIME != 0, new, old)
     }
 
     fn timer_gettime(timer: *mut c_void, old: *mut itimerspec) -> c_int, |me| {
-        let Some(ours) = made(timer) else { return real::timer_gettime(timer, old) };
+        let Some(ours) = made(me, timer) else { return real::timer_gettime(timer, old) };
         *old = spec_of(me, ours.timer);
         0
     }
 
     fn timer_getoverrun(timer: *mut c_void) -> c_int, |me| {
-        let Some(ours) = made(timer) else { return real::timer_getoverrun(timer) };
+        let Some(ours) = made(me, timer) else { return real::timer_getoverrun(timer) };
         c_int::try_from((*ours.timer).overruns()).unwrap_or(c_int::MAX)
     }
 
     fn timer_delete(timer: *mut c_void) -> c_int, |me| {
-        let Some(ours) = made(timer) else { return real::timer_delete(timer) };
+        let Some(ours) = made(me, timer) else { return real::timer_delete(timer) };
         timers::set(me, ours.timer, None, 0);
-        forget(Handle::Made(timer as usize));
+        forget(me, Handle::Made(timer as usize));
         0
     }
 
@@ -299,13 +293,13 @@ interpose! {
         if copy < 0 {
             return descriptor;
         }
-        add(Handle::Descriptor(descriptor), clock, Purpose::Descriptor(copy));
+        add(me, Handle::Descriptor(descriptor), clock, Purpose::Descriptor(copy));
         descriptor
     }
 
     fn timerfd_settime(fd: c_int, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int, |me| {
         const ABSOLUTE: c_int = 1;
-        let Some(ours) = find(Handle::Descriptor(fd)) else { return real::timerfd_settime(fd, flags, new, old) };
+        let Some(ours) = find(me, Handle::Descriptor(fd)) else { return real::timerfd_settime(fd, flags, new, old) };
         // Ends that were not read belong to the time before.
         let mut count = 0u64;
         let mut set = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -316,7 +310,7 @@ interpose! {
     }
 
     fn timerfd_gettime(fd: c_int, old: *mut itimerspec) -> c_int, |me| {
-        let Some(ours) = find(Handle::Descriptor(fd)) else { return real::timerfd_gettime(fd, old) };
+        let Some(ours) = find(me, Handle::Descriptor(fd)) else { return real::timerfd_gettime(fd, old) };
         *old = spec_of(me, ours.timer);
         0
     }

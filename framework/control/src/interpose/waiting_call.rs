@@ -10,24 +10,18 @@ use crate::instrument::patch::trap;
 use crate::me::Unmanaged;
 use crate::runtime::outside as beside;
 use crate::runtime::signals::take_held;
-use crate::runtime::{Logical, Place, TICK_SIGNALS, away, demote_me, unknown_event, Token};
+use crate::runtime::{Logical, Place, TICK_SIGNALS, Token, away, demote_me, unknown_event};
 use crate::sys;
 
 fn outside<R>(me: &mut Token, call: impl FnOnce() -> R) -> R {
-    // SAFETY: called by the running thread; the call is libc's and touches nothing of ours.
-    unsafe {
-        signal::cancellation_point(me);
-        let result = in_kernel(me, call);
-        signal::cancellation_point(me);
-        result
-    }
+    signal::cancellation_point(me);
+    let result = in_kernel(me, call);
+    signal::cancellation_point(me);
+    result
 }
 
 /// A call of libc's on the thread's own kernel thread, while others go on.
-///
-/// # Safety
-/// `call` is libc's and touches nothing of ours.
-pub(super) unsafe fn in_kernel<R>(me: &mut Token, call: impl FnOnce() -> R) -> R {
+pub(super) fn in_kernel<R>(me: &mut Token, call: impl FnOnce() -> R) -> R {
     // SAFETY: by the caller's promise.
     unsafe {
         let thread = me.thread();

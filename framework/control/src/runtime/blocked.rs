@@ -13,7 +13,7 @@ use waylay_control_protocol::Statement;
 use waylay_runtime::inspect;
 
 use super::preempt::{give_way, instruction_in, is_for_caller, start_timer};
-use super::{runtime, Token};
+use super::{Token, runtime};
 use crate::me::me;
 use crate::sys;
 

@@ -10,7 +10,7 @@ use waylay_accesses::Frees;
 use waylay_control_protocol::account::Actor;
 use waylay_schedule::{Event, EventKind};
 
-use super::{preempt, runtime, step, Token};
+use super::{Token, preempt, runtime, step};
 use crate::instrument::delay;
 use crate::me::{Unmanaged, me};
 

@@ -11,7 +11,7 @@ use waylay_runtime::handover::arrive;
 use super::handover::{Afterwards, after_switch, give_away_after_switch};
 use super::logical::{Logical, Place};
 use super::platform::STARTED;
-use super::{preempt, runtime, Token};
+use super::{Token, preempt, runtime};
 use crate::instrument::patch::trap;
 use crate::interpose::real_thread;
 use crate::me::{Unmanaged, as_program, me};

@@ -8,7 +8,7 @@ use waylay_schedule::{Event, EventKind, ObjectId};
 
 use super::logical::Logical;
 use super::outside::ask_outsiders;
-use super::{SHARED, Waited, wait, Token};
+use super::{SHARED, Token, Waited, wait};
 use crate::sched::{Choice, Key, Moment, Shares};
 use crate::sys;
 

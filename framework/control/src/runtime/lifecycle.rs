@@ -14,7 +14,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::logical::{Logical, Place, Routine};
 use super::platform::STARTED;
-use super::{carrier, handover, leaving, pool, robust, runtime, Token};
+use super::{Token, carrier, handover, leaving, pool, robust, runtime};
 use crate::instrument::{self, Linux};
 use crate::interpose::{alone, real_thread};
 use crate::me::{Unmanaged, me, set_me};
@@ -86,11 +86,9 @@ pub(crate) unsafe fn create(
 }
 
 /// Makes threads for the pool before a run begins; returns libc's error number, 0 for success.
-///
-/// # Safety
-/// Sits on the carrier; no run goes on.
-pub(crate) unsafe fn fill_pool(me: &mut Token, stack_size: usize, count: u32) -> i32 {
-    // SAFETY: by the caller's promise; attributes are initialised before they are used.
+/// The caller sits on the carrier.
+pub(crate) fn fill_pool(me: &mut Token, stack_size: usize, count: u32) -> i32 {
+    // SAFETY: a thread that was made lives until the process ends; attributes are initialised before they are used.
     unsafe {
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
         libc::pthread_attr_init(&raw mut attributes);

@@ -6,7 +6,7 @@ use waylay_schedule::{Event, EventKind};
 use super::descriptors::look_outside;
 use super::outside::has_children;
 use super::signals::Handled;
-use super::{Waited, idling, step, Token};
+use super::{Token, Waited, idling, step};
 use crate::sched::Moment;
 use crate::sys;
 

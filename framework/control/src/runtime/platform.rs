@@ -9,8 +9,8 @@ use waylay_schedule::{Event, ThreadId};
 use super::logical::Logical;
 use super::signals::{Handled, raise_pending};
 use super::{
-    Token, Waited, carrier, descriptors, handover, idling, lifecycle, outside, patience, pool, preempt, session,
-    signals, watcher,
+    Token, Waited, carrier, descriptors, handover, idling, lifecycle, outside, patience, pool, preempt,
+    session, signals, watcher,
 };
 use crate::heap::{guard, strict};
 use crate::instrument::{self, Linux};
@@ -157,7 +157,8 @@ impl Platform for Linux {
             raise_pending(me);
         }
         // SAFETY: as above; a handler may have changed it.
-        let ends = ends || signals != 0 && unsafe { (*me.thread()).cancels_anywhere && (*me.thread()).cancelled };
+        let ends =
+            ends || signals != 0 && unsafe { (*me.thread()).cancels_anywhere && (*me.thread()).cancelled };
         if ends {
             cancellation_point(me);
         }

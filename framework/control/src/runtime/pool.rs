@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::logical::Logical;
-use super::{Runtime, robust, Token};
+use super::{Runtime, Token, robust};
 use crate::interpose::keys;
 use crate::real::Real;
 use crate::{snapshot, sys};

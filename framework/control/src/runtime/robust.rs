@@ -73,7 +73,14 @@ fn list_of(me: &mut Token) -> *mut Head {
     // SAFETY: a thread of this process; the kernel writes to the locals.
     unsafe {
         if (*me.thread()).robust_list.is_null() {
-            let args = [(*me.thread()).kernel_id as usize, &raw mut head as usize, &raw mut length as usize, 0, 0, 0];
+            let args = [
+                (*me.thread()).kernel_id as usize,
+                &raw mut head as usize,
+                &raw mut length as usize,
+                0,
+                0,
+                0,
+            ];
             sys::call(libc::SYS_get_robust_list, args);
             (*me.thread()).robust_list = head as *mut core::ffi::c_void;
         }

@@ -7,7 +7,7 @@
 
 use super::handover::{demote_me, in_handlers};
 use super::logical::Logical;
-use super::{timers, Token};
+use super::{Token, timers};
 use crate::instrument::edge;
 use crate::sched::State;
 use crate::{snapshot, sys};

@@ -9,7 +9,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::Token;
 use crate::instrument::Linux;
-use crate::interpose::mutex_owner;
+use crate::interpose::Mutex;
 
 impl Stacks for Linux {
     unsafe fn holder(me: &mut Token, pending: Event) -> Option<ThreadId> {
@@ -18,7 +18,7 @@ impl Stacks for Linux {
         }
         // SAFETY: a thread waits for the mutex, so it exists.
         unsafe {
-            let owner = mutex_owner(pending.object.0 as *const libc::pthread_mutex_t);
+            let owner = Mutex::at(pending.object.0 as *mut libc::pthread_mutex_t).owner();
             let logicals = &me.run().logicals;
             logicals
                 .iter()

@@ -15,7 +15,7 @@ use waylay_schedule::{Event, EventKind};
 
 use super::logical::{Logical, Routine};
 use super::signals::{self, Origin};
-use super::{create, descriptors_changed, interrupt, sleep, step, Token};
+use super::{Token, create, descriptors_changed, sleep, step};
 use crate::me::{Unmanaged, as_program, me};
 use crate::sched::Moment;
 use crate::sys;
@@ -148,7 +148,7 @@ pub(crate) unsafe fn set(
         set_alarm(me, timer);
         let before = core::mem::replace(&mut (*timer).sleeper, core::ptr::null_mut());
         if !before.is_null() {
-            interrupt(me, before);
+            me.run().sched.interrupt((*before).id);
         }
         if deadline.is_none() || matches!((*timer).purpose, Purpose::Nothing) {
             return 0;

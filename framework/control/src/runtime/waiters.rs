@@ -1,7 +1,6 @@
 //! What the interposed functions tell the scheduler about objects and those who wait for them.
 
 use super::Token;
-use super::logical::Logical;
 use crate::sched::{Key, Shares};
 
 /// What `key` names was taken: those who want one of `shares` have to wait now.
@@ -25,27 +24,4 @@ pub(crate) fn wake(me: &mut Token, key: Key, count: u32, shares: Shares) -> u32 
 pub(crate) fn wake_or_move(me: &mut Token, key: Key, count: u32, to: Key, moved: u32) -> u32 {
     let woken = wake(me, key, count, Shares::ALL);
     woken + me.run().sched.requeue(key, to, moved)
-}
-
-/// How many threads wait for `key`.
-pub(crate) fn waiting_on(me: &mut Token, key: Key) -> u32 {
-    me.run().sched.waiting_on(key)
-}
-
-/// Ends the wait of a thread, if it waits.
-///
-/// # Safety
-/// `thread` has not finished.
-pub(crate) unsafe fn interrupt(me: &mut Token, thread: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe { me.run().sched.interrupt((*thread).id) };
-}
-
-/// Ends the wait of a thread, or the next one that it begins: it is to end there.
-///
-/// # Safety
-/// `thread` has not finished.
-pub(crate) unsafe fn call_off(me: &mut Token, thread: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe { me.run().sched.call_off((*thread).id) };
 }

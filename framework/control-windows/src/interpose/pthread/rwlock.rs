@@ -86,12 +86,12 @@ interpose_foreign! {
     }
     fn pthread_rwlock_timedrdlock(l: *mut Place, until: *const Timespec) -> c_int
         = real::pthread_rwlock_timedrdlock(l, until), |me| {
-        let deadline = moment_of(me, until);
+        let deadline = moment_of(me, &*until);
         lock(me, Lock::at(l), Way::Read, Some(deadline))
     }
     fn pthread_rwlock_timedwrlock(l: *mut Place, until: *const Timespec) -> c_int
         = real::pthread_rwlock_timedwrlock(l, until), |me| {
-        let deadline = moment_of(me, until);
+        let deadline = moment_of(me, &*until);
         lock(me, Lock::at(l), Way::Write, Some(deadline))
     }
 

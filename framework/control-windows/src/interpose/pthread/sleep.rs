@@ -16,7 +16,7 @@ interpose_foreign! {
         if !(*span).is_valid() {
             return fail(EINVAL);
         }
-        let moment = after(me, span);
+        let moment = after(me, &*span);
         sleep(me, moment);
         0
     }
@@ -26,15 +26,15 @@ interpose_foreign! {
             return EINVAL;
         }
         let moment = match (flags & ABSOLUTE != 0, which) {
-            (false, _) => after(me, time),
-            (true, REALTIME) => moment_of(me, time),
+            (false, _) => after(me, &*time),
+            (true, REALTIME) => moment_of(me, &*time),
             (true, _) => clock::moment_of_counted_time(me, (*time).total()),
         };
         sleep(me, moment);
         0
     }
     fn pthread_delay_np(span: *const Timespec) -> c_int = real::pthread_delay_np(span), |me| {
-        let moment = after(me, span);
+        let moment = after(me, &*span);
         sleep(me, moment);
         0
     }

@@ -4,10 +4,10 @@
 //! breakpoint it has not, and is left out. The kernel could make a trap of every RDTSC instead, also of those that nobody
 //! finds, but as the signal by which crashes are recognised, and for libc's own clock as well.
 
-use crate::runtime::Token;
 use super::stub;
 use crate::interpose::virtual_ticks;
 use crate::me::{Unmanaged, me};
+use crate::runtime::Token;
 
 /// Puts virtual time in place of what was read, with the processor's number if that is asked for: 0, as `sched_getcpu`
 /// says. False when the program is to see real time.

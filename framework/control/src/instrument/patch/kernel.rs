@@ -2,10 +2,10 @@
 //!
 //! Those that the scheduler serves are not made; the others go to the kernel as they are.
 
-use crate::runtime::Token;
 use super::stub;
 use crate::interpose::serve;
 use crate::me::{Unmanaged, me};
+use crate::runtime::Token;
 
 /// Serves the call, if that is ours to do; the program then finds the result where the kernel would have left it. False when
 /// the kernel is to be called.

@@ -6,9 +6,9 @@
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
-use crate::runtime::Token;
 use crate::instrument::edge;
 use crate::me::{Unmanaged, me};
+use crate::runtime::Token;
 use crate::sched::Key;
 
 /// Functions without effect.
