@@ -85,7 +85,7 @@ pub(crate) fn virtual_ticks(me: &mut Token) -> Option<u64> {
 /// The moment of a wall-clock time, in nanoseconds since 1970.
 pub(super) fn moment_of_unix_time(me: &mut Token, nanoseconds: u64) -> Moment {
     let since_1601 = nanoseconds.saturating_add(UNIX * TICK);
-    // SAFETY: by the caller's promise; the time is written into the local.
+    // SAFETY: the time is written into the local.
     unsafe {
         if is_virtual(me) {
             return Moment(since_1601.saturating_sub(WALL * TICK));
@@ -99,7 +99,7 @@ pub(super) fn moment_of_unix_time(me: &mut Token, nanoseconds: u64) -> Moment {
 
 /// The moment of a time as the performance counter tells it, in nanoseconds.
 pub(super) fn moment_of_counted_time(me: &mut Token, nanoseconds: u64) -> Moment {
-    // SAFETY: by the caller's promise; the time is written into the local.
+    // SAFETY: the time is written into the local.
     unsafe {
         if is_virtual(me) {
             return Moment(nanoseconds.saturating_sub(BOOT));

@@ -27,7 +27,7 @@ fn events_of(kind: Kind) -> (EventKind, EventKind) {
 
 /// The object was taken, or somebody tried.
 fn note_taken(me: &mut Token, handle: HANDLE, entry: Entry, result: WAIT_EVENT) {
-    // SAFETY: called by the running thread.
+    // SAFETY: what is in the table lives as long as the run.
     unsafe {
         let number = (*me.thread()).number;
         if [WAIT_OBJECT_0, WAIT_ABANDONED_0].contains(&result) {
@@ -152,7 +152,7 @@ fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EVENT {
 
 /// When the next of the timers among several objects goes off.
 fn next_timer(me: &mut Token, entries: &[Entry]) -> Option<Moment> {
-    // SAFETY: called with the token; timers live as long as their run.
+    // SAFETY: timers live as long as their run.
     let ahead = |entry: &Entry| match entry.kind {
         Kind::Timer(timer) => unsafe { (*timer).ahead(timer::now(me)) },
         _ => None,

@@ -97,7 +97,7 @@ unsafe fn take_part(me: &mut Token, thread: *mut Logical) {
 /// Tells scheduler and tables about a thread that is in place.
 ///
 /// # Safety
-/// The caller holds the token.
+/// The thread lives as long as the run.
 pub(super) unsafe fn register(me: &mut Token, thread: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -205,7 +205,7 @@ pub(crate) unsafe fn join_event(thread: *mut Logical) -> Event {
 /// `me` has seen that a thread has ended, perhaps not for the first time.
 ///
 /// # Safety
-/// Acts for `me`; the thread takes part in the run.
+/// The thread takes part in the run.
 pub(crate) unsafe fn note_joined(me: &mut Token, thread: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {

@@ -40,7 +40,7 @@ enum Counts {
 fn counts(me: &mut Token, clock: clockid_t) -> Counts {
     // Negative numbers name the processor time of a process or thread, whose number is in the upper bits; 0 is the caller's.
     const OF_THREAD: clockid_t = 4;
-    // SAFETY: called with the token.
+    // SAFETY: threads in the list live as long as the run, and who has the token does.
     unsafe {
         match clock {
             libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => Counts::Time(WALL),

@@ -29,7 +29,9 @@ fn is_outside(op: i32) -> bool {
     op & libc::FUTEX_PRIVATE_FLAG == 0 && outside::has_started_processes()
 }
 
-pub(super) fn futex(
+/// # Safety
+/// The words exist, and so does the timeout of those operations that have one.
+pub(super) unsafe fn futex(
     me: &mut Token,
     address: usize,
     op: i32,
@@ -41,7 +43,7 @@ pub(super) fn futex(
     let key = Key(address);
     let clock =
         if op & libc::FUTEX_CLOCK_REALTIME != 0 { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
-    // SAFETY: by the caller's promise: the words exist, and so does the timeout of those operations that have one.
+    // SAFETY: by the caller's promise.
     unsafe {
         let word = &*(address as *const AtomicU32);
         let time = timeout as *const timespec;

@@ -109,7 +109,7 @@ unsafe extern "C-unwind" {
 }
 
 /// Serves a call by the function that stands in for libc's.
-fn by_function(me: &mut Token, number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> Option<c_long> {
+unsafe fn by_function(me: &mut Token, number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> Option<c_long> {
     // SAFETY: by the caller's promise; each gets what the kernel would.
     unsafe {
         as_program(me, || {

@@ -16,7 +16,7 @@ struct Held(*mut Logical);
 
 impl Held {
     fn new(me: &mut Token) -> Held {
-        // SAFETY: the calling thread, by the caller's promise.
+        // SAFETY: who has the token lives.
         unsafe { (*me.thread()).unpreemptible += 1 };
         Held(me.thread())
     }

@@ -19,7 +19,7 @@ use crate::{snapshot, sys};
 
 /// Where a cancelled thread ends.
 pub(crate) fn cancellation_point(me: &mut Token) {
-    // SAFETY: by the caller's promise; libc unwinds the thread on its own kernel thread, or up to where that is put back.
+    // SAFETY: who has the token lives; libc unwinds the thread on its own kernel thread, or up to where that is put back.
     unsafe {
         if is_to_end(me.thread()) {
             if snapshot::is_on() {
@@ -65,7 +65,7 @@ pub(super) fn may_come(me: &mut Token) {
 /// the kernel begins again behind a handler that wants it (`SA_RESTART`) are `restarted`.
 ///
 pub(super) fn fails(me: &mut Token, restarted: bool) -> bool {
-    // SAFETY: by the caller's promise.
+    // SAFETY: who has the token lives.
     unsafe {
         cancellation_point(me);
         match core::mem::take(&mut (*me.thread()).handled) {

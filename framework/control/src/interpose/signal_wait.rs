@@ -44,7 +44,7 @@ pub(super) struct OtherMask {
 
 impl OtherMask {
     pub(super) fn enter(me: &mut Token, wanted: u64) -> OtherMask {
-        // SAFETY: by the caller's promise; handlers that run in the middle are program code.
+        // SAFETY: who has the token lives; handlers that run in the middle are program code.
         unsafe {
             demote_me(me);
             let (before, kernel) = ((*me.thread()).mask, sys::signal_mask());
@@ -76,7 +76,7 @@ impl Drop for OtherMask {
 
 /// Waits until a handler has run.
 fn wait_for_handler(me: &mut Token, in_kernel: impl Fn() -> c_int) -> c_int {
-    // SAFETY: called by the running thread.
+    // SAFETY: who has the token lives.
     unsafe {
         demote_me(me);
         signal::cancellation_point(me);
@@ -164,7 +164,7 @@ unsafe fn take(
 }
 
 fn number_or_failure(taken: Result<c_int, c_int>) -> c_int {
-    taken.unwrap_or_else(|error| fail(error))
+    taken.unwrap_or_else(fail)
 }
 
 // Bound to our own interposed functions, since the library comes first in lookup order.
@@ -183,7 +183,7 @@ fn only(signal: c_int) -> Option<sigset_t> {
 }
 
 fn change_one(me: &mut Token, how: c_int, signal: c_int) -> c_int {
-    // SAFETY: called by the running thread.
+    // SAFETY: the set is a local.
     unsafe {
         match only(signal) {
             Some(set) => as_program(me, || sigprocmask(how, &raw const set, core::ptr::null_mut())),

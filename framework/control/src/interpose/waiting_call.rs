@@ -22,7 +22,7 @@ fn outside<R>(me: &mut Token, call: impl FnOnce() -> R) -> R {
 
 /// A call of libc's on the thread's own kernel thread, while others go on.
 pub(super) fn in_kernel<R>(me: &mut Token, call: impl FnOnce() -> R) -> R {
-    // SAFETY: by the caller's promise.
+    // SAFETY: a logical thread outlives its calls.
     unsafe {
         let thread = me.thread();
         away(me, unknown_event(), || {

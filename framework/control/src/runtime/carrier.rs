@@ -99,7 +99,7 @@ pub(super) fn leave_its_trace(me: &mut Token) {
     /// Entries in front and in reserve that glibc adds, and the size of one.
     const MORE: usize = 16;
     const ENTRY: usize = 16;
-    // SAFETY: by the caller's promise; the callback gets the local. The memory is never given back, like the carrier's.
+    // SAFETY: the callback gets the local. The memory is never given back, like the carrier's.
     unsafe {
         let trace = &raw mut me.run().system.carrier.trace;
         if (*trace).is_null() {

@@ -84,7 +84,7 @@ pub(crate) fn descriptors_changed(me: &mut Token) {
 
 /// Wakes those whose descriptors become ready within so many real nanoseconds.
 pub(super) fn look_outside(me: &mut Token, nanoseconds: u64) {
-    // SAFETY: by the caller's promise; the list is whole, and the kernel may write to it and to the time.
+    // SAFETY: the list is whole, and the kernel may write to it and to the time.
     unsafe {
         if nanoseconds > 0 {
             let mut all = watched(me);
@@ -98,7 +98,7 @@ pub(super) fn look_outside(me: &mut Token, nanoseconds: u64) {
 
 /// What all threads together wait for.
 fn watched(me: &mut Token) -> Vec<libc::pollfd> {
-    // SAFETY: called with the token; watching threads are suspended, so their sets are still.
+    // SAFETY: watching threads are suspended, so their sets are still.
     unsafe {
         let watches = &me.run().system.watches;
         let sets = watches.iter().flat_map(|watch| (0..watch.len).map(move |index| (watch, index)));

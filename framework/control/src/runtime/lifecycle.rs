@@ -123,7 +123,7 @@ pub(crate) fn fill_pool(me: &mut Token, stack_size: usize, count: u32) -> i32 {
 /// A thread of the pool with the right stack.
 fn from_pool(me: &mut Token, stack_size: Option<usize>) -> Option<*mut Logical> {
     let stack_size = stack_size?;
-    // SAFETY: called with the token.
+    // SAFETY: threads in the pool live until the process ends.
     unsafe {
         let pool = &mut me.run().system.pool;
         let place = pool.iter().rposition(|&thread| (*thread).stack_size == stack_size)?;
@@ -143,7 +143,7 @@ fn from_pool(me: &mut Token, stack_size: Option<usize>) -> Option<*mut Logical> 
 /// Tells scheduler and tables about a thread that is in place.
 ///
 /// # Safety
-/// The caller holds the token.
+/// The thread lives as long as the run.
 pub(super) unsafe fn register(me: &mut Token, thread: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -203,9 +203,12 @@ extern "C-unwind" fn enter(thread: *mut c_void) -> *mut c_void {
 }
 
 /// Runs a routine in a run that will be undone, to its end; returns when the thread is given another.
-fn run_restored(me: &mut Token, routine: Routine) {
+///
+/// # Safety
+/// The routine is the thread's, which is about to run code of the program.
+unsafe fn run_restored(me: &mut Token, routine: Routine) {
     let thread = me.thread();
-    // SAFETY: the thread lives, and runs code of the program up to here.
+    // SAFETY: by the caller's promise; who has the token lives.
     unsafe {
         let ended = leaving::call_until_exit(routine, (*thread).argument);
         let mut anew = true;

@@ -58,7 +58,7 @@ pub(super) unsafe fn pass_on(me: &mut Token) -> bool {
 
 fn mark(me: &mut Token, lock: &AtomicU32) {
     let value = lock.load(Ordering::Relaxed);
-    // SAFETY: called with the token.
+    // SAFETY: who has the token lives.
     unsafe {
         if value & OWNER == (*me.thread()).kernel_id as u32 {
             lock.store(value & WAITERS | OWNER_DIED, Ordering::Release);
