@@ -7,6 +7,54 @@
 //!
 //! The value has no size, and lives where its thread does: a reference to it says who has the token, and costs no more
 //! than a pointer to the thread.
+//!
+//! A token is not sent to another kernel thread, and there is no second one:
+//!
+//! ```compile_fail,E0277
+//! fn send<T: Send>() {}
+//! fn token<T: waylay_runtime::Thread>() {
+//!     send::<waylay_runtime::Token<T>>();
+//! }
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn copy<T: Clone>() {}
+//! fn token<T: waylay_runtime::Thread>() {
+//!     copy::<waylay_runtime::Token<T>>();
+//! }
+//! ```
+//!
+//! Nothing of the run is kept while others run:
+//!
+//! ```compile_fail,E0499
+//! # use waylay_runtime::{Thread, Token, point};
+//! fn look_twice<T: Thread>(me: &mut Token<T>) {
+//!     let run = me.run();
+//!     point::give_way(me);
+//!     run.looks += 1;
+//! }
+//! ```
+//!
+//! Work that is done without the token does not reach the run:
+//!
+//! ```compile_fail,E0501
+//! # use waylay_runtime::{Thread, Token, point};
+//! # use waylay_schedule::{Event, EventKind};
+//! fn look_from_afar<T: Thread>(me: &mut Token<T>) -> u32 {
+//!     point::away(me, Event::local(EventKind::Yield), || me.run().looks)
+//! }
+//! ```
+//!
+//! With it, both are what they should be:
+//!
+//! ```
+//! # use waylay_runtime::{Thread, Token, point};
+//! # use waylay_schedule::{Event, EventKind};
+//! fn look<T: Thread>(me: &mut Token<T>) -> u32 {
+//!     point::give_way(me);
+//!     point::away(me, Event::local(EventKind::Yield), || 1) + me.run().looks
+//! }
+//! ```
 
 use core::marker::PhantomData;
 
@@ -30,6 +78,7 @@ impl<T: Thread> Token<T> {
     /// as long as the result lives, but for calls that the result is lent to. The thread lives for as long, too.
     #[inline(always)]
     pub unsafe fn held_by<'a>(thread: *mut T) -> &'a mut Token<T> {
+        const { assert!(size_of::<Token<T>>() == 0) };
         let _ = thread.expose_provenance();
         // SAFETY: a value without size, which is at every address but null.
         unsafe { &mut *thread.cast() }
