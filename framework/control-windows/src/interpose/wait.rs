@@ -114,9 +114,9 @@ fn wait_for(me: &mut Token, handle: HANDLE, milliseconds: u32, alertable: BOOL) 
 
 /// Takes all of several objects, or the first that can be had. Whether a logical thread has ended, the scheduler knows: its
 /// kernel thread may go on for others. Timers are ours as well; who is told that one has gone off takes it.
-fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EVENT {
+unsafe fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EVENT {
     let is_ours = |entry: &Entry| matches!(entry.kind, Kind::Thread(_) | Kind::Timer(_));
-    // SAFETY: the list is whole; handles that are none are errors.
+    // SAFETY: called with the token, which says whether logical threads have ended; the list is whole.
     unsafe {
         if !entries.iter().any(is_ours) {
             return real::WaitForMultipleObjects(list.len() as u32, list.as_ptr(), all.into(), 0);

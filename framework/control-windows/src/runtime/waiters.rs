@@ -1,9 +1,10 @@
 //! What the interposed functions tell the scheduler about objects and those who wait for them.
 
-use super::Token;
 use waylay_runtime::point;
 use waylay_schedule::{Event, EventKind, ObjectId};
 use waylay_scheduler::{Key, Shares};
+
+use super::Token;
 
 /// What `key` names was taken: those who want one of `shares` have to wait now.
 #[inline]
