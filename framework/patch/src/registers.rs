@@ -43,9 +43,9 @@ macro_rules! restore_registers {
 /// is told by a call writes its address there, and finds it in R11 afterwards.
 pub const KEPT_R11: usize = 64;
 
-/// Assembly for the begin of a function, as System V's callers see it: makes a frame of its own, with RBP, and keeps at RSP what a
-/// function may be passed: the six words first (RDI, RSI, RDX, RCX, R8, R9), the number of vector registers (RAX), R10, R11, and
-/// from 80 on the vector registers. RSP is aligned to 16 bytes then.
+/// Assembly for the begin of a function, as System V's callers see it: makes a frame of its own, with RBP, and keeps at RSP
+/// what a function may be passed: the six words first (RDI, RSI, RDX, RCX, R8, R9), the number of vector registers (RAX),
+/// R10, R11, and from 80 on the vector registers. RSP is aligned to 16 bytes then.
 #[macro_export]
 macro_rules! enter_with_arguments {
     () => {

@@ -1,10 +1,11 @@
 //! A controlled run above one system: what a step does, who gets the token next, how a run ends and what is told of it.
 //!
 //! Exactly one logical thread holds the *token* and executes program code under control; only the token's holder touches
-//! the [`Run`]: a [`Token`] is a value, which the functions here are given. A choice of `waylay-scheduler` passes the token on. How a thread is parked and woken, which functions and
-//! instructions become steps, and what happens around a run is the system's: a [`Platform`], which `waylay-control` and
-//! `waylay-control-windows` each implement once. Policy lives below (`waylay-scheduler`, `waylay-accesses`), mechanism
-//! above; here is the order in which the two are asked. In the order in which to read them:
+//! the [`Run`]. A [`Token`] is a value, which the functions here are given. A choice of `waylay-scheduler` passes the token
+//! on. How a thread is parked and woken, which functions and instructions become steps, and what happens around a run is the
+//! system's: a [`Platform`], which `waylay-control` and `waylay-control-windows` each implement once. Policy lives below
+//! (`waylay-scheduler`, `waylay-accesses`), mechanism above; here is the order in which the two are asked. In the order in
+//! which to read them:
 //!
 //! - [`platform`]: what a system has to bring
 //! - [`run`]: what a run consists of; [`token`]: who may touch it
