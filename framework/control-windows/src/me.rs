@@ -17,7 +17,7 @@ use windows_sys::Win32::System::Threading::{
 
 pub(crate) use waylay_runtime::program::as_program;
 
-use crate::runtime::Logical;
+use crate::runtime::{Logical, Token};
 
 /// Offsets in the thread environment block, which are part of the system's ABI: `TlsSlots` and `LastErrorValue`.
 const SLOTS: usize = 0x1480;
@@ -209,19 +209,13 @@ impl Drop for Inside {
 }
 
 /// The error number that the program will see.
-///
-/// # Safety
-/// `me` executes the call.
-pub(crate) unsafe fn fail(me: *mut Logical, error: u32) {
-    // SAFETY: by the caller's promise.
-    unsafe { (*me).error = error };
+pub(crate) fn fail(me: &mut Token, error: u32) {
+    // SAFETY: who has the token lives.
+    unsafe { (*me.thread()).error = error };
 }
 
 /// Keeps what a real function left as error number for the program.
-///
-/// # Safety
-/// `me` executes the call.
-pub(crate) unsafe fn keep_error(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe { (*me).error = last_error() };
+pub(crate) fn keep_error(me: &mut Token) {
+    // SAFETY: who has the token lives.
+    unsafe { (*me.thread()).error = last_error() };
 }

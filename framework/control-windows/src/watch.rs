@@ -3,10 +3,10 @@
 use waylay_accesses::{Attention, Frees, Module, Process, Watch, Who, access, follows_objects};
 use waylay_control_protocol::{RegionMap, Report, Statement};
 use waylay_runtime::Slot;
-use waylay_schedule::{Event, ThreadId};
+use waylay_schedule::Event;
 use waylay_scheduler::Scheduler;
 
-use crate::runtime::{Logical, end_at_race, runtime, step};
+use crate::runtime::{Logical, Token, end_at_race, runtime, step};
 use crate::{interpose, patch};
 
 /// This process, for whoever looks at its accesses.
@@ -43,7 +43,7 @@ impl Process for Windows {
     #[inline]
     unsafe fn step(thread: *mut Logical, event: Event) {
         // SAFETY: by the caller's promise.
-        unsafe { step(thread, event) };
+        step(unsafe { Token::held_by(thread) }, event);
     }
 
     #[inline]
@@ -59,7 +59,7 @@ impl Process for Windows {
 
     unsafe fn end_at_race(race: Option<(Statement<'static>, [usize; 2])>) -> ! {
         // SAFETY: by the caller's promise.
-        unsafe { end_at_race::<Windows>(race) }
+        end_at_race(unsafe { Token::of_the_run() }, race)
     }
 
     fn modules() -> Vec<Module> {
@@ -101,108 +101,85 @@ unsafe fn watch() -> *mut Watch<Windows> {
 }
 
 /// Prepares for a run.
-///
-/// # Safety
-/// The runtime is installed, and the caller is the only thread that takes part so far.
-pub(crate) unsafe fn begin_run() {
-    // SAFETY: by the caller's promise.
-    unsafe { (*watch()).begin_run(&(*runtime()).region) };
+pub(crate) fn begin_run(me: &mut Token) {
+    let (run, watch) = me.run_and_watch();
+    watch.begin_run(&run.region);
 }
 
 /// A thread is about to be created: from now on accesses can meet.
-///
-/// # Safety
-/// The caller holds the token and is inside the library.
-pub(crate) unsafe fn before_spawn() {
-    // SAFETY: by the caller's promise.
-    unsafe { (*watch()).before_spawn((*runtime()).sched.live(), &(*runtime()).region) };
+pub(crate) fn before_spawn(me: &mut Token) {
+    let (run, watch) = me.run_and_watch();
+    watch.before_spawn(run.sched.live(), &run.region);
 }
 
 /// Libraries were loaded in the middle of a run: the patched modules from this number on.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn modules_loaded(first: usize) {
-    // SAFETY: by the caller's promise.
-    unsafe { (*watch()).attend_to_new(&(*runtime()).region, first) };
+pub(crate) fn modules_loaded(me: &mut Token, first: usize) {
+    let (run, watch) = me.run_and_watch();
+    watch.attend_to_new(&run.region, first);
 }
 
 /// What orders the threads of a run, and which memory they are given: what `waylay_runtime::edge` knows, and what only Windows
-/// has. All of them are called by the running thread, which is inside the library.
+/// has.
 pub(crate) mod edge {
     use waylay_runtime::edge::with;
     pub(crate) use waylay_runtime::edge::{
-        ended, follows, gives, hands_over, locked, outsider, spawned, takes, takes_over, unlocked,
+        ended, follows, gives, hands_over, locked, outsider, outsiders_took_part, spawned, takes, takes_over,
+        unlocked,
     };
 
     use super::*;
 
     /// `me` saw that a thread has ended. `again`: somebody had seen it before.
+    ///
+    /// # Safety
+    /// The other lives as long as the run.
     #[inline]
-    pub(crate) unsafe fn joined(me: *mut Logical, ended: *mut Logical, again: bool) {
-        // SAFETY: both live as long as the run.
+    pub(crate) unsafe fn joined(me: &mut Token, ended: *mut Logical, again: bool) {
+        // SAFETY: by the caller's promise.
         unsafe {
             match again {
                 false => waylay_runtime::edge::joined(me, ended),
-                true => with::<Windows>(|watch| watch.includes(Windows::who(me), Windows::who(ended))),
+                true => with(me, |watch, me| watch.includes(me, Windows::who(ended))),
             }
         }
     }
 
-    /// Code at `caller` was given memory, on behalf of a thread.
-    ///
-    /// # Safety
-    /// The thread executes the call, inside the library, and holds the token.
+    /// Code at `caller` was given memory, on behalf of `me`.
     #[cold]
-    pub(crate) unsafe fn allocated(thread: ThreadId, start: usize, bytes: usize, caller: usize) {
-        // SAFETY: by the caller's promise.
-        unsafe { (*watch()).allocated(start, bytes, caller, thread) };
+    pub(crate) fn allocated(me: &mut Token, start: usize, bytes: usize, caller: usize) {
+        let id = me.id();
+        me.watch().allocated(start, bytes, caller, id);
     }
 
     /// `me` may be about to give memory back, which is an address and a length.
-    ///
-    /// # Safety
-    /// `me` executes the call, inside the library, and holds the token.
     #[cold]
-    pub(crate) unsafe fn before_free(me: *mut Logical, block: (usize, usize), caller: usize) {
-        // SAFETY: by the caller's promise.
-        unsafe { access::before_free::<Windows>(me, caller, block, Frees::MayBeSteps) };
+    pub(crate) fn before_free(me: &mut Token, block: (usize, usize), caller: usize) {
+        // SAFETY: the thread has the token.
+        unsafe { access::before_free::<Windows>(me.thread(), caller, block, Frees::MayBeSteps) };
     }
 
     /// `me` gives memory back.
-    ///
-    /// # Safety
-    /// As for [`before_free`].
     #[cold]
-    pub(crate) unsafe fn freed(me: *mut Logical, block: (usize, usize), caller: usize) {
-        // SAFETY: by the caller's promise.
-        unsafe { access::free::<Windows>(me, caller, block, Frees::MayBeSteps) };
+    pub(crate) fn freed(me: &mut Token, block: (usize, usize), caller: usize) {
+        // SAFETY: the thread has the token.
+        unsafe { access::free::<Windows>(me.thread(), caller, block, Frees::MayBeSteps) };
     }
 
     /// The length of a block that was allocated in this run.
-    ///
-    /// # Safety
-    /// The caller holds the token.
-    pub(crate) unsafe fn length_of(start: usize) -> Option<usize> {
-        // SAFETY: by the caller's promise.
-        unsafe { (*watch()).length_of(start) }
+    pub(crate) fn length_of(me: &mut Token, start: usize) -> Option<usize> {
+        me.watch().length_of(start)
     }
 
     /// A thread that begins has this stack: begin and end.
-    pub(crate) fn given_stack((start, end): (usize, usize)) {
+    pub(crate) fn given_stack(me: &mut Token, (start, end): (usize, usize)) {
         if follows_objects() {
-            // SAFETY: the running thread has the token.
-            unsafe { (*watch()).given_stack(start, end - start) };
+            me.watch().given_stack(start, end - start);
         }
     }
 
     /// A block has another length now.
-    ///
-    /// # Safety
-    /// As for [`allocated`].
     #[cold]
-    pub(crate) unsafe fn resized(start: usize, bytes: usize) {
-        // SAFETY: by the caller's promise.
-        unsafe { (*watch()).resized(start, bytes) };
+    pub(crate) fn resized(me: &mut Token, start: usize, bytes: usize) {
+        me.watch().resized(start, bytes);
     }
 }

@@ -1,39 +1,38 @@
 //! What orders the threads of a run, told by those who do it. Costs a look at one word while nobody wants to know.
-//!
-//! All of them are called by the running thread, which is inside the library.
 
-use waylay_accesses::{Process, Watch, Way, follows_objects, follows_order};
+use waylay_accesses::{Process, Watch, Way, Who, follows_objects, follows_order};
 use waylay_scheduler::Key;
 
-use crate::platform::{Platform, Thread};
+use crate::platform::Thread;
+use crate::token::Token;
 
 /// Tells whoever wants to know the order.
 #[inline]
-pub fn with<P: Platform>(what: impl FnOnce(&mut Watch<P>)) {
+pub fn with<T: Thread>(me: &mut Token<T>, what: impl FnOnce(&mut Watch<T::System>, Who)) {
     if follows_order() {
-        // SAFETY: the running thread has the token.
-        what(unsafe { &mut *P::watch() });
+        let who = me.who();
+        what(me.watch(), who);
     }
 }
 
 /// `me` created a thread.
 ///
 /// # Safety
-/// Both live as long as the run.
+/// The other lives as long as the run.
 #[inline]
-pub unsafe fn spawned<T: Thread>(me: *mut T, child: *mut T) {
+pub unsafe fn spawned<T: Thread>(me: &mut Token<T>, child: *mut T) {
     // SAFETY: by the caller's promise.
-    with::<T::System>(|watch| unsafe { watch.spawned(T::System::who(me), T::System::who(child)) });
+    with(me, |watch, me| watch.spawned(me, unsafe { T::System::who(child) }));
 }
 
 /// `me` saw that a thread has ended, as the first that did.
 ///
 /// # Safety
-/// Both live as long as the run.
+/// The other lives as long as the run.
 #[inline]
-pub unsafe fn joined<T: Thread>(me: *mut T, ended: *mut T) {
+pub unsafe fn joined<T: Thread>(me: &mut Token<T>, ended: *mut T) {
     // SAFETY: by the caller's promise.
-    with::<T::System>(|watch| unsafe { watch.joined(T::System::who(me), T::System::who(ended)) });
+    with(me, |watch, me| watch.joined(me, unsafe { T::System::who(ended) }));
 }
 
 /// A thread has ended, and nobody will see that, or somebody has.
@@ -41,14 +40,20 @@ pub unsafe fn joined<T: Thread>(me: *mut T, ended: *mut T) {
 /// # Safety
 /// It lives as long as the run.
 #[inline]
-pub unsafe fn ended<T: Thread>(thread: *mut T) {
+pub unsafe fn ended<T: Thread>(me: &mut Token<T>, thread: *mut T) {
     // SAFETY: by the caller's promise.
-    with::<T::System>(|watch| unsafe { watch.ended(T::System::who(thread)) });
+    with(me, |watch, _| watch.ended(unsafe { T::System::who(thread) }));
+}
+
+/// Threads that are not seen took part, and what they order is not known.
+pub fn outsiders_took_part<T: Thread>(me: &mut Token<T>) {
+    outsider(me);
+    me.run().note_uncontrolled();
 }
 
 /// A thread that is not under control took part.
-pub fn outsider<P: Platform>() {
-    with::<P>(|watch| watch.lose_order());
+pub fn outsider<T: Thread>(me: &mut Token<T>) {
+    with(me, |watch, _| watch.lose_order());
 }
 
 /// Whether allocations are worth being told of.
@@ -58,61 +63,37 @@ pub fn follows() -> bool {
 }
 
 /// `me` holds a lock.
-///
-/// # Safety
-/// It lives as long as the run.
 #[inline]
-pub unsafe fn locked<T: Thread>(me: *mut T, lock: Key, way: Way) {
-    // SAFETY: by the caller's promise.
-    with::<T::System>(|watch| unsafe { watch.locked(T::System::who(me), lock.0, way) });
+pub fn locked<T: Thread>(me: &mut Token<T>, lock: Key, way: Way) {
+    with(me, |watch, me| watch.locked(me, lock.0, way));
 }
 
 /// `me` gave a lock back.
-///
-/// # Safety
-/// It lives as long as the run.
 #[inline]
-pub unsafe fn unlocked<T: Thread>(me: *mut T, lock: Key) {
-    // SAFETY: by the caller's promise.
-    with::<T::System>(|watch| unsafe { watch.unlocked(T::System::who(me), lock.0) });
+pub fn unlocked<T: Thread>(me: &mut Token<T>, lock: Key) {
+    with(me, |watch, me| watch.unlocked(me, lock.0));
 }
 
 /// What `me` did so far is for those who take over from the object.
-///
-/// # Safety
-/// It lives as long as the run.
 #[inline]
-pub unsafe fn hands_over<T: Thread>(me: *mut T, object: Key) {
-    // SAFETY: by the caller's promise.
-    with::<T::System>(|watch| unsafe { watch.hands_over(T::System::who(me), object.0) });
+pub fn hands_over<T: Thread>(me: &mut Token<T>, object: Key) {
+    with(me, |watch, me| watch.hands_over(me, object.0));
 }
 
 /// `me` goes on after those who handed over to the object.
-///
-/// # Safety
-/// It lives as long as the run.
 #[inline]
-pub unsafe fn takes_over<T: Thread>(me: *mut T, object: Key) {
-    // SAFETY: by the caller's promise.
-    with::<T::System>(|watch| unsafe { watch.takes_over(T::System::who(me), object.0) });
+pub fn takes_over<T: Thread>(me: &mut Token<T>, object: Key) {
+    with(me, |watch, me| watch.takes_over(me, object.0));
 }
 
 /// What `me` did so far is for one of those who take from the object. Which one that is may change from run to run.
-///
-/// # Safety
-/// It lives as long as the run.
 #[inline]
-pub unsafe fn gives<T: Thread>(me: *mut T, object: Key) {
-    // SAFETY: by the caller's promise.
-    with::<T::System>(|watch| unsafe { watch.gives(T::System::who(me), object.0) });
+pub fn gives<T: Thread>(me: &mut Token<T>, object: Key) {
+    with(me, |watch, who| watch.gives(who, object.0));
 }
 
 /// `me` goes on after those who gave to the object.
-///
-/// # Safety
-/// It lives as long as the run.
 #[inline]
-pub unsafe fn takes<T: Thread>(me: *mut T, object: Key) {
-    // SAFETY: by the caller's promise.
-    with::<T::System>(|watch| unsafe { watch.takes(T::System::who(me), object.0) });
+pub fn takes<T: Thread>(me: &mut Token<T>, object: Key) {
+    with(me, |watch, who| watch.takes(who, object.0));
 }

@@ -7,107 +7,86 @@
 use core::sync::atomic::Ordering;
 
 use waylay_control_protocol::Statement;
-use waylay_schedule::ThreadId;
 use waylay_scheduler::{Choice, State};
 
 use crate::closing::without_the_rest;
 use crate::platform::{Platform, Thread};
-use crate::run::run;
+use crate::token::Token;
 use crate::{ending, inspect};
 
 /// Follows a choice made by thread `me`; returns when `me` has the token again.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
 #[inline]
-pub unsafe fn follow<T: Thread>(me: *mut T, mut choice: Choice) {
-    // SAFETY: by the caller's promise; `me` and every listed logical thread stay valid for the run.
-    unsafe {
-        if matches!(choice, Choice::Idle | Choice::Deadlock) {
-            choice = T::System::ask_outside(without_the_rest::<T::System>(choice));
-        }
-        if (*run::<T::System>()).sched.takes_first_hurry() {
-            inspect::note::<T::System>(&Statement::Hurried);
-        }
-        match choice {
-            Choice::Run(next) if next == T::id(me) => return,
-            Choice::Run(next) => {
-                T::System::before_pass();
-                T::System::pass(me, logical::<T::System>(next));
-            }
-            Choice::Idle => T::System::wait_afloat(me),
-            Choice::Deadlock | Choice::Finished => ending::deadlock(me),
-        }
-        resumed(me);
+pub fn follow<T: Thread>(me: &mut Token<T>, mut choice: Choice) {
+    if matches!(choice, Choice::Idle | Choice::Deadlock) {
+        choice = without_the_rest(me, choice);
+        choice = T::System::ask_outside(me, choice);
     }
+    if me.run().sched.takes_first_hurry() {
+        inspect::note(me, &Statement::Hurried);
+    }
+    match choice {
+        Choice::Run(next) if next == me.id() => return,
+        Choice::Run(next) => {
+            T::System::before_pass();
+            let next = me.logical(next);
+            // SAFETY: whom the scheduler chooses is suspended, unless it is the one that runs.
+            unsafe { T::System::pass(me, next) };
+        }
+        Choice::Idle => T::System::wait_afloat(me),
+        Choice::Deadlock | Choice::Finished => ending::deadlock(me),
+    }
+    resumed(me);
 }
 
 /// Gives the token to the chosen thread and does not wait for it to come back.
 ///
 /// # Safety
-/// The caller holds the token, acts for `me`, and does not execute on what [`Platform::give`] wakes another thread on.
-pub unsafe fn dispatch<T: Thread>(me: *mut T, mut choice: Choice) {
-    // SAFETY: as in `follow`; nothing of the run is touched once the token is gone.
-    unsafe {
-        // A thread on its way into the kernel must not wait here for others to come out.
-        let leaving = (*run::<T::System>()).sched.thread(T::id(me)).state == State::Away;
-        if matches!(choice, Choice::Idle | Choice::Deadlock) {
-            choice = without_the_rest::<T::System>(choice);
-            if !leaving {
-                choice = T::System::ask_outside(choice);
-            }
-        }
-        match choice {
-            Choice::Run(next) => T::System::give(logical::<T::System>(next)),
-            Choice::Idle => float(me),
-            Choice::Deadlock => ending::deadlock(me),
-            Choice::Finished => T::System::all_finished(me),
+/// The caller has the token no longer, acts for `me`, and does not execute on what [`Platform::give`] wakes another thread on.
+pub unsafe fn dispatch<T: Thread>(me: &mut Token<T>, mut choice: Choice) {
+    // A thread on its way into the kernel must not wait here for others to come out.
+    let id = me.id();
+    let leaving = me.run().sched.thread(id).state == State::Away;
+    if matches!(choice, Choice::Idle | Choice::Deadlock) {
+        choice = without_the_rest(me, choice);
+        if !leaving {
+            choice = T::System::ask_outside(me, choice);
         }
     }
-}
-
-/// The thread with this number.
-///
-/// # Safety
-/// The caller holds the token.
-#[inline]
-pub unsafe fn logical<P: Platform>(thread: ThreadId) -> *mut P::Logical {
-    // SAFETY: the scheduler only names threads that were added together with their entry here.
-    unsafe { (&(*run::<P>()).logicals)[thread.index()] }
+    match choice {
+        // SAFETY: whom the scheduler chooses is suspended; nothing of the run is touched once the token is gone.
+        Choice::Run(next) => unsafe { T::System::give(me.logical(next)) },
+        // SAFETY: by the caller's promise.
+        Choice::Idle => unsafe { float(me) },
+        Choice::Deadlock => ending::deadlock(me),
+        Choice::Finished => T::System::all_finished(me),
+    }
 }
 
 /// Lets go of the token, for the thread that arrives first: perhaps one that has arrived already.
 ///
 /// # Safety
-/// The caller holds the token and acts for `me`, as for [`dispatch`].
-pub unsafe fn float<T: Thread>(me: *mut T) {
+/// As for [`dispatch`].
+pub unsafe fn float<T: Thread>(me: &mut Token<T>) {
     let shared = T::System::shared();
-    // SAFETY: still with the token.
-    unsafe { T::System::before_floating() };
+    T::System::before_floating(me);
     shared.floating.store(true, Ordering::SeqCst);
     if !shared.arrivals.load(Ordering::SeqCst).is_null() && shared.floating.swap(false, Ordering::SeqCst) {
-        // SAFETY: the token was taken back.
-        unsafe {
-            take_arrivals::<T::System>();
-            dispatch(me, (*run::<T::System>()).sched.choose());
-        }
+        take_arrivals(me);
+        let choice = me.run().sched.choose();
+        // SAFETY: the token was taken back, and by the caller's promise.
+        unsafe { dispatch(me, choice) };
     }
 }
 
 /// Tells the scheduler about threads that came back.
-///
-/// # Safety
-/// The caller holds the token.
 #[cold]
-pub unsafe fn take_arrivals<P: Platform>() {
-    let mut at = P::shared().arrivals.swap(core::ptr::null_mut(), Ordering::Acquire);
-    // SAFETY: whoever is in the list waits to be chosen and stays where it is.
-    unsafe {
-        while !at.is_null() {
-            let next = *P::Logical::next_arrival(at);
-            (*run::<P>()).sched.arrive(P::Logical::id(at));
-            at = next;
-        }
+pub fn take_arrivals<T: Thread>(me: &mut Token<T>) {
+    let mut at = T::System::shared().arrivals.swap(core::ptr::null_mut(), Ordering::Acquire);
+    while !at.is_null() {
+        // SAFETY: whoever is in the list waits to be chosen and stays where it is.
+        let (next, id) = unsafe { (*T::next_arrival(at), T::id(at)) };
+        me.run().sched.arrive(id);
+        at = next;
     }
 }
 
@@ -117,7 +96,7 @@ pub unsafe fn take_arrivals<P: Platform>() {
 /// `me` is away and executed by nobody but its own kernel thread, which makes this call and then waits.
 pub unsafe fn arrive<T: Thread>(me: *mut T) {
     let shared = T::System::shared();
-    // SAFETY: until it is in the list, `me` belongs to the caller.
+    // SAFETY: until it is in the list, `me` belongs to the caller; who finds the token floating has it.
     unsafe {
         let mut head = shared.arrivals.load(Ordering::Relaxed);
         loop {
@@ -129,18 +108,17 @@ pub unsafe fn arrive<T: Thread>(me: *mut T) {
         }
         shared.attention.store(true, Ordering::SeqCst);
         if shared.floating.swap(false, Ordering::SeqCst) {
-            take_arrivals::<T::System>();
-            dispatch(me, (*run::<T::System>()).sched.choose());
+            let me = Token::held_by(me);
+            take_arrivals(me);
+            let choice = me.run().sched.choose();
+            dispatch(me, choice);
         }
     }
 }
 
 /// What a thread does first when it has the token again.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
 #[inline]
-pub unsafe fn resumed<T: Thread>(me: *mut T) {
+pub fn resumed<T: Thread>(me: &mut Token<T>) {
     loop {
         let inspector = T::System::shared().inspector.load(Ordering::Relaxed);
         if inspector.is_null() {
@@ -149,6 +127,5 @@ pub unsafe fn resumed<T: Thread>(me: *mut T) {
         // SAFETY: the inspector passed the token for a description.
         unsafe { inspect::describe_and_return(me, inspector) };
     }
-    // SAFETY: by the caller's promise.
-    unsafe { T::System::resumed(me) };
+    T::System::resumed(me);
 }

@@ -9,8 +9,8 @@ use waylay_schedule::{Event, EventKind, Run, Seed, Source, ThreadId};
 
 use waylay_scheduler::{Key, Shares};
 
-use crate::platform::Platform;
-use crate::run::run;
+use crate::platform::{Platform, Thread};
+use crate::token::Token;
 use crate::{closing, ending, point};
 
 /// What `end` waits for: an address that no object of the program has.
@@ -24,61 +24,51 @@ pub unsafe fn begin_when<P: Platform>(ready: impl FnOnce() -> bool, index: u64) 
     if !P::me().is_null() || !ready() {
         return Begun::Refused;
     }
-    // SAFETY: by the caller's promise.
-    unsafe { begin::<P>(index) }
+    // SAFETY: between runs the token belongs to the thread that drives them, which is the main thread of each.
+    unsafe { begin(Token::held_by((*P::slot().get()).main), index) }
 }
 
 /// Begins a run on the calling thread, which is the main thread of the process's runs.
 ///
 /// # Safety
-/// The runtime is installed, and no run goes on.
-unsafe fn begin<P: Platform>(index: u64) -> Begun {
-    // SAFETY: between runs the token belongs to the thread that drives them.
-    unsafe {
-        let run = run::<P>();
-        let (series, stage) = (*run).stage();
-        let seed = match series.begin(index, stage) {
-            Ok(begun) => begun.seed,
-            Err(refusal) => return refusal,
-        };
-        (*run).random.begin(Run { seed: Seed(!seed.0), index });
-        P::renew();
-        let main = (*run).main;
-        P::register(main);
-        P::begin_run();
-        P::set_me(main);
-        Begun::Yes
-    }
+/// No run goes on.
+unsafe fn begin<T: Thread>(main: &mut Token<T>, index: u64) -> Begun {
+    let (series, stage) = main.run().stage();
+    let seed = match series.begin(index, stage) {
+        Ok(begun) => begun.seed,
+        Err(refusal) => return refusal,
+    };
+    main.run().random.begin(Run { seed: Seed(!seed.0), index });
+    T::System::renew(main);
+    let thread = main.thread();
+    // SAFETY: the main thread outlives its runs.
+    unsafe { T::System::register(main, thread) };
+    T::System::begin_run(main);
+    T::System::set_me(thread);
+    Begun::Yes
 }
 
-/// Ends the run.
-///
-/// # Safety
-/// A run goes on, and its main thread makes the call.
-unsafe fn end<P: Platform>(failed: bool) -> RunSummary {
-    // SAFETY: the main thread runs program code, so it has the token.
-    unsafe {
-        let main = P::me();
-        P::set_me(core::ptr::null_mut());
-        let event = Event::on_thread(EventKind::ThreadJoin, ThreadId::MAIN);
-        let alone = || (*run::<P>()).sched.live() == 1;
-        closing::open::<P>();
-        let waited = point::acquire(main, event, OTHERS, Shares::ALL, None, alone, || alone().then_some(()));
-        closing::close::<P>();
-        P::set_running(false);
-        P::before_end();
-        let run = run::<P>();
-        let left = if waited.is_ok() { 0 } else { (*run).sched.live() - 1 };
-        if (*run).series.follows(&(*run).region) {
-            ending::finalise::<P>(Ending::Exited);
-        }
-        let (series, stage) = (*run).stage();
-        let summary = series.end(failed, left, stage);
-        if left == 0 {
-            P::forget_threads(&mut *run);
-        }
-        summary
+/// Ends the run, as its main thread.
+fn end<T: Thread>(main: &mut Token<T>, failed: bool) -> RunSummary {
+    T::System::set_me(core::ptr::null_mut());
+    let event = Event::on_thread(EventKind::ThreadJoin, ThreadId::MAIN);
+    let alone = |me: &mut Token<T>| me.run().sched.live() == 1;
+    closing::open(main);
+    let waited = point::acquire(main, event, OTHERS, Shares::ALL, None, alone, |me| alone(me).then_some(()));
+    closing::close(main);
+    T::System::set_running(false);
+    T::System::before_end(main);
+    let left = if waited.is_ok() { 0 } else { main.run().sched.live() - 1 };
+    let run = main.run();
+    if run.series.follows(&run.region) {
+        ending::finalise(main, Ending::Exited);
     }
+    let (series, stage) = main.run().stage();
+    let summary = series.end(failed, left, stage);
+    if left == 0 {
+        T::System::forget_threads(main.run());
+    }
+    summary
 }
 
 /// Ends the run, if the calling thread is in one, and writes down what it was.
@@ -86,12 +76,13 @@ unsafe fn end<P: Platform>(failed: bool) -> RunSummary {
 /// # Safety
 /// The calling thread is in no run, or is the main thread of the run that goes on; `summary` is null or writable.
 pub unsafe fn end_into<P: Platform>(failed: bool, summary: *mut RunSummary) {
-    if P::me().is_null() {
+    let main = P::me();
+    if main.is_null() {
         return;
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: the main thread runs program code, so it has the token.
     unsafe {
-        let numbers = end::<P>(failed);
+        let numbers = end(Token::held_by(main), failed);
         if !summary.is_null() {
             *summary = numbers;
         }
@@ -110,35 +101,24 @@ pub unsafe fn stop<P: Platform>() {
     }
     P::set_running(false);
     // SAFETY: the caller's kernel thread executes the token's holder.
-    unsafe { conclude::<P>(Ending::Exited) };
+    conclude::<P::Logical>(unsafe { Token::of_the_run() }, Ending::Exited);
 }
 
 /// Everything that the driver and the next process want to know about a run that was stopped.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn conclude<P: Platform>(ending: Ending) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let run = run::<P>();
-        let (series, stage) = (*run).stage();
-        if !series.is_going() {
-            series.leave_off(stage);
-            return;
-        }
-        let looked_at = series.stop(ending, stage);
-        // Last, because the driver looks as soon as it sees the ending.
-        if looked_at || ending != Ending::Exited {
-            ending::finalise::<P>(ending);
-        }
+pub(crate) fn conclude<T: Thread>(me: &mut Token<T>, ending: Ending) {
+    let (series, stage) = me.run().stage();
+    if !series.is_going() {
+        series.leave_off(stage);
+        return;
+    }
+    let looked_at = series.stop(ending, stage);
+    // Last, because the driver looks as soon as it sees the ending.
+    if looked_at || ending != Ending::Exited {
+        ending::finalise(me, ending);
     }
 }
 
 /// A thread has finished; whoever waits to be alone looks again.
-///
-/// # Safety
-/// The caller holds the token.
-pub unsafe fn one_less<P: Platform>() {
-    // SAFETY: by the caller's promise.
-    unsafe { (*run::<P>()).sched.freed(OTHERS, Shares::ALL) };
+pub fn one_less<T: Thread>(me: &mut Token<T>) {
+    me.run().sched.freed(OTHERS, Shares::ALL);
 }

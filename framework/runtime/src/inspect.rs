@@ -11,26 +11,25 @@ use waylay_schedule::{Event, ObjectId, Space};
 use waylay_scheduler::State;
 
 use crate::platform::{Platform, Stacks, Thread};
-use crate::run::run;
+use crate::token::Token;
 
 /// Adds the stack of every thread that is suspended, and of `inspector` itself, to the report.
 ///
 /// # Safety
-/// `inspector` executes the call and holds the token; no thread will ever run program code again.
-pub(crate) unsafe fn describe_all<T: Thread>(inspector: *mut T) {
-    T::System::shared().inspector.store(inspector, Ordering::Relaxed);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let run = run::<T::System>();
-        for index in 0..(*run).logicals.len() {
-            let thread = (&(*run).logicals)[index];
-            let state = (*run).sched.thread(T::id(thread)).state;
-            // The inspector may be a thread that found out at its very end: it waits for nothing.
-            if thread == inspector && state != State::Finished {
-                describe(thread);
-            } else if matches!(state, State::Blocked | State::Ready) {
-                T::System::pass(inspector, thread);
-            }
+/// No thread will ever run program code again.
+pub(crate) unsafe fn describe_all<T: Thread>(inspector: &mut Token<T>) {
+    T::System::shared().inspector.store(inspector.thread(), Ordering::Relaxed);
+    for index in 0..inspector.run().logicals.len() {
+        let thread = inspector.run().logicals[index];
+        // SAFETY: threads in the list live as long as the run.
+        let id = unsafe { T::id(thread) };
+        let state = inspector.run().sched.thread(id).state;
+        // The inspector may be a thread that found out at its very end: it waits for nothing.
+        if thread == inspector.thread() && state != State::Finished {
+            describe(inspector);
+        } else if matches!(state, State::Blocked | State::Ready) {
+            // SAFETY: a thread that is neither away nor over, nor the one that runs, is suspended.
+            unsafe { T::System::pass(inspector, thread) };
         }
     }
 }
@@ -38,35 +37,23 @@ pub(crate) unsafe fn describe_all<T: Thread>(inspector: *mut T) {
 /// Describes the calling thread and passes the token back.
 ///
 /// # Safety
-/// `me` executes the call, and was resumed by `inspector`, in [`describe_all`].
+/// `me` was resumed by `inspector`, in [`describe_all`].
 #[cold]
-pub(crate) unsafe fn describe_and_return<T: Thread>(me: *mut T, inspector: *mut T) {
+pub(crate) unsafe fn describe_and_return<T: Thread>(me: &mut Token<T>, inspector: *mut T) {
+    describe(me);
     // SAFETY: the inspector waits for the token.
-    unsafe {
-        describe(me);
-        T::System::pass(me, inspector);
-    }
+    unsafe { T::System::pass(me, inspector) };
 }
 
 /// Adds a statement to what the run tells about itself.
-///
-/// # Safety
-/// The caller holds the token.
-pub unsafe fn tell<P: Platform>(statement: &Statement<'_>) {
-    // SAFETY: by the caller's promise.
-    unsafe { (*run::<P>()).region.tell(statement) };
+pub fn tell<T: Thread>(me: &mut Token<T>, statement: &Statement<'_>) {
+    me.run().region.tell(statement);
 }
 
 /// A statement that is for whoever explores programs: in a host, what is told is the reason of a failure.
-///
-/// # Safety
-/// As for [`tell`].
-pub unsafe fn note<P: Platform>(statement: &Statement<'_>) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        if (*run::<P>()).settings.in_process == 0 {
-            tell::<P>(statement);
-        }
+pub fn note<T: Thread>(me: &mut Token<T>, statement: &Statement<'_>) {
+    if me.run().settings.in_process == 0 {
+        tell(me, statement);
     }
 }
 
@@ -82,21 +69,24 @@ fn operation(event: Event) -> Operation<'static> {
     Operation { kind: event.kind.name().into(), object }
 }
 
-unsafe fn describe<T: Thread>(me: *mut T) {
-    // SAFETY: called with the token, by the thread that is described.
-    T::System::unmanaged(|| unsafe {
-        let id = T::id(me);
-        let thread = (*run::<T::System>()).sched.thread(id);
-        let waits = thread.state == State::Blocked;
-        let holder = if waits { T::System::holder(thread.pending) } else { None };
-        tell::<T::System>(&Statement::Standing(Standing {
-            thread: id.0,
-            steps: thread.steps,
-            waits,
-            operation: operation(thread.pending),
-            holder: holder.map(|holder| holder.0),
-        }));
-        T::System::describe_stack();
+fn describe<T: Thread>(me: &mut Token<T>) {
+    T::System::unmanaged(|| {
+        let id = me.id();
+        let thread = me.run().sched.thread(id);
+        let (steps, pending, waits) = (thread.steps, thread.pending, thread.state == State::Blocked);
+        // SAFETY: the thread waits in it.
+        let holder = if waits { unsafe { T::System::holder(me, pending) } } else { None };
+        tell(
+            me,
+            &Statement::Standing(Standing {
+                thread: id.0,
+                steps,
+                waits,
+                operation: operation(pending),
+                holder: holder.map(|holder| holder.0),
+            }),
+        );
+        T::System::describe_stack(me);
     });
 }
 

@@ -10,11 +10,12 @@ use waylay_scheduler::{Choice, Moment};
 use crate::outside;
 use crate::point::Waited;
 use crate::run::{Run, Shared, Slot};
+use crate::token::Token;
 
 /// A logical thread of a system. The functions take pointers, because other threads may write other fields meanwhile.
 pub trait Thread: Sized + 'static {
     /// Where it lives.
-    type System: Platform<Logical = Self>;
+    type System: Stacks<Logical = Self>;
 
     /// Its number in the run; `u32::MAX` while it takes part in none.
     ///
@@ -23,10 +24,7 @@ pub trait Thread: Sized + 'static {
     unsafe fn id(this: *mut Self) -> ThreadId;
 
     /// Whether it holds something that nobody must run into: no step of its own lets others run.
-    ///
-    /// # Safety
-    /// The thread lives and executes the call.
-    unsafe fn is_unpreemptible(this: *mut Self) -> bool;
+    fn is_unpreemptible(me: &Token<Self>) -> bool;
 
     /// Where the next one in the list of arrivals is kept.
     ///
@@ -35,17 +33,14 @@ pub trait Thread: Sized + 'static {
     unsafe fn next_arrival(this: *mut Self) -> *mut *mut Self;
 
     /// It is about to begin a wait.
-    ///
-    /// # Safety
-    /// The thread executes the call and holds the token.
     #[inline]
-    unsafe fn begins_to_wait(_this: *mut Self) {}
+    fn begins_to_wait(_me: &mut Token<Self>) {}
 }
 
 /// A system. `Self::Thread` of [`Process`] is a pointer to a [`Platform::Logical`].
 ///
-/// Unless something else is said, functions are called with the token by a thread that is inside the library.
-pub trait Platform: Process<Thread = *mut Self::Logical> + Stacks {
+/// Who calls a function is inside the library. `me` is the running thread, or who acts for it, and has the token.
+pub trait Platform: Process<Thread = *mut Self::Logical> {
     /// A logical thread.
     type Logical: Thread<System = Self>;
 
@@ -63,32 +58,23 @@ pub trait Platform: Process<Thread = *mut Self::Logical> + Stacks {
     /// Passes the token to a suspended thread and waits to get it back.
     ///
     /// # Safety
-    /// `me` executes the call and holds the token; `next` is another thread and suspended.
-    unsafe fn pass(me: *mut Self::Logical, next: *mut Self::Logical);
+    /// `next` is another thread and suspended.
+    unsafe fn pass(me: &mut Token<Self::Logical>, next: *mut Self::Logical);
 
     /// Lets a suspended thread continue with the token, which the caller has no longer.
     ///
     /// # Safety
-    /// The caller holds the token, and `next` is suspended.
+    /// The caller holds the token, which it has no longer; `next` is suspended.
     unsafe fn give(next: *mut Self::Logical);
 
     /// Nobody can run and somebody is away: lets the token float ([`float`](crate::handover::float)) and waits to get it.
-    ///
-    /// # Safety
-    /// `me` executes the call and holds the token.
-    unsafe fn wait_afloat(me: *mut Self::Logical);
+    fn wait_afloat(me: &mut Token<Self::Logical>);
 
     /// Nobody will hold the token in a moment.
-    ///
-    /// # Safety
-    /// The caller holds the token.
-    unsafe fn before_floating();
+    fn before_floating(me: &mut Token<Self::Logical>);
 
     /// Runs `work`, which may block in the kernel, while other threads go on.
-    ///
-    /// # Safety
-    /// `me` executes the call and holds the token; `work` touches nothing of the run.
-    unsafe fn excursion<R>(me: *mut Self::Logical, event: Event, work: impl FnOnce() -> R) -> R;
+    fn excursion<R>(me: &mut Token<Self::Logical>, event: Event, work: impl FnOnce() -> R) -> R;
 
     /// Whether the calling kernel thread executes the holder of the token. Called by any thread, also in a handler.
     fn is_held_by_caller() -> bool;
@@ -106,64 +92,43 @@ pub trait Platform: Process<Thread = *mut Self::Logical> + Stacks {
     fn before_pass() {}
 
     /// `me` has the token again.
-    ///
-    /// # Safety
-    /// `me` executes the call and holds the token.
-    unsafe fn resumed(me: *mut Self::Logical);
+    fn resumed(me: &mut Token<Self::Logical>);
 
     /// A step begins.
     #[inline]
     fn before_choice() {}
 
     /// The running thread began to wait for `deadline`, and the scheduler has chosen who runs; `now` is when it began.
-    ///
-    /// # Safety
-    /// The caller holds the token.
     #[inline]
-    unsafe fn time_passes(_now: Moment, _deadline: Moment) {}
+    fn time_passes(_me: &mut Token<Self::Logical>, _now: Moment, _deadline: Moment) {}
 
     /// Sleeps in real time where that has to be, and says how it ended.
-    ///
-    /// # Safety
-    /// `me` executes the call and holds the token.
     #[inline]
-    unsafe fn sleeps_for_real(_me: *mut Self::Logical, _deadline: Moment) -> Option<Waited> {
+    fn sleeps_for_real(_me: &mut Token<Self::Logical>, _deadline: Moment) -> Option<Waited> {
         None
     }
 
     // Threads outside the schedule, and other processes.
 
     /// Takes something that another process may hold, which nobody here is told of.
-    ///
-    /// # Safety
-    /// `me` executes the call and holds the token.
-    unsafe fn acquire_beyond<R>(
-        _me: *mut Self::Logical,
+    fn acquire_beyond<R>(
+        _me: &mut Token<Self::Logical>,
         _event: Event,
         _deadline: Option<Moment>,
-        _attempt: impl FnMut() -> Option<R>,
+        _attempt: impl FnMut(&mut Token<Self::Logical>) -> Option<R>,
     ) -> Result<R, Waited> {
         unreachable!("no object is shared with other processes here")
     }
 
     /// Does what threads outside the schedule left word of.
-    ///
-    /// # Safety
-    /// The caller holds the token.
-    unsafe fn take_letters();
+    fn take_letters(me: &mut Token<Self::Logical>);
 
     /// Nobody can run. Looks whether somebody outside has changed that, and waits for it where that may be.
-    ///
-    /// # Safety
-    /// The caller holds the token.
-    unsafe fn ask_outside(choice: Choice) -> Choice;
+    fn ask_outside(me: &mut Token<Self::Logical>, choice: Choice) -> Choice;
 
     /// Looks at what the kernel knows before threads are given up.
-    ///
-    /// # Safety
-    /// The caller holds the token.
     #[inline]
-    unsafe fn look_before_closing() {}
+    fn look_before_closing(_me: &mut Token<Self::Logical>) {}
 
     /// A run begins or ends, for threads outside.
     fn set_running(running: bool) {
@@ -179,35 +144,23 @@ pub trait Platform: Process<Thread = *mut Self::Logical> + Stacks {
     unsafe fn make_ready(region: &RegionMap) -> (*mut Self::Logical, Self::State);
 
     /// Begins to watch for threads that compute without a step.
-    ///
-    /// # Safety
-    /// The slot is filled.
-    unsafe fn watch_computing();
+    fn watch_computing(me: &mut Token<Self::Logical>);
 
     /// A run is about to begin in a process that had others.
-    ///
-    /// # Safety
-    /// Called by the thread that drives the runs, between two of them.
-    unsafe fn renew();
+    fn renew(me: &mut Token<Self::Logical>);
 
     /// Tells scheduler and tables about a thread that is in place.
     ///
     /// # Safety
-    /// The caller holds the token.
-    unsafe fn register(thread: *mut Self::Logical);
+    /// The thread lives as long as the run.
+    unsafe fn register(me: &mut Token<Self::Logical>, thread: *mut Self::Logical);
 
     /// The run begins: the main thread is registered, and nothing of the program has run.
-    ///
-    /// # Safety
-    /// Called by the main thread, which is the only one so far.
-    unsafe fn begin_run();
+    fn begin_run(me: &mut Token<Self::Logical>);
 
     /// The last other thread of a run has finished, and the run is about to be counted.
-    ///
-    /// # Safety
-    /// Called by the main thread, with the token.
     #[inline]
-    unsafe fn before_end() {}
+    fn before_end(_me: &mut Token<Self::Logical>) {}
 
     /// Forgets the threads of a run that is over, all of which have finished, but for the main thread.
     fn forget_threads(run: &mut Run<Self>);
@@ -221,10 +174,7 @@ pub trait Platform: Process<Thread = *mut Self::Logical> + Stacks {
     fn before_race_is_told() {}
 
     /// Every logical thread has ended, `last` as the last.
-    ///
-    /// # Safety
-    /// The caller holds the token.
-    unsafe fn all_finished(last: *mut Self::Logical);
+    fn all_finished(last: &mut Token<Self::Logical>);
 
     /// The process is about to end with this status.
     fn before_exit(_status: i32) {}
@@ -247,23 +197,17 @@ pub trait Platform: Process<Thread = *mut Self::Logical> + Stacks {
     }
 }
 
-/// What a system knows about the stacks of its threads and about its locks. Called with the token.
-pub trait Stacks {
+/// What a system knows about the stacks of its threads and about its locks.
+pub trait Stacks: Platform {
     /// The logical thread that holds what a thread waits for, where that is known.
     ///
     /// # Safety
-    /// The caller holds the token, and a thread waits in `pending`.
-    unsafe fn holder(pending: Event) -> Option<ThreadId>;
+    /// A thread waits in `pending`, whose object exists.
+    unsafe fn holder(me: &mut Token<Self::Logical>, pending: Event) -> Option<ThreadId>;
 
     /// Tells [`place`](Stacks::place) of each frame of the calling thread.
-    ///
-    /// # Safety
-    /// The caller holds the token.
-    unsafe fn describe_stack();
+    fn describe_stack(me: &mut Token<Self::Logical>);
 
     /// Adds the place of code to the report, unless it is our own.
-    ///
-    /// # Safety
-    /// The caller holds the token.
-    unsafe fn place(code: usize);
+    fn place(me: &mut Token<Self::Logical>, code: usize);
 }

@@ -1,6 +1,6 @@
 //! What interposed functions call: the operations of the running thread, as the scheduler knows them.
 //!
-//! Every function here is called by the thread it is about, with the token, and returns with the token: other
+//! Every function here is given the token of the thread that it is about, and returns with the token: other
 //! threads may have run in between.
 
 use core::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use waylay_scheduler::{Acquire, Choice, Key, Moment, Outcome, Shares};
 use crate::ending;
 use crate::handover::{follow, take_arrivals};
 use crate::platform::{Platform, Thread};
-use crate::run::run;
+use crate::token::Token;
 
 /// How a wait that may fail ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,203 +32,154 @@ pub fn event_at(kind: EventKind, key: Key) -> Event {
 }
 
 /// One step: others may run, then `me` does what it announced.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
 #[inline]
-pub unsafe fn step<T: Thread>(me: *mut T, event: Event) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        if T::is_unpreemptible(me) {
-            return;
-        }
-        before_choice::<T::System>();
-        let run = run::<T::System>();
-        if event.kind.is_progress() {
-            (*run).progressed();
-        }
-        let next = (*run).sched.step(event);
-        if next != T::id(me) {
-            follow(me, Choice::Run(next));
-        }
+pub fn step<T: Thread>(me: &mut Token<T>, event: Event) {
+    if T::is_unpreemptible(me) {
+        return;
+    }
+    before_choice(me);
+    let run = me.run();
+    if event.kind.is_progress() {
+        run.progressed();
+    }
+    let next = run.sched.step(event);
+    if next != me.id() {
+        follow(me, Choice::Run(next));
     }
 }
 
 /// Takes something that may not be free: announces it, lets others run, waits while it is not `free`, and calls
 /// `attempt` when it may be.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
 #[inline]
-pub unsafe fn acquire<T: Thread, R>(
-    me: *mut T,
+pub fn acquire<T: Thread, R>(
+    me: &mut Token<T>,
     event: Event,
     key: Key,
     shares: Shares,
     deadline: Option<Moment>,
-    free: impl Fn() -> bool,
-    mut attempt: impl FnMut() -> Option<R>,
+    free: impl Fn(&mut Token<T>) -> bool,
+    mut attempt: impl FnMut(&mut Token<T>) -> Option<R>,
 ) -> Result<R, Waited> {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        before_choice::<T::System>();
-        let run = run::<T::System>();
-        (*run).progressed();
-        let mut may = free();
-        if may
-            && T::is_unpreemptible(me)
-            && let Some(result) = attempt()
-        {
+    before_choice(me);
+    me.run().progressed();
+    let mut may = free(me);
+    if may
+        && T::is_unpreemptible(me)
+        && let Some(result) = attempt(me)
+    {
+        return Ok(result);
+    }
+    loop {
+        T::begins_to_wait(me);
+        let sched = &mut me.run().sched;
+        let choice = if may {
+            Choice::Run(sched.step_acquire(event, key, shares, deadline))
+        } else {
+            sched.wait(event, key, shares, deadline, None)
+        };
+        if choice != Choice::Run(me.id()) || !may {
+            follow(me, choice);
+            match waited(me) {
+                Waited::Done => {}
+                ended => return Err(ended),
+            }
+        }
+        if let Some(result) = attempt(me) {
             return Ok(result);
         }
-        loop {
-            T::begins_to_wait(me);
-            let choice = if may {
-                Choice::Run((*run).sched.step_acquire(event, key, shares, deadline))
-            } else {
-                (*run).sched.wait(event, key, shares, deadline, None)
-            };
-            if choice != Choice::Run(T::id(me)) || !may {
-                follow(me, choice);
-                match (*run).sched.take_outcome(T::id(me)) {
-                    Outcome::Woken => {}
-                    Outcome::TimedOut => return Err(Waited::TimedOut),
-                    Outcome::Interrupted => return Err(Waited::Interrupted),
-                }
-            }
-            if let Some(result) = attempt() {
-                return Ok(result);
-            }
-            // Held by a thread outside our control, or by `me` itself: wait until somebody frees it.
-            may = false;
-        }
+        // Held by a thread outside our control, or by `me` itself: wait until somebody frees it.
+        may = false;
     }
 }
 
 /// Waits to be woken.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub unsafe fn wait<T: Thread>(
-    me: *mut T,
+pub fn wait<T: Thread>(
+    me: &mut Token<T>,
     event: Event,
     key: Key,
     shares: Shares,
     deadline: Option<Moment>,
     then: Option<Acquire>,
 ) -> Waited {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        // No letters here: the caller has looked at the object already, and a wake-up posted since then is for `me`.
-        // Taken now, it would find nobody waiting; it is taken with the next choice.
-        count_look::<T::System>();
-        let run = run::<T::System>();
-        (*run).progressed();
-        let now = (*run).sched.clock.now();
-        T::begins_to_wait(me);
-        let choice = (*run).sched.wait(event, key, shares, deadline, then);
-        if let Some(deadline) = deadline {
-            T::System::time_passes(now, deadline);
-        }
-        follow(me, choice);
-        waited(me)
+    // No letters here: the caller has looked at the object already, and a wake-up posted since then is for `me`.
+    // Taken now, it would find nobody waiting; it is taken with the next choice.
+    count_look(me);
+    me.run().progressed();
+    let now = me.run().sched.clock.now();
+    T::begins_to_wait(me);
+    let choice = me.run().sched.wait(event, key, shares, deadline, then);
+    if let Some(deadline) = deadline {
+        T::System::time_passes(me, now, deadline);
     }
+    follow(me, choice);
+    waited(me)
 }
 
 /// Sleeps until a moment of virtual time.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub unsafe fn sleep<T: Thread>(me: *mut T, deadline: Moment) -> Waited {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        T::begins_to_wait(me);
-        if let Some(waited) = T::System::sleeps_for_real(me, deadline) {
-            return waited;
-        }
-        let run = run::<T::System>();
-        let now = (*run).sched.clock.now();
-        before_choice::<T::System>();
-        let choice = (*run).sched.sleep(deadline);
-        T::System::time_passes(now, deadline);
-        follow(me, choice);
-        waited(me)
+pub fn sleep<T: Thread>(me: &mut Token<T>, deadline: Moment) -> Waited {
+    T::begins_to_wait(me);
+    if let Some(waited) = T::System::sleeps_for_real(me, deadline) {
+        return waited;
     }
+    let now = me.run().sched.clock.now();
+    before_choice(me);
+    let choice = me.run().sched.sleep(deadline);
+    T::System::time_passes(me, now, deadline);
+    follow(me, choice);
+    waited(me)
 }
 
 /// Lets others run instead of a thread that computes without a step.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub unsafe fn give_way<T: Thread>(me: *mut T) {
+pub fn give_way<T: Thread>(me: &mut Token<T>) {
     /// Yields until somebody else is chosen; strategies lower a thread that idles with some probability each time.
     const YIELDS: u32 = 1000;
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let run = run::<T::System>();
-        let switches = (*run).sched.switches;
-        for _ in 0..YIELDS {
-            (*run).region.report().forced.fetch_add(1, Ordering::Relaxed);
-            step(me, Event::local(EventKind::Yield));
-            if (*run).sched.switches != switches {
-                break;
-            }
+    let switches = me.run().sched.switches;
+    for _ in 0..YIELDS {
+        me.run().region.report().forced.fetch_add(1, Ordering::Relaxed);
+        step(me, Event::local(EventKind::Yield));
+        if me.run().sched.switches != switches {
+            break;
         }
     }
 }
 
 /// Runs `work`, which may block in the kernel, while others go on.
-///
-/// # Safety
-/// `me` executes the call and holds the token; `work` touches nothing of the run.
-pub unsafe fn away<T: Thread, R>(me: *mut T, event: Event, work: impl FnOnce() -> R) -> R {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        before_choice::<T::System>();
-        let run = run::<T::System>();
-        (*run).progressed();
-        (*run).region.report().excursions.fetch_add(1, Ordering::Relaxed);
-        T::System::excursion(me, event, work)
-    }
+pub fn away<T: Thread, R>(me: &mut Token<T>, event: Event, work: impl FnOnce() -> R) -> R {
+    before_choice(me);
+    let run = me.run();
+    run.progressed();
+    run.region.report().excursions.fetch_add(1, Ordering::Relaxed);
+    T::System::excursion(me, event, work)
 }
 
 #[inline]
-unsafe fn before_choice<P: Platform>() {
-    // SAFETY: called with the token.
-    unsafe {
-        if P::shared().attention.load(Ordering::Relaxed) {
-            pay_attention::<P>();
-        }
-        count_look::<P>();
+fn before_choice<T: Thread>(me: &mut Token<T>) {
+    if T::System::shared().attention.load(Ordering::Relaxed) {
+        pay_attention(me);
     }
+    count_look(me);
 }
 
 #[inline]
-unsafe fn count_look<P: Platform>() {
-    // SAFETY: called with the token.
-    unsafe {
-        let run = run::<P>();
-        (*run).looks = 0;
-        P::before_choice();
-        if (*run).limits.are_reached((*run).sched.steps) {
-            ending::stop_at_step_limit::<P>();
-        }
+fn count_look<T: Thread>(me: &mut Token<T>) {
+    let run = me.run();
+    run.looks = 0;
+    T::System::before_choice();
+    if run.limits.are_reached(run.sched.steps) {
+        ending::stop_at_step_limit(me);
     }
 }
 
 #[cold]
-unsafe fn pay_attention<P: Platform>() {
-    P::shared().attention.store(false, Ordering::SeqCst);
-    // SAFETY: called with the token.
-    unsafe {
-        take_arrivals::<P>();
-        P::take_letters();
-    }
+fn pay_attention<T: Thread>(me: &mut Token<T>) {
+    T::System::shared().attention.store(false, Ordering::SeqCst);
+    take_arrivals(me);
+    T::System::take_letters(me);
 }
 
-unsafe fn waited<T: Thread>(me: *mut T) -> Waited {
-    // SAFETY: called with the token.
-    match unsafe { (*run::<T::System>()).sched.take_outcome(T::id(me)) } {
+fn waited<T: Thread>(me: &mut Token<T>) -> Waited {
+    let id = me.id();
+    match me.run().sched.take_outcome(id) {
         Outcome::Woken => Waited::Done,
         Outcome::TimedOut => Waited::TimedOut,
         Outcome::Interrupted => Waited::Interrupted,

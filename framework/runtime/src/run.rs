@@ -7,7 +7,6 @@ use waylay_control_protocol::{RegionMap, Settings};
 use waylay_schedule::{AnyStrategy, ChaCha, ThreadId};
 use waylay_scheduler::{Limits, Scheduler, Series, Stage, State};
 
-use crate::edge;
 use crate::platform::{Platform, Thread};
 
 /// Everything about the run that goes on.
@@ -94,12 +93,6 @@ impl<P: Platform> Run<P> {
     /// Something outside the library's control took part; says whether it is the first.
     pub fn note_uncontrolled(&self) -> bool {
         self.region.report().partly_controlled.swap(1, Ordering::Relaxed) == 0
-    }
-
-    /// Threads that are not seen took part, and what they order is not known.
-    pub fn note_outsiders(&self) {
-        edge::outsider::<P>();
-        self.note_uncontrolled();
     }
 }
 
@@ -188,14 +181,4 @@ impl<T> Default for Slot<T> {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// The run.
-///
-/// # Safety
-/// The caller holds the token, a run has begun, and no borrow of the result lives across a handover.
-#[inline(always)]
-pub(crate) unsafe fn run<P: Platform>() -> *mut Run<P> {
-    // SAFETY: by the caller's promise; the slot is filled before the first logical thread exists and never emptied.
-    unsafe { P::slot().get() }
 }

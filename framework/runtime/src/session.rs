@@ -7,7 +7,8 @@ use waylay_schedule::AnyStrategy;
 use waylay_scheduler::{Limits, Series};
 
 use crate::platform::Platform;
-use crate::run::{Run, run};
+use crate::run::Run;
+use crate::token::Token;
 
 static IN_PROCESS: AtomicBool = AtomicBool::new(false);
 
@@ -23,9 +24,9 @@ pub unsafe fn prepare_in_process<P: Platform>(region: RegionMap) {
     };
     // SAFETY: by the caller's promise.
     unsafe {
-        prepare::<P>(region, strategy, limits, true);
-        (*run::<P>()).series = series;
-        P::watch_computing();
+        let main = Token::held_by(prepare::<P>(region, strategy, limits, true));
+        main.run().series = series;
+        P::watch_computing(main);
     }
     IN_PROCESS.store(true, Ordering::Relaxed);
 }
@@ -59,7 +60,7 @@ pub fn is_prepared_in_process() -> bool {
 /// [`prepare_in_process`] was called, and no run goes on.
 pub unsafe fn recalled<P: Platform>() -> Option<Earlier> {
     // SAFETY: by the caller's promise.
-    unsafe { waylay_scheduler::recalled(&(*run::<P>()).region) }
+    unsafe { waylay_scheduler::recalled(&(*P::slot().get()).region) }
 }
 
 /// When a run with these settings has gone on for long enough.

@@ -40,7 +40,8 @@ fn night(
     if let Some(path) = suppressions {
         let config = crate::serve::load_service(path)?;
         for failure in &mut night.failures {
-            let hit = config.suppressions.find(now, &failure.id, failure.test.as_deref(), failure.kind.word());
+            let hit =
+                config.suppressions.find(now, &failure.id, failure.test.as_deref(), failure.kind.word());
             failure.suppressed = hit.map(|hit| format!("{}, until {}", hit.reason, hit.until));
         }
     }

@@ -59,7 +59,8 @@ interpose! {
         if !are_equal(address, compared, size) {
             return 1;
         }
-        if milliseconds == 0 || wait(me, event, key, Shares::ALL, deadline(milliseconds), None) == Waited::TimedOut {
+        let until = deadline(me, milliseconds);
+        if milliseconds == 0 || wait(me, event, key, Shares::ALL, until, None) == Waited::TimedOut {
             fail(me, ERROR_TIMEOUT);
             return 0;
         }
@@ -70,7 +71,7 @@ interpose! {
     fn WakeByAddressSingle(address: *const c_void) -> () = wake_outside(address, 1), |me| {
         let key = Key(address as usize);
         edge::gives(me, key);
-        wake(key, 1);
+        wake(me, key, 1);
         if outside::may_wait() {
             real::WakeByAddressSingle(address);
         }
@@ -80,7 +81,7 @@ interpose! {
     fn WakeByAddressAll(address: *const c_void) -> () = wake_outside(address, u32::MAX), |me| {
         let key = Key(address as usize);
         edge::gives(me, key);
-        wake(key, u32::MAX);
+        wake(me, key, u32::MAX);
         if outside::may_wait() {
             real::WakeByAddressAll(address);
         }

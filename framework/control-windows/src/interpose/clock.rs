@@ -16,7 +16,7 @@ use windows_sys::Win32::System::SystemInformation as real;
 use windows_sys::core::BOOL;
 
 use super::interpose;
-use crate::runtime::{Logical, runtime, step};
+use crate::runtime::{Token, step};
 
 /// Where virtual wall-clock time begins, in the 100 ns of Windows since 1601: 2024-01-01 00:00:00 UTC.
 const WALL: u64 = UNIX + 1_704_067_200 * 10_000_000;
@@ -31,22 +31,18 @@ const TICK: u64 = 100;
 /// Looks at a clock, with no step in between, after which others get their turn.
 const PATIENCE: u32 = 64;
 
-unsafe fn is_virtual() -> bool {
-    // SAFETY: called with the token.
-    unsafe { (*runtime()).settings.clock == ClockSource::Virtual as u32 }
+fn is_virtual(me: &mut Token) -> bool {
+    me.run().settings.clock == ClockSource::Virtual as u32
 }
 
 /// Nanoseconds since the run began, for a reader.
-unsafe fn look(me: *mut Logical) -> u64 {
-    // SAFETY: called with the token.
-    unsafe {
-        let runtime = runtime();
-        (*runtime).looks += 1;
-        if (*runtime).looks > PATIENCE {
-            step(me, Event::local(EventKind::Yield));
-        }
-        (*runtime).sched.look((*runtime).sched.steps).0
+fn look(me: &mut Token) -> u64 {
+    me.run().looks += 1;
+    if me.run().looks > PATIENCE {
+        step(me, Event::local(EventKind::Yield));
     }
+    let run = me.run();
+    run.sched.look(run.sched.steps).0
 }
 
 /// Steps of the performance counter in a second; programs ask once and keep the answer, so it stays the real one.
@@ -64,20 +60,16 @@ fn to_filetime(ticks: u64) -> FILETIME {
     FILETIME { dwLowDateTime: ticks as u32, dwHighDateTime: (ticks >> 32) as u32 }
 }
 
-unsafe fn wall(me: *mut Logical) -> FILETIME {
-    // SAFETY: called with the token.
-    to_filetime(WALL + unsafe { look(me) } / TICK)
+fn wall(me: &mut Token) -> FILETIME {
+    to_filetime(WALL + look(me) / TICK)
 }
 
 /// The wall clock, in the 100 ns of Windows since 1601.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn wall_ticks() -> u64 {
-    // SAFETY: by the caller's promise.
+pub(super) fn wall_ticks(me: &mut Token) -> u64 {
+    // SAFETY: who has the token lives.
     unsafe {
-        if is_virtual() {
-            return WALL + (*runtime()).sched.clock.now().0 / TICK;
+        if is_virtual(me) {
+            return WALL + me.run().sched.clock.now().0 / TICK;
         }
         let mut time = FILETIME::default();
         real::GetSystemTimeAsFileTime(&mut time);
@@ -86,46 +78,36 @@ pub(super) unsafe fn wall_ticks() -> u64 {
 }
 
 /// What the processor's counter shows, one tick to the nanosecond; none when the program sees real time.
-///
-/// # Safety
-/// `me` executes the call, inside the library, and holds the token.
-pub(crate) unsafe fn virtual_ticks(me: *mut Logical) -> Option<u64> {
-    // SAFETY: by the caller's promise.
-    unsafe { is_virtual().then(|| BOOT + look(me)) }
+pub(crate) fn virtual_ticks(me: &mut Token) -> Option<u64> {
+    is_virtual(me).then(|| BOOT + look(me))
 }
 
 /// The moment of a wall-clock time, in nanoseconds since 1970.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn moment_of_unix_time(nanoseconds: u64) -> Moment {
+pub(super) fn moment_of_unix_time(me: &mut Token, nanoseconds: u64) -> Moment {
     let since_1601 = nanoseconds.saturating_add(UNIX * TICK);
-    // SAFETY: by the caller's promise; the time is written into the local.
+    // SAFETY: the time is written into the local.
     unsafe {
-        if is_virtual() {
+        if is_virtual(me) {
             return Moment(since_1601.saturating_sub(WALL * TICK));
         }
         let mut now = FILETIME { dwLowDateTime: 0, dwHighDateTime: 0 };
         real::GetSystemTimePreciseAsFileTime(&mut now);
         let now = (u64::from(now.dwHighDateTime) << 32 | u64::from(now.dwLowDateTime)) * TICK;
-        (*runtime()).sched.clock.after(since_1601.saturating_sub(now))
+        me.run().sched.clock.after(since_1601.saturating_sub(now))
     }
 }
 
 /// The moment of a time as the performance counter tells it, in nanoseconds.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn moment_of_counted_time(nanoseconds: u64) -> Moment {
-    // SAFETY: by the caller's promise; the time is written into the local.
+pub(super) fn moment_of_counted_time(me: &mut Token, nanoseconds: u64) -> Moment {
+    // SAFETY: the time is written into the local.
     unsafe {
-        if is_virtual() {
+        if is_virtual(me) {
             return Moment(nanoseconds.saturating_sub(BOOT));
         }
         let mut now = 0;
         counter(&mut now);
         let now = (now as u128 * u128::from(SECOND) / u128::from(frequency())) as u64;
-        (*runtime()).sched.clock.after(nanoseconds.saturating_sub(now))
+        me.run().sched.clock.after(nanoseconds.saturating_sub(now))
     }
 }
 
@@ -136,7 +118,7 @@ unsafe fn real_counter(value: *mut i64) -> BOOL {
 
 interpose! {
     fn QueryPerformanceCounter(value: *mut i64) -> BOOL = real_counter(value), |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real_counter(value);
         }
         let nanoseconds = u128::from(BOOT + look(me));
@@ -145,35 +127,35 @@ interpose! {
     }
 
     fn GetTickCount() -> u32 = real::GetTickCount(), |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real::GetTickCount();
         }
         ((BOOT + look(me)) / MILLISECOND) as u32
     }
 
     fn GetTickCount64() -> u64 = real::GetTickCount64(), |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real::GetTickCount64();
         }
         (BOOT + look(me)) / MILLISECOND
     }
 
     fn GetSystemTimeAsFileTime(time: *mut FILETIME) -> () = real::GetSystemTimeAsFileTime(time), |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real::GetSystemTimeAsFileTime(time);
         }
         *time = wall(me)
     }
 
     fn GetSystemTimePreciseAsFileTime(time: *mut FILETIME) -> () = real::GetSystemTimePreciseAsFileTime(time), |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real::GetSystemTimePreciseAsFileTime(time);
         }
         *time = wall(me)
     }
 
     fn GetSystemTime(time: *mut SYSTEMTIME) -> () = real::GetSystemTime(time), |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real::GetSystemTime(time);
         }
         let now = wall(me);

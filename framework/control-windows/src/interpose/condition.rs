@@ -61,7 +61,7 @@ interpose! {
         let event = Event::cond_wait(ObjectId(key.0 as u64), ObjectId(held as u64));
         step(me, event);
         section::unlock(me, held);
-        let until = deadline(milliseconds);
+        let until = deadline(me, milliseconds);
         if wait(me, event, key, Shares::ALL, until, Some(section::relock(held))) == Waited::TimedOut {
             section::lock(me, held);
             fail(me, ERROR_TIMEOUT);
@@ -83,7 +83,7 @@ interpose! {
         let event = Event::cond_wait(ObjectId(key.0 as u64), ObjectId(held as u64));
         step(me, event);
         slim::unlock(me, held, way);
-        let until = deadline(milliseconds);
+        let until = deadline(me, milliseconds);
         if wait(me, event, key, Shares::ALL, until, Some(slim::relock(held, way))) == Waited::TimedOut {
             slim::lock(me, held, way);
             fail(me, ERROR_TIMEOUT);
@@ -97,7 +97,7 @@ interpose! {
     fn WakeConditionVariable(condition: *mut CONDITION_VARIABLE) -> () = wake_outside(condition, 1), |me| {
         let key = Key(condition as usize);
         edge::hands_over(me, key);
-        wake(key, 1);
+        wake(me, key, 1);
         if outside::may_wait() {
             real::WakeConditionVariable(condition);
         }
@@ -107,7 +107,7 @@ interpose! {
     fn WakeAllConditionVariable(condition: *mut CONDITION_VARIABLE) -> () = wake_outside(condition, u32::MAX), |me| {
         let key = Key(condition as usize);
         edge::hands_over(me, key);
-        wake(key, u32::MAX);
+        wake(me, key, u32::MAX);
         if outside::may_wait() {
             real::WakeAllConditionVariable(condition);
         }

@@ -14,7 +14,7 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetThreadId};
 use windows_sys::core::BOOL;
 
 use super::interpose;
-use super::timer::{self, Timer};
+use super::timer::Timer;
 use crate::me::keep_error;
 use crate::runtime::{Logical, key_of, runtime};
 
@@ -264,14 +264,14 @@ pub(crate) fn is_signalled(handle: HANDLE, kind: Kind) -> Option<bool> {
         // SAFETY: called with the token.
         Kind::Thread(thread) => Some(unsafe { (*runtime()).has_finished(thread) }),
         // SAFETY: called with the token; timers live as long as their run.
-        Kind::Timer(timer) => Some(unsafe { (*timer).is_due(timer::now()) }),
+        Kind::Timer(timer) => Some(unsafe { (*timer).is_due((*runtime()).sched.clock.now()) }),
         Kind::Other => None,
     }
 }
 
 interpose! {
     fn CloseHandle(handle: HANDLE) -> BOOL = base::CloseHandle(handle), |me| {
-        (*runtime()).system.handles.table.remove(&(handle as usize));
+        me.run().system.handles.table.remove(&(handle as usize));
         let result = base::CloseHandle(handle);
         keep_error(me);
         result
@@ -292,13 +292,13 @@ interpose! {
         if result != 0 && !to.is_null() && from_process == here && to_process == here {
             // Names for the calling thread and process are no handles.
             if from as isize > 0 {
-                let entry = (*runtime()).system.handles.entry(from);
-                (*runtime()).system.handles.table.insert(*to as usize, entry);
+                let entry = me.run().system.handles.entry(from);
+                me.run().system.handles.table.insert(*to as usize, entry);
             } else {
-                (*runtime()).system.handles.table.remove(&(*to as usize));
+                me.run().system.handles.table.remove(&(*to as usize));
             }
             if options & base::DUPLICATE_CLOSE_SOURCE != 0 {
-                (*runtime()).system.handles.table.remove(&(from as usize));
+                me.run().system.handles.table.remove(&(from as usize));
             }
         }
         result

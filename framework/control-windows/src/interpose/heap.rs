@@ -13,6 +13,7 @@ use windows_sys::Win32::Foundation::HANDLE;
 
 use super::{Foreign, Hook};
 use crate::me::{Inside, me};
+use crate::runtime::Token;
 use crate::watch::edge;
 
 static WANTED: AtomicBool = AtomicBool::new(false);
@@ -36,7 +37,7 @@ fn allocated(block: Block, bytes: usize, caller: usize) -> Block {
         // SAFETY: a logical thread that runs program code has the token.
         unsafe {
             let _inside = Inside::enter(me);
-            edge::allocated((*me).id, block as usize, bytes, caller);
+            edge::allocated(Token::held_by(me), block as usize, bytes, caller);
         }
     }
     block
@@ -52,7 +53,8 @@ fn frees(block: Block, bytes: usize, caller: usize, certain: bool) {
     // SAFETY: a logical thread that runs program code has the token.
     unsafe {
         let _inside = Inside::enter(me);
-        let known = if bytes == 0 { edge::length_of(block as usize) } else { Some(bytes) };
+        let me = Token::held_by(me);
+        let known = if bytes == 0 { edge::length_of(me, block as usize) } else { Some(bytes) };
         if let Some(bytes) = known {
             edge::before_free(me, (block as usize, bytes), caller);
             if certain {
@@ -73,17 +75,18 @@ fn reallocated(before: Block, bytes: usize, caller: usize, real: impl FnOnce() -
     // SAFETY: a logical thread that runs program code has the token.
     unsafe {
         let _inside = Inside::enter(me);
-        let old = edge::length_of(before as usize).filter(|_| !before.is_null());
+        let me = Token::held_by(me);
+        let old = edge::length_of(me, before as usize).filter(|_| !before.is_null());
         if before != block {
             if let Some(old) = old {
                 edge::freed(me, (before as usize, old), caller);
             }
-            edge::allocated((*me).id, block as usize, bytes, caller);
+            edge::allocated(me, block as usize, bytes, caller);
         } else {
             if let Some(less) = old.and_then(|old| old.checked_sub(bytes)).filter(|&less| less > 0) {
                 edge::freed(me, (block as usize + bytes, less), caller);
             }
-            edge::resized(block as usize, bytes);
+            edge::resized(me, block as usize, bytes);
         }
     }
     block

@@ -12,22 +12,22 @@ use windows_sys::core::{BOOL, PCSTR, PCWSTR};
 use super::imports::{is_provider, patch_modules};
 use super::{hook_for, interpose};
 use crate::me::{keep_error, set_me};
-use crate::runtime::Logical;
+use crate::runtime::Token;
 use crate::watch;
 
 /// Loads a library; its initialisers are program code of `me`.
-unsafe fn load(me: *mut Logical, work: impl FnOnce() -> HMODULE) -> HMODULE {
-    // SAFETY: by the caller's promise.
+fn load(me: &mut Token, work: impl FnOnce() -> HMODULE) -> HMODULE {
+    // SAFETY: who has the token lives.
     unsafe {
-        (*me).unpreemptible += 1;
-        set_me(me);
+        (*me.thread()).unpreemptible += 1;
+        set_me(me.thread());
         let module = work();
         set_me(core::ptr::null_mut());
         keep_error(me);
         if let Some(first) = patch_modules() {
-            watch::modules_loaded(first);
+            watch::modules_loaded(me, first);
         }
-        (*me).unpreemptible -= 1;
+        (*me.thread()).unpreemptible -= 1;
         module
     }
 }

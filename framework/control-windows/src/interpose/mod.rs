@@ -45,7 +45,7 @@ pub(crate) use imports::{changed_modules, patch_modules};
 pub(crate) use pthread::Mutexes;
 pub(crate) use section::owner_of as owner_of_section;
 
-use crate::runtime::runtime;
+use crate::runtime::Token;
 use crate::sys::{exit_now, say};
 
 /// One function in the place of another.
@@ -168,7 +168,7 @@ macro_rules! interpose {
                         $outside
                     } else {
                         let _inside = $crate::me::Inside::enter(me);
-                        let $me = me;
+                        let $me = $crate::runtime::Token::held_by(me);
                         $body
                     }
                 }
@@ -220,7 +220,7 @@ macro_rules! interpose_foreign {
                         $outside
                     } else {
                         let _inside = $crate::me::Inside::enter(me);
-                        let $me = me;
+                        let $me = $crate::runtime::Token::held_by(me);
                         $body
                     }
                 }
@@ -242,11 +242,7 @@ use interpose_foreign;
 const NANOSECONDS: u64 = 1_000_000;
 
 /// The moment that lies so many milliseconds ahead; none when that is for ever.
-///
-/// # Safety
-/// The caller holds the token.
-unsafe fn deadline(milliseconds: u32) -> Option<Moment> {
-    // SAFETY: by the caller's promise.
-    (milliseconds != INFINITE)
-        .then(|| unsafe { (*runtime()).sched.clock.after(u64::from(milliseconds) * NANOSECONDS) })
+fn deadline(me: &mut Token, milliseconds: u32) -> Option<Moment> {
+    // SAFETY: who has the token lives.
+    (milliseconds != INFINITE).then(|| me.run().sched.clock.after(u64::from(milliseconds) * NANOSECONDS))
 }

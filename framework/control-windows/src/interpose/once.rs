@@ -15,7 +15,7 @@ use windows_sys::core::BOOL;
 
 use super::interpose;
 use crate::me::{as_program, keep_error};
-use crate::runtime::{Logical, acquire, event_at, freed, runtime, step, taken};
+use crate::runtime::{Token, acquire, event_at, freed, step, taken};
 use crate::watch::edge;
 
 unsafe fn is_done(once: *mut INIT_ONCE, context: *mut *mut c_void) -> bool {
@@ -25,7 +25,7 @@ unsafe fn is_done(once: *mut INIT_ONCE, context: *mut *mut c_void) -> bool {
 }
 
 /// Waits until nobody initialises; true when it is done, false when `me` has to do it.
-unsafe fn wait_for_turn(me: *mut Logical, once: *mut INIT_ONCE, context: *mut *mut c_void) -> bool {
+unsafe fn wait_for_turn(me: &mut Token, once: *mut INIT_ONCE, context: *mut *mut c_void) -> bool {
     // SAFETY: by the caller's promise.
     unsafe {
         // Once done it stays done: nothing that others do can change what this call does.
@@ -44,51 +44,38 @@ unsafe fn wait_for_turn(me: *mut Logical, once: *mut INIT_ONCE, context: *mut *m
 }
 
 /// Waits until nobody initialises what the key names.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(super) unsafe fn wait_for_place(me: *mut Logical, key: Key) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let free = || (*runtime()).system.initialising.iter().all(|&(place, _)| place != key.0);
-        if (*runtime()).repeats && free() {
-            return;
-        }
-        let event = event_at(EventKind::Once, key);
-        while acquire(me, event, key, Shares::ALL, None, free, || free().then_some(())).is_err() {}
+pub(super) fn wait_for_place(me: &mut Token, key: Key) {
+    let free = |me: &mut Token| me.run().system.initialising.iter().all(|&(place, _)| place != key.0);
+    if me.run().repeats && free(me) {
+        return;
     }
+    let event = event_at(EventKind::Once, key);
+    while acquire(me, event, key, Shares::ALL, None, free, |me| free(me).then_some(())).is_err() {}
 }
 
 /// `me` initialises what the key names, which nobody else does.
-///
-/// # Safety
-/// As for [`wait_for_place`].
-pub(super) unsafe fn take_place(me: *mut Logical, key: Key) {
-    // SAFETY: by the caller's promise.
+pub(super) fn take_place(me: &mut Token, key: Key) {
+    // SAFETY: who has the token lives.
     unsafe {
-        (*me).unpreemptible += u32::from((*runtime()).repeats);
-        (*runtime()).system.initialising.push((key.0, me));
-        taken(key, Shares::ALL);
+        let thread = me.thread();
+        (*thread).unpreemptible += u32::from(me.run().repeats);
+        me.run().system.initialising.push((key.0, thread));
+        taken(me, key, Shares::ALL);
     }
 }
 
 /// The initialisation is over, well or not; whoever began it.
-///
-/// # Safety
-/// As for [`wait_for_place`].
-pub(super) unsafe fn give_place_back(me: *mut Logical, key: Key) {
-    // SAFETY: by the caller's promise; logical threads live as long as their run.
-    unsafe {
-        let runtime = runtime();
-        if let Some(index) = (*runtime).system.initialising.iter().position(|&(place, _)| place == key.0) {
-            let (_, initialiser) = (*runtime).system.initialising.swap_remove(index);
-            (*initialiser).unpreemptible -= u32::from((*runtime).repeats);
-            edge::hands_over(me, key);
-            freed(key, Shares::ALL);
-        }
-        if !(*runtime).repeats {
-            step(me, event_at(EventKind::Once, key));
-        }
+pub(super) fn give_place_back(me: &mut Token, key: Key) {
+    let run = me.run();
+    if let Some(index) = run.system.initialising.iter().position(|&(place, _)| place == key.0) {
+        let (_, initialiser) = run.system.initialising.swap_remove(index);
+        // SAFETY: logical threads live as long as their run.
+        unsafe { (*initialiser).unpreemptible -= u32::from(run.repeats) };
+        edge::hands_over(me, key);
+        freed(me, key, Shares::ALL);
+    }
+    if !me.run().repeats {
+        step(me, event_at(EventKind::Once, key));
     }
 }
 

@@ -12,7 +12,6 @@ use super::thread::tell_number;
 use super::{exit, interpose_foreign};
 use crate::me::{as_program, set_me};
 use crate::runtime::{Routine, create, exit_point, finalise, step};
-use crate::watch::Windows;
 
 /// What `_beginthread` starts returns nothing.
 type Procedure = unsafe extern "C" fn(*mut c_void);
@@ -28,7 +27,7 @@ interpose_foreign! {
     ) -> HANDLE = real::_beginthreadex(security, stack, routine, argument, flags, number), |me| {
         let plain = security.is_null() && flags & !(CREATE_SUSPENDED | STACK_SIZE_PARAM_IS_A_RESERVATION) == 0;
         let (suspended, pooled) = (flags & CREATE_SUSPENDED != 0, plain.then_some(stack as usize));
-        let handle = create(me, routine, argument, suspended, pooled, |routine, argument| {
+        let handle = create(me, routine, argument, suspended, pooled, |_, routine, argument| {
             real::_beginthreadex(security, stack, routine, argument, flags & !CREATE_SUSPENDED, number)
         });
         tell_number(handle, number);
@@ -39,7 +38,7 @@ interpose_foreign! {
         = real::_beginthread(routine, stack, argument), |me| {
         // The values that both return are in the same register, and nobody looks at that of a procedure.
         let routine = core::mem::transmute::<Procedure, Routine>(routine);
-        create(me, routine, argument, false, None, |routine, argument| {
+        create(me, routine, argument, false, None, |_, routine, argument| {
             real::_beginthread(core::mem::transmute::<Routine, Procedure>(routine), stack, argument)
         })
     }
@@ -58,19 +57,19 @@ interpose_foreign! {
 
     fn exit(status: c_int) -> () = real::exit(status), |me| {
         step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN));
-        exit::hold(status as u32);
+        exit::hold(me, status as u32);
         as_program(me, || real::exit(status))
     }
 
     fn _exit(status: c_int) -> () = real::_exit(status), |me| {
         step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN));
-        exit::hold(status as u32);
-        finalise::<Windows>(Ending::Exited);
+        exit::hold(me, status as u32);
+        finalise(me, Ending::Exited);
         real::_exit(status)
     }
 
     fn abort() -> () = real::abort(), |me| {
-        exit::hold(exit::ABORTED);
+        exit::hold(me, exit::ABORTED);
         as_program(me, || real::abort())
     }
 }

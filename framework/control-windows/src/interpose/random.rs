@@ -9,20 +9,20 @@ use windows_sys::core::BOOL;
 
 use super::interpose_foreign;
 use crate::me::keep_error;
-use crate::runtime::{Logical, runtime};
+use crate::runtime::Token;
 
 /// Fills a buffer from the seed; or lets Windows do it, if that is wanted.
-unsafe fn fill<R>(me: *mut Logical, to: *mut u8, length: usize, good: R, real: impl FnOnce() -> R) -> R {
+unsafe fn fill<R>(me: &mut Token, to: *mut u8, length: usize, good: R, real: impl FnOnce() -> R) -> R {
     // SAFETY: called with the token, by the program, which promises that the buffer is writable.
     unsafe {
-        if (*runtime()).settings.random == RandomSource::Real as u32 {
+        if me.run().settings.random == RandomSource::Real as u32 {
             let result = real();
             keep_error(me);
             return result;
         }
         let mut at = 0;
         while at < length {
-            let bytes = (*runtime()).random.key().to_le_bytes();
+            let bytes = me.run().random.key().to_le_bytes();
             let taken = bytes.len().min(length - at);
             to.add(at).copy_from_nonoverlapping(bytes.as_ptr(), taken);
             at += taken;

@@ -12,7 +12,7 @@ use windows_sys::core::BOOL;
 
 use super::interpose;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, acquire, event_at, freed, step, taken};
+use crate::runtime::{Token, acquire, event_at, freed, step, taken};
 use crate::watch::edge;
 
 /// The system's number of the thread that holds a critical section; 0 when it is free.
@@ -43,20 +43,17 @@ pub(super) fn relock(section: *mut CRITICAL_SECTION) -> Acquire {
     Acquire { event: event_at(EventKind::MutexLock, key), key, is_free: nobody_holds }
 }
 
-unsafe fn note_taken(me: *mut Logical, key: Key) {
-    // SAFETY: called by the running thread.
-    unsafe {
-        taken(key, Shares::ALL);
-        edge::locked(me, key, Way::Exclusive);
-    }
+fn note_taken(me: &mut Token, key: Key) {
+    taken(me, key, Shares::ALL);
+    edge::locked(me, key, Way::Exclusive);
 }
 
-pub(super) unsafe fn lock(me: *mut Logical, section: *mut CRITICAL_SECTION) {
+pub(super) unsafe fn lock(me: &mut Token, section: *mut CRITICAL_SECTION) {
     let key = Key(section as usize);
     // SAFETY: by the caller's promise.
     unsafe {
-        let free = || [0, (*me).number].contains(&owner(section));
-        let attempt = || (real::TryEnterCriticalSection(section) != 0).then_some(());
+        let free = |me: &mut Token| [0, (*me.thread()).number].contains(&owner(section));
+        let attempt = |_: &mut Token| (real::TryEnterCriticalSection(section) != 0).then_some(());
         let event = event_at(EventKind::MutexLock, key);
         while acquire(me, event, key, Shares::ALL, None, free, attempt).is_err() {}
         note_taken(me, key);
@@ -64,7 +61,7 @@ pub(super) unsafe fn lock(me: *mut Logical, section: *mut CRITICAL_SECTION) {
 }
 
 /// Takes the section back after a wait that a wake-up ended.
-pub(super) unsafe fn take_back(me: *mut Logical, section: *mut CRITICAL_SECTION) {
+pub(super) unsafe fn take_back(me: &mut Token, section: *mut CRITICAL_SECTION) {
     // SAFETY: by the caller's promise.
     unsafe {
         if real::TryEnterCriticalSection(section) == 0 {
@@ -75,13 +72,13 @@ pub(super) unsafe fn take_back(me: *mut Logical, section: *mut CRITICAL_SECTION)
 }
 
 /// Leaves the section and makes waiters ready, without a step.
-pub(super) unsafe fn unlock(me: *mut Logical, section: *mut CRITICAL_SECTION) {
+pub(super) unsafe fn unlock(me: &mut Token, section: *mut CRITICAL_SECTION) {
     // SAFETY: by the caller's promise.
     unsafe {
         edge::unlocked(me, Key(section as usize));
         real::LeaveCriticalSection(section);
         if owner(section) == 0 {
-            freed(Key(section as usize), Shares::ALL);
+            freed(me, Key(section as usize), Shares::ALL);
         }
     }
 }

@@ -6,25 +6,22 @@ use windows_sys::Win32::System::Threading as real;
 use windows_sys::core::BOOL;
 
 use super::{deadline, interpose};
-use crate::runtime::{Logical, Waited, runtime, sleep as sleep_until, step, wait};
+use crate::runtime::{Token, Waited, sleep as sleep_until, step, wait};
 
 /// What nobody ever brings: an address that no object has.
 const FOR_EVER: Key = Key(3);
 
-unsafe fn sleep(me: *mut Logical, milliseconds: u32) {
-    // SAFETY: called by the running thread.
-    unsafe {
-        match deadline(milliseconds) {
-            _ if milliseconds == 0 => step(me, Event::local(EventKind::Yield)),
-            Some(moment) => {
-                sleep_until(me, moment);
-            }
-            // For ever: nobody can end it.
-            None => {
-                while wait(me, Event::local(EventKind::Sleep), FOR_EVER, Shares::ALL, None, None)
-                    != Waited::TimedOut
-                {}
-            }
+fn sleep(me: &mut Token, milliseconds: u32) {
+    match deadline(me, milliseconds) {
+        _ if milliseconds == 0 => step(me, Event::local(EventKind::Yield)),
+        Some(moment) => {
+            sleep_until(me, moment);
+        }
+        // For ever: nobody can end it.
+        None => {
+            while wait(me, Event::local(EventKind::Sleep), FOR_EVER, Shares::ALL, None, None)
+                != Waited::TimedOut
+            {}
         }
     }
 }
@@ -39,7 +36,7 @@ interpose! {
             if called != 0 {
                 return called;
             }
-            (*runtime()).note_uncontrolled();
+            me.run().note_uncontrolled();
         }
         sleep(me, milliseconds);
         0

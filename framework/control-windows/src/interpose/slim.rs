@@ -10,7 +10,7 @@ use windows_sys::Win32::System::Threading::SRWLOCK;
 
 use super::interpose;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, acquire, event_at, freed, step, taken};
+use crate::runtime::{Token, acquire, event_at, freed, step, taken};
 use crate::watch::edge;
 
 const READ: Shares = Shares(1);
@@ -54,16 +54,13 @@ unsafe fn is_free(lock: *mut SRWLOCK, way: Way) -> bool {
     }
 }
 
-unsafe fn note_taken(me: *mut Logical, key: Key, way: Way) {
+fn note_taken(me: &mut Token, key: Key, way: Way) {
     let (shares, held) = match way {
         Way::Read => (WRITE, waylay_accesses::Way::Shared),
         Way::Write => (Shares::ALL, waylay_accesses::Way::Exclusive),
     };
-    // SAFETY: only called by the running thread.
-    unsafe {
-        taken(key, shares);
-        edge::locked(me, key, held);
-    }
+    taken(me, key, shares);
+    edge::locked(me, key, held);
 }
 
 /// What a waiter of a condition variable does when it is woken.
@@ -85,7 +82,7 @@ pub(super) fn relock(lock: *mut SRWLOCK, way: Way) -> Acquire {
     }
 }
 
-pub(super) unsafe fn lock(me: *mut Logical, lock: *mut SRWLOCK, way: Way) {
+pub(super) unsafe fn lock(me: &mut Token, lock: *mut SRWLOCK, way: Way) {
     let key = Key(lock as usize);
     let (kind, shares) = match way {
         Way::Read => (EventKind::RwReadLock, READ),
@@ -93,15 +90,15 @@ pub(super) unsafe fn lock(me: *mut Logical, lock: *mut SRWLOCK, way: Way) {
     };
     // SAFETY: by the caller's promise.
     unsafe {
-        let free = || is_free(lock, way);
-        let take = || attempt(lock, way).then_some(());
+        let free = |_: &mut Token| is_free(lock, way);
+        let take = |_: &mut Token| attempt(lock, way).then_some(());
         while acquire(me, event_at(kind, key), key, shares, None, free, take).is_err() {}
         note_taken(me, key, way);
     }
 }
 
 /// Takes the lock back after a wait that a wake-up ended.
-pub(super) unsafe fn take_back(me: *mut Logical, slim: *mut SRWLOCK, way: Way) {
+pub(super) unsafe fn take_back(me: &mut Token, slim: *mut SRWLOCK, way: Way) {
     // SAFETY: by the caller's promise.
     unsafe {
         if !attempt(slim, way) {
@@ -112,13 +109,13 @@ pub(super) unsafe fn take_back(me: *mut Logical, slim: *mut SRWLOCK, way: Way) {
 }
 
 /// Releases the lock and makes waiters ready, without a step.
-pub(super) unsafe fn unlock(me: *mut Logical, lock: *mut SRWLOCK, way: Way) {
+pub(super) unsafe fn unlock(me: &mut Token, lock: *mut SRWLOCK, way: Way) {
     // SAFETY: by the caller's promise.
     unsafe {
         edge::unlocked(me, Key(lock as usize));
         release(lock, way);
         if is_free(lock, Way::Write) {
-            freed(Key(lock as usize), Shares::ALL);
+            freed(me, Key(lock as usize), Shares::ALL);
         }
     }
 }

@@ -11,37 +11,39 @@ use waylay_schedule::EventKind;
 
 use super::interpose_foreign;
 use crate::me::as_program;
-use crate::runtime::{Logical, runtime};
+use crate::runtime::Token;
 use crate::watch::Windows;
 
 /// Calls the runtime without steps; `initialises` says from the result whether the initialiser comes next.
-unsafe fn guarded<R>(me: *mut Logical, call: impl FnOnce() -> R, initialises: impl Fn(&R) -> bool) -> R {
-    // SAFETY: by the caller's promise.
+fn guarded<R>(me: &mut Token, call: impl FnOnce() -> R, initialises: impl Fn(&R) -> bool) -> R {
+    // SAFETY: who has the token lives.
     unsafe {
-        (*me).unpreemptible += 1;
+        (*me.thread()).unpreemptible += 1;
         let result = as_program(me, call);
-        if !(*runtime()).repeats || !initialises(&result) {
-            (*me).unpreemptible -= 1;
+        if !me.run().repeats || !initialises(&result) {
+            (*me.thread()).unpreemptible -= 1;
         }
         result
     }
 }
 
 /// The initialiser is over, well or not.
-unsafe fn over(me: *mut Logical, call: impl FnOnce()) {
-    // SAFETY: by the caller's promise.
+fn over(me: &mut Token, call: impl FnOnce()) {
+    // SAFETY: who has the token lives.
     unsafe {
         guarded(me, call, |()| false);
-        if (*runtime()).repeats {
-            (*me).unpreemptible = (*me).unpreemptible.saturating_sub(1);
+        if me.run().repeats {
+            (*me.thread()).unpreemptible = (*me.thread()).unpreemptible.saturating_sub(1);
         }
     }
 }
 
 /// What the runtime does to the byte that the program looks at later, without a call, to see that all is done.
-unsafe fn ordered(me: *mut Logical, kind: EventKind, guard: *mut i64) {
+unsafe fn ordered(me: &mut Token, kind: EventKind, guard: *mut i64) {
     // SAFETY: by the caller's promise.
-    unsafe { access::ordering::<Windows>(me, Access::reported(kind, guard as usize, 1, guard as usize)) };
+    unsafe {
+        access::ordering::<Windows>(me.thread(), Access::reported(kind, guard as usize, 1, guard as usize))
+    };
 }
 
 interpose_foreign! {

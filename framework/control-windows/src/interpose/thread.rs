@@ -44,7 +44,7 @@ interpose! {
         let suspended = flags & CREATE_SUSPENDED != 0;
         let plain = security.is_null() && flags & !(CREATE_SUSPENDED | STACK_SIZE_PARAM_IS_A_RESERVATION) == 0;
         let pooled = plain.then_some(stack);
-        let handle = create(me, routine, argument.cast_mut(), suspended, pooled, |routine, argument| {
+        let handle = create(me, routine, argument.cast_mut(), suspended, pooled, |me, routine, argument| {
             let handle =
                 real::CreateThread(security, stack, Some(routine), argument, flags & !CREATE_SUSPENDED, number);
             keep_error(me);
@@ -59,7 +59,7 @@ interpose! {
             // It was suspended once, by its creation.
             return 1;
         }
-        (*runtime()).note_uncontrolled();
+        me.run().note_uncontrolled();
         let before = real::ResumeThread(handle);
         keep_error(me);
         before
@@ -81,7 +81,7 @@ interpose! {
     }
 
     fn GetExitCodeThread(handle: HANDLE, code: *mut u32) -> BOOL = real::GetExitCodeThread(handle, code), |me| {
-        if let Some(thread) = (*runtime()).system.handles.thread(handle) && (*runtime()).has_finished(thread) {
+        if let Some(thread) = me.run().system.handles.thread(handle) && me.run().has_finished(thread) {
             note_joined(me, thread);
             *code = (*thread).result;
             return 1;
@@ -92,7 +92,7 @@ interpose! {
     }
 
     fn TlsSetValue(slot: u32, value: *const c_void) -> BOOL = real::TlsSetValue(slot, value), |me| {
-        (*me).slots.note(slot);
+        (*me.thread()).slots.note(slot);
         let result = real::TlsSetValue(slot, value);
         keep_error(me);
         result

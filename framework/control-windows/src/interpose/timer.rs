@@ -19,7 +19,7 @@ use super::clock::wall_ticks;
 use super::handle::Kind;
 use super::{NANOSECONDS, deadline, interpose};
 use crate::me::keep_error;
-use crate::runtime::{Logical, Waited, event_at, runtime, step, wait, wake};
+use crate::runtime::{Token, Waited, event_at, step, wait, wake};
 
 /// Nanoseconds of one tick of a file time.
 const TICK: u64 = 100;
@@ -55,36 +55,27 @@ impl Timer {
 }
 
 /// The time of the run.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn now() -> Moment {
-    // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).sched.clock.now() }
+pub(super) fn now(me: &mut Token) -> Moment {
+    me.run().sched.clock.now()
 }
 
 /// Waits for a timer.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; the timer is one of the run.
-pub(super) unsafe fn wait_for(
-    me: *mut Logical,
-    key: Key,
-    timer: *mut Timer,
-    milliseconds: u32,
-) -> WAIT_EVENT {
+/// The timer is one of the run.
+pub(super) unsafe fn wait_for(me: &mut Token, key: Key, timer: *mut Timer, milliseconds: u32) -> WAIT_EVENT {
     // SAFETY: by the caller's promise.
     unsafe {
-        let limit = deadline(milliseconds);
-        if milliseconds == 0 || (*timer).is_due(now()) {
+        let limit = deadline(me, milliseconds);
+        if milliseconds == 0 || (*timer).is_due(now(me)) {
             step(me, event_at(EventKind::SemTryWait, key));
         }
         loop {
-            if (*timer).is_due(now()) {
+            if (*timer).is_due(now(me)) {
                 (*timer).take();
                 return WAIT_OBJECT_0;
             }
-            if limit.is_some_and(|limit| limit <= now()) {
+            if limit.is_some_and(|limit| limit <= now(me)) {
                 return WAIT_TIMEOUT;
             }
             let until = (*timer).due.into_iter().chain(limit).min();
@@ -95,30 +86,24 @@ pub(super) unsafe fn wait_for(
 }
 
 /// When a timer is to go off: a distance if it is negative, else a moment of the wall clock.
-unsafe fn moment(due: i64) -> Moment {
-    // SAFETY: called with the token.
-    unsafe {
-        let ticks = if due < 0 { due.unsigned_abs() } else { (due as u64).saturating_sub(wall_ticks()) };
-        (*runtime()).sched.clock.after(ticks.saturating_mul(TICK))
-    }
+fn moment(me: &mut Token, due: i64) -> Moment {
+    let ticks = if due < 0 { due.unsigned_abs() } else { (due as u64).saturating_sub(wall_ticks(me)) };
+    me.run().sched.clock.after(ticks.saturating_mul(TICK))
 }
 
-unsafe fn create(me: *mut Logical, manual: bool, named: bool, work: impl FnOnce() -> HANDLE) -> HANDLE {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let handle = work();
-        keep_error(me);
-        // One with a name may be another process's.
-        if !handle.is_null() && !named {
-            (*runtime()).system.handles.add_timer(handle, Timer { manual, ..Timer::default() });
-        }
-        handle
+fn create(me: &mut Token, manual: bool, named: bool, work: impl FnOnce() -> HANDLE) -> HANDLE {
+    let handle = work();
+    keep_error(me);
+    // One with a name may be another process's.
+    if !handle.is_null() && !named {
+        me.run().system.handles.add_timer(handle, Timer { manual, ..Timer::default() });
     }
+    handle
 }
 
 /// Sets a timer, or clears it.
 unsafe fn set(
-    me: *mut Logical,
+    me: &mut Token,
     handle: HANDLE,
     (due, period): (*const i64, i32),
     calls: bool,
@@ -128,24 +113,26 @@ unsafe fn set(
     unsafe {
         let result = work();
         keep_error(me);
-        let entry = (*runtime()).system.handles.entry(handle);
+        let entry = me.run().system.handles.entry(handle);
         let Kind::Timer(timer) = entry.kind else {
-            (*runtime()).note_uncontrolled();
+            me.run().note_uncontrolled();
             return result;
         };
         if calls {
-            (*runtime()).note_uncontrolled();
-            (*runtime()).system.handles.leave_to_system(handle);
+            me.run().note_uncontrolled();
+            me.run().system.handles.leave_to_system(handle);
             return result;
         }
         if result != 0 && !due.is_null() {
-            let due = Some(moment(due.read_unaligned()));
+            let due = Some(moment(me, due.read_unaligned()));
             let period = u64::try_from(period).unwrap_or(0) * NANOSECONDS;
             *timer = Timer { due, period, ..*timer };
-            wake(entry.key, u32::MAX);
-            (*runtime()).system.handles.timer_was_set(entry.key, &mut (*runtime()).sched);
+            wake(me, entry.key, u32::MAX);
+            let run = me.run();
+            run.system.handles.timer_was_set(entry.key, &mut run.sched);
         }
-        (*runtime()).system.handles.changed(handle, &mut (*runtime()).sched);
+        let run = me.run();
+        run.system.handles.changed(handle, &mut run.sched);
         step(me, event_at(EventKind::SemPost, entry.key));
         result
     }
@@ -197,7 +184,7 @@ interpose! {
     fn CancelWaitableTimer(timer: HANDLE) -> BOOL = real::CancelWaitableTimer(timer), |me| {
         let result = real::CancelWaitableTimer(timer);
         keep_error(me);
-        if let Kind::Timer(timer) = (*runtime()).system.handles.entry(timer).kind && !(*timer).is_due(now()) {
+        if let Kind::Timer(timer) = me.run().system.handles.entry(timer).kind && !(*timer).is_due(now(me)) {
             (*timer).due = None;
         }
         result

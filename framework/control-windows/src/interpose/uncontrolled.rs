@@ -7,12 +7,13 @@ use windows_sys::core::BOOL;
 
 use super::interpose_foreign;
 use crate::me::keep_error;
-use crate::runtime::{away, runtime};
+use crate::runtime::away;
+use crate::watch::edge;
 
 /// Notes that something outside takes part, calls the real function and keeps its error number.
 macro_rules! noted {
     ($me:ident, $call:expr) => {{
-        (*runtime()).note_outsiders();
+        edge::outsiders_took_part($me);
         let result = $call;
         keep_error($me);
         result
@@ -88,7 +89,7 @@ interpose_foreign! {
         let mut result = real::GetQueuedCompletionStatus(port, bytes, key, overlapped, 0);
         keep_error(me);
         if result == 0 && milliseconds != 0 && is_over() {
-            (*runtime()).note_uncontrolled();
+            me.run().note_uncontrolled();
             result = away(me, || real::GetQueuedCompletionStatus(port, bytes, key, overlapped, milliseconds));
             keep_error(me);
         }
@@ -106,7 +107,7 @@ interpose_foreign! {
         let mut result = real::GetQueuedCompletionStatusEx(port, entries, count, removed, 0, alertable);
         keep_error(me);
         if result == 0 && milliseconds != 0 && is_over() {
-            (*runtime()).note_uncontrolled();
+            me.run().note_uncontrolled();
             let work = || real::GetQueuedCompletionStatusEx(port, entries, count, removed, milliseconds, alertable);
             result = away(me, work);
             keep_error(me);
@@ -115,12 +116,12 @@ interpose_foreign! {
     }
     fn WaitForThreadpoolWorkCallbacks(work: Word, cancel: BOOL) -> ()
         = real::WaitForThreadpoolWorkCallbacks(work, cancel), |me| {
-        (*runtime()).note_outsiders();
+        edge::outsiders_took_part(me);
         away(me, || real::WaitForThreadpoolWorkCallbacks(work, cancel))
     }
     fn WaitForThreadpoolTimerCallbacks(timer: Word, cancel: BOOL) -> ()
         = real::WaitForThreadpoolTimerCallbacks(timer, cancel), |me| {
-        (*runtime()).note_outsiders();
+        edge::outsiders_took_part(me);
         away(me, || real::WaitForThreadpoolTimerCallbacks(timer, cancel))
     }
 }

@@ -13,10 +13,9 @@ use super::handle::{Entry, Kind, Several, is_signalled};
 use super::{deadline, interpose, timer};
 use crate::me::{fail, keep_error};
 use crate::runtime::{
-    Logical, Waited, acquire, away, event_at, join_event, join_point, note_joined, outside, pool, runtime,
-    step,
+    Token, Waited, acquire, away, event_at, join_event, join_point, note_joined, outside, pool, step,
 };
-use crate::watch::{Windows, edge};
+use crate::watch::edge;
 
 /// What a thread announces that waits for an object, and that only tries.
 fn events_of(kind: Kind) -> (EventKind, EventKind) {
@@ -27,14 +26,14 @@ fn events_of(kind: Kind) -> (EventKind, EventKind) {
 }
 
 /// The object was taken, or somebody tried.
-unsafe fn note_taken(me: *mut Logical, handle: HANDLE, entry: Entry, result: WAIT_EVENT) {
-    // SAFETY: called by the running thread.
+fn note_taken(me: &mut Token, handle: HANDLE, entry: Entry, result: WAIT_EVENT) {
+    // SAFETY: what is in the table lives as long as the run.
     unsafe {
-        let runtime = runtime();
+        let number = (*me.thread()).number;
         if [WAIT_OBJECT_0, WAIT_ABANDONED_0].contains(&result) {
             match entry.kind {
                 Kind::Mutex => {
-                    (*runtime).system.handles.note_owner(entry.key, Some((*me).number));
+                    me.run().system.handles.note_owner(entry.key, Some(number));
                     edge::locked(me, entry.key, Way::Exclusive);
                 }
                 Kind::Thread(thread) => note_joined(me, thread),
@@ -42,34 +41,38 @@ unsafe fn note_taken(me: *mut Logical, handle: HANDLE, entry: Entry, result: WAI
             }
             if result == WAIT_ABANDONED_0 {
                 // Whoever had it is gone and gave nothing back.
-                edge::outsider::<Windows>();
+                edge::outsider(me);
             }
         }
         if let Kind::Timer(timer) = entry.kind {
             (*timer).take();
         }
-        (*runtime).system.handles.changed(handle, &mut (*runtime).sched);
+        let run = me.run();
+        run.system.handles.changed(handle, &mut run.sched);
     }
 }
 
-unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT {
-    // SAFETY: by the caller's promise.
+fn wait_for(me: &mut Token, handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT {
+    // SAFETY: who has the token lives.
     unsafe {
-        let entry = (*runtime()).system.handles.entry(handle);
+        let entry = me.run().system.handles.entry(handle);
         let now = || real::WaitForSingleObject(handle, 0);
         match entry.kind {
             Kind::Thread(thread) if milliseconds == 0 => {
                 step(me, join_event(thread));
-                if !(*runtime()).has_finished(thread) {
+                if !me.run().has_finished(thread) {
                     return WAIT_TIMEOUT;
                 }
                 note_joined(me, thread);
                 WAIT_OBJECT_0
             }
-            Kind::Thread(thread) => match join_point(me, thread, deadline(milliseconds)) {
-                Waited::TimedOut => WAIT_TIMEOUT,
-                Waited::Done | Waited::Interrupted => WAIT_OBJECT_0,
-            },
+            Kind::Thread(thread) => {
+                let until = deadline(me, milliseconds);
+                match join_point(me, thread, until) {
+                    Waited::TimedOut => WAIT_TIMEOUT,
+                    Waited::Done | Waited::Interrupted => WAIT_OBJECT_0,
+                }
+            }
             Kind::Timer(timer) => timer::wait_for(me, entry.key, timer, milliseconds),
             Kind::Other => {
                 if has_ended(handle) {
@@ -78,10 +81,10 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
                 let result = now();
                 keep_error(me);
                 if result != WAIT_TIMEOUT || milliseconds == 0 {
-                    edge::outsider::<Windows>();
+                    edge::outsider(me);
                     return result;
                 }
-                (*runtime()).note_outsiders();
+                edge::outsiders_took_part(me);
                 let result = away(me, || real::WaitForSingleObjectEx(handle, milliseconds, alertable));
                 keep_error(me);
                 result
@@ -94,9 +97,10 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
             }
             kind => {
                 let event = event_at(events_of(kind).0, entry.key);
-                let free = || is_signalled(handle, kind) != Some(false);
-                let attempt = || Some(now()).filter(|&result| result != WAIT_TIMEOUT);
-                match acquire(me, event, entry.key, Shares::ALL, deadline(milliseconds), free, attempt) {
+                let free = |_: &mut Token| is_signalled(handle, kind) != Some(false);
+                let attempt = |_: &mut Token| Some(now()).filter(|&result| result != WAIT_TIMEOUT);
+                let until = deadline(me, milliseconds);
+                match acquire(me, event, entry.key, Shares::ALL, until, free, attempt) {
                     Ok(result) => {
                         note_taken(me, handle, entry, result);
                         result
@@ -112,7 +116,7 @@ unsafe fn wait_for(me: *mut Logical, handle: HANDLE, milliseconds: u32, alertabl
 /// kernel thread may go on for others. Timers are ours as well; who is told that one has gone off takes it.
 unsafe fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EVENT {
     let is_ours = |entry: &Entry| matches!(entry.kind, Kind::Thread(_) | Kind::Timer(_));
-    // SAFETY: by the caller's promise; called with the token.
+    // SAFETY: called with the token, which says whether logical threads have ended; the list is whole.
     unsafe {
         if !entries.iter().any(is_ours) {
             return real::WaitForMultipleObjects(list.len() as u32, list.as_ptr(), all.into(), 0);
@@ -147,17 +151,17 @@ unsafe fn take_several(list: &[HANDLE], entries: &[Entry], all: bool) -> WAIT_EV
 }
 
 /// When the next of the timers among several objects goes off.
-unsafe fn next_timer(entries: &[Entry]) -> Option<Moment> {
-    // SAFETY: called with the token; timers live as long as their run.
+fn next_timer(me: &mut Token, entries: &[Entry]) -> Option<Moment> {
+    // SAFETY: timers live as long as their run.
     let ahead = |entry: &Entry| match entry.kind {
-        Kind::Timer(timer) => unsafe { (*timer).ahead(timer::now()) },
+        Kind::Timer(timer) => unsafe { (*timer).ahead(timer::now(me)) },
         _ => None,
     };
     entries.iter().filter_map(ahead).min()
 }
 
 unsafe fn wait_for_several(
-    me: *mut Logical,
+    me: &mut Token,
     (count, handles): (u32, *const HANDLE),
     all: BOOL,
     milliseconds: u32,
@@ -171,17 +175,16 @@ unsafe fn wait_for_several(
             return result;
         }
         let list = core::slice::from_raw_parts(handles, count as usize);
-        let entries: Vec<Entry> =
-            list.iter().map(|&handle| (*runtime()).system.handles.entry(handle)).collect();
+        let entries: Vec<Entry> = list.iter().map(|&handle| me.run().system.handles.entry(handle)).collect();
         let now = || take_several(list, &entries, all != 0);
         if entries.iter().any(|entry| entry.kind == Kind::Other) {
             let result = now();
             keep_error(me);
             if result != WAIT_TIMEOUT || milliseconds == 0 {
-                edge::outsider::<Windows>();
+                edge::outsider(me);
                 return result;
             }
-            (*runtime()).note_outsiders();
+            edge::outsiders_took_part(me);
             let work = || real::WaitForMultipleObjectsEx(count, handles, all, milliseconds, alertable);
             let result = away(me, work);
             keep_error(me);
@@ -192,30 +195,30 @@ unsafe fn wait_for_several(
             step(me, event_at(EventKind::SemTryWait, object));
             now()
         } else {
-            let several = Several { handles: list, all: all != 0, waiter: (*me).id };
+            let several = Several { handles: list, all: all != 0, waiter: (*me.thread()).id };
             let key = Key(&raw const several as usize);
-            (*runtime()).system.handles.add_several(&several);
-            let free = || (*runtime()).system.handles.is_satisfied(&several, None);
-            let attempt = || Some(now()).filter(|&result| result != WAIT_TIMEOUT);
+            me.run().system.handles.add_several(&several);
+            let free = |me: &mut Token| me.run().system.handles.is_satisfied(&several, None);
+            let attempt = |_: &mut Token| Some(now()).filter(|&result| result != WAIT_TIMEOUT);
             let event = event_at(EventKind::SemWait, object);
-            let limit = deadline(milliseconds);
+            let limit = deadline(me, milliseconds);
             let result = loop {
-                let until = next_timer(&entries).into_iter().chain(limit).min();
+                let until = next_timer(me, &entries).into_iter().chain(limit).min();
                 match acquire(me, event, key, Shares::ALL, until, free, attempt) {
                     Ok(result) => break result,
                     // The moment that came may be that of a timer, or a timer was set.
                     Err(_) => match now() {
-                        WAIT_TIMEOUT if limit.is_none_or(|limit| limit > timer::now()) => {}
+                        WAIT_TIMEOUT if limit.is_none_or(|limit| limit > timer::now(me)) => {}
                         result => break result,
                     },
                 }
             };
-            (*runtime()).system.handles.remove_several(&several);
+            me.run().system.handles.remove_several(&several);
             result
         };
         keep_error(me);
         if (WAIT_ABANDONED_0..WAIT_ABANDONED_0 + count).contains(&result) {
-            edge::outsider::<Windows>();
+            edge::outsider(me);
         }
         for (place, (&handle, &entry)) in list.iter().zip(&entries).enumerate() {
             let taken = all != 0
@@ -230,15 +233,15 @@ unsafe fn wait_for_several(
 }
 
 /// Whether a handle is one of a thread of the pool that nobody uses: it has ended, as far as the program can know.
-unsafe fn has_ended(handle: HANDLE) -> bool {
+fn has_ended(handle: HANDLE) -> bool {
     // SAFETY: asks for a number.
     let number = if pool::is_empty() { 0 } else { unsafe { real::GetThreadId(handle) } };
     number != 0 && pool::has(number) && !pool::is_busy(number)
 }
 
 /// Waits on a thread that is not under control.
-unsafe fn wait_outside(handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT {
-    // SAFETY: by the caller's promise.
+fn wait_outside(handle: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT {
+    // SAFETY: plain calls; a handle that is none is an error.
     unsafe {
         let begun = std::time::Instant::now();
         loop {
@@ -298,31 +301,28 @@ unsafe fn wait_several_outside(
 }
 
 /// Changes an object for real, and tells the scheduler.
-unsafe fn change(me: *mut Logical, handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let runtime = runtime();
-        let entry = (*runtime).system.handles.entry(handle);
-        let result = work();
-        keep_error(me);
-        match entry.kind {
-            Kind::Mutex if result != 0 => edge::unlocked(me, entry.key),
-            Kind::Mutex => {}
-            _ => edge::hands_over(me, entry.key),
-        }
-        if result != 0 && entry.kind == Kind::Mutex && is_free(handle) {
-            (*runtime).system.handles.note_owner(entry.key, None);
-        }
-        (*runtime).system.handles.changed(handle, &mut (*runtime).sched);
-        let kind = if entry.kind == Kind::Mutex { EventKind::MutexUnlock } else { EventKind::SemPost };
-        step(me, event_at(kind, entry.key));
-        result
+fn change(me: &mut Token, handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
+    let entry = me.run().system.handles.entry(handle);
+    let result = work();
+    keep_error(me);
+    match entry.kind {
+        Kind::Mutex if result != 0 => edge::unlocked(me, entry.key),
+        Kind::Mutex => {}
+        _ => edge::hands_over(me, entry.key),
     }
+    if result != 0 && entry.kind == Kind::Mutex && is_free(handle) {
+        me.run().system.handles.note_owner(entry.key, None);
+    }
+    let run = me.run();
+    run.system.handles.changed(handle, &mut run.sched);
+    let kind = if entry.kind == Kind::Mutex { EventKind::MutexUnlock } else { EventKind::SemPost };
+    step(me, event_at(kind, entry.key));
+    result
 }
 
 /// Whether nobody holds a mutex, the caller included: a thread that does not own it cannot give it back.
-unsafe fn is_free(mutex: HANDLE) -> bool {
-    // SAFETY: by the caller's promise; only the owner succeeds, and takes it back in that case.
+fn is_free(mutex: HANDLE) -> bool {
+    // SAFETY: only the owner succeeds, and takes it back in that case.
     unsafe {
         if real::ReleaseMutex(mutex) == 0 {
             return windows_sys::Win32::Foundation::GetLastError() == ERROR_NOT_OWNER;
@@ -332,7 +332,7 @@ unsafe fn is_free(mutex: HANDLE) -> bool {
     }
 }
 
-unsafe fn change_outside(handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
+fn change_outside(handle: HANDLE, work: impl FnOnce() -> BOOL) -> BOOL {
     let result = work();
     outside::signalled(handle);
     result
@@ -381,7 +381,7 @@ interpose! {
 
     fn SignalObjectAndWait(signalled: HANDLE, awaited: HANDLE, milliseconds: u32, alertable: BOOL) -> WAIT_EVENT
         = real::SignalObjectAndWait(signalled, awaited, milliseconds, alertable), |me| {
-        let worked = match (*runtime()).system.handles.entry(signalled).kind {
+        let worked = match me.run().system.handles.entry(signalled).kind {
             Kind::Semaphore => change(me, signalled, || real::ReleaseSemaphore(signalled, 1, core::ptr::null_mut())),
             Kind::Mutex => change(me, signalled, || real::ReleaseMutex(signalled)),
             _ => change(me, signalled, || real::SetEvent(signalled)),

@@ -7,6 +7,7 @@ use waylay_schedule::EventKind;
 use super::{stub, table};
 use crate::interpose::virtual_ticks;
 use crate::me::{Inside, me};
+use crate::runtime::Token;
 use crate::watch::Windows;
 
 /// The running thread is at a site. Called by the stubs, with every register saved, if the thread is under control. `saved`
@@ -44,7 +45,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, saved: usize, origin
             }
             What::Counter => {
                 // RDTSCP, the longer of the two, names the processor as well.
-                if let Some(ticks) = virtual_ticks(me) {
+                if let Some(ticks) = virtual_ticks(Token::held_by(me)) {
                     stub::set_counter(saved, ticks, entry.length > 2);
                 }
             }

@@ -16,7 +16,7 @@ use windows_sys::Win32::Foundation::{DUPLICATE_SAME_ACCESS, DuplicateHandle, HAN
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetCurrentThreadId};
 
 use super::logical::{Logical, Routine};
-use super::{outside, pool, runtime, step};
+use super::{Token, outside, pool, step};
 use crate::me::{set_me, stack, watch_end};
 use crate::watch::{self, Windows, edge};
 
@@ -28,42 +28,41 @@ pub(super) const BEGINNING: Duration = Duration::from_secs(1);
 /// of the pool.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; `make` returns a handle of the new thread or null.
+/// `make` returns a handle of the new thread or null.
 pub(crate) unsafe fn create(
-    me: *mut Logical,
+    me: &mut Token,
     routine: Routine,
     argument: *mut c_void,
     suspended: bool,
     stack: Option<usize>,
-    make: impl FnOnce(Routine, *mut c_void) -> HANDLE,
+    make: impl FnOnce(&mut Token, Routine, *mut c_void) -> HANDLE,
 ) -> HANDLE {
-    // SAFETY: by the caller's promise.
-    unsafe { watch::before_spawn() };
+    watch::before_spawn(me);
     let thread = Box::into_raw(Logical::new(Some(routine), argument));
     // SAFETY: by the caller's promise; the new thread only touches its own record until it is chosen.
     unsafe {
-        let stack = stack.filter(|_| (*runtime()).repeats);
-        let employed = stack.map_or(core::ptr::null_mut(), |stack| pool::employ(thread, stack));
+        let stack = stack.filter(|_| me.run().repeats);
+        let employed = stack.map_or(core::ptr::null_mut(), |stack| pool::employ(me, thread, stack));
         if !employed.is_null() {
-            (*runtime()).system.handles.add_thread(employed, thread);
+            me.run().system.handles.add_thread(employed, thread);
             if !suspended {
                 take_part(me, thread);
             }
             return employed;
         }
-        let handle = make(enter, thread.cast());
+        let handle = make(me, enter, thread.cast());
         if handle.is_null() || handle as isize == -1 {
             drop(Box::from_raw(thread));
             return handle;
         }
         if !(*thread).started.wait_for(BEGINNING) {
-            (*runtime()).note_uncontrolled();
+            me.run().note_uncontrolled();
         }
-        outside::take_letters((*thread).number);
+        outside::take_letters(me, (*thread).number);
         let process = GetCurrentProcess();
         DuplicateHandle(process, handle, process, &mut (*thread).handle, 0, 0, DUPLICATE_SAME_ACCESS);
-        let runtime = runtime();
-        (*runtime).system.handles.add_thread(handle, thread);
+        let runtime = me.run();
+        runtime.system.handles.add_thread(handle, thread);
         if !suspended {
             take_part(me, thread);
         }
@@ -72,13 +71,10 @@ pub(crate) unsafe fn create(
 }
 
 /// A thread that was created suspended may go on; false when it is no such thread.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn resume(me: *mut Logical, handle: HANDLE) -> bool {
-    // SAFETY: by the caller's promise.
+pub(crate) fn resume(me: &mut Token, handle: HANDLE) -> bool {
+    // SAFETY: who has the token lives.
     unsafe {
-        match (*runtime()).system.handles.thread(handle) {
+        match me.run().system.handles.thread(handle) {
             Some(thread) if (*thread).id == ThreadId(u32::MAX) => {
                 take_part(me, thread);
                 true
@@ -88,11 +84,11 @@ pub(crate) unsafe fn resume(me: *mut Logical, handle: HANDLE) -> bool {
     }
 }
 
-unsafe fn take_part(me: *mut Logical, thread: *mut Logical) {
+unsafe fn take_part(me: &mut Token, thread: *mut Logical) {
     // SAFETY: called with the token, for a thread that waits to be chosen.
     unsafe {
-        register(thread);
-        edge::given_stack((*thread).stack);
+        register(me, thread);
+        edge::given_stack(me, (*thread).stack);
         edge::spawned(me, thread);
         step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
     }
@@ -101,14 +97,14 @@ unsafe fn take_part(me: *mut Logical, thread: *mut Logical) {
 /// Tells scheduler and tables about a thread that is in place.
 ///
 /// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn register(thread: *mut Logical) {
+/// The thread lives as long as the run.
+pub(super) unsafe fn register(me: &mut Token, thread: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {
-        let runtime = runtime();
-        (*thread).id = (*runtime).sched.add_thread();
-        (*runtime).logicals.push(thread);
-        (*runtime).system.by_number.insert((*thread).number as usize, thread);
+        let runtime = me.run();
+        (*thread).id = runtime.sched.add_thread();
+        runtime.logicals.push(thread);
+        runtime.system.by_number.insert((*thread).number as usize, thread);
         tell_number(&*runtime, &*thread);
     }
 }
@@ -136,14 +132,14 @@ unsafe extern "system" fn enter(thread: *mut c_void) -> u32 {
         (*thread).stack = stack();
         (*thread).started.raise();
         (*thread).baton().wait();
-        resumed(thread);
+        resumed(Token::held_by(thread));
         let Some(routine) = (*thread).routine else { return 0 };
         watch_end();
         set_me(thread);
         (*thread).result = routine((*thread).argument);
         set_me(core::ptr::null_mut());
         let result = (*thread).result;
-        finish(thread);
+        finish(Token::held_by(thread));
         result
     }
 }
@@ -151,34 +147,38 @@ unsafe extern "system" fn enter(thread: *mut c_void) -> u32 {
 /// Takes the running thread out of the run and passes the token on. The kernel thread goes its way.
 ///
 /// # Safety
-/// The calling thread is `thread`, under no control any more, and holds the token.
-pub(super) unsafe fn finish(thread: *mut Logical) {
-    // SAFETY: the thread holds the token.
-    unsafe {
-        let runtime = runtime();
-        edge::ended(thread);
-        (*runtime).sched.freed(key_of(thread), Shares::ALL);
-        (*runtime).system.leaving = core::mem::replace(&mut (*thread).handle, core::ptr::null_mut());
-        (*runtime).system.by_number.remove(&((*thread).number as usize));
-        if (*runtime).repeats {
-            in_process::one_less::<Windows>();
-        }
-        // Before the choice: whoever waited for several threads, and for this one as the last, can be chosen.
-        (*runtime).system.handles.look_at_several(&mut (*runtime).sched, Some(thread));
-        let choice = (*runtime).sched.finish();
-        dispatch(thread, choice);
+/// The thread is under no control any more, and has the token no longer.
+pub(super) unsafe fn finish(me: &mut Token) {
+    let thread = me.thread();
+    // SAFETY: who has the token lives.
+    let (number, handle) = unsafe {
+        edge::ended(me, thread);
+        ((*thread).number, core::mem::replace(&mut (*thread).handle, core::ptr::null_mut()))
+    };
+    let run = me.run();
+    run.sched.freed(key_of(thread), Shares::ALL);
+    run.system.leaving = handle;
+    run.system.by_number.remove(&(number as usize));
+    if run.repeats {
+        in_process::one_less(me);
     }
+    // Before the choice: whoever waited for several threads, and for this one as the last, can be chosen.
+    let run = me.run();
+    run.system.handles.look_at_several(&mut run.sched, Some(thread));
+    let choice = run.sched.finish();
+    // SAFETY: by the caller's promise.
+    unsafe { dispatch(me, choice) };
 }
 
 /// The running thread is about to end by itself, with this result. Does not return on a thread of the pool.
 ///
 /// # Safety
-/// `me` executes the call, inside the library, and holds the token. It is under no control afterwards.
-pub(crate) unsafe fn exit_point(me: *mut Logical, result: u32) {
+/// It is under no control afterwards.
+pub(crate) unsafe fn exit_point(me: &mut Token, result: u32) {
     // SAFETY: by the caller's promise.
     unsafe {
         pool::leave(me, result);
-        (*me).result = result;
+        (*me.thread()).result = result;
         finish(me)
     }
 }
@@ -205,8 +205,8 @@ pub(crate) unsafe fn join_event(thread: *mut Logical) -> Event {
 /// `me` has seen that a thread has ended, perhaps not for the first time.
 ///
 /// # Safety
-/// The caller holds the token and acts for `me`; the thread takes part in the run.
-pub(crate) unsafe fn note_joined(me: *mut Logical, thread: *mut Logical) {
+/// The thread takes part in the run.
+pub(crate) unsafe fn note_joined(me: &mut Token, thread: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {
         let again = core::mem::replace(&mut (*thread).joined, true);
@@ -217,18 +217,18 @@ pub(crate) unsafe fn note_joined(me: *mut Logical, thread: *mut Logical) {
 /// Waits until `thread` has ended or `deadline` passed.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; `thread` is in the tables.
+/// `thread` is in the tables.
 pub(crate) unsafe fn join_point(
-    me: *mut Logical,
+    me: &mut Token,
     thread: *mut Logical,
     deadline: Option<Moment>,
 ) -> point::Waited {
     // SAFETY: by the caller's promise.
     unsafe {
         let event = join_event(thread);
-        let ended = || (*runtime()).has_finished(thread);
-        match point::acquire(me, event, key_of(thread), Shares::ALL, deadline, ended, || {
-            ended().then_some(())
+        let ended = |me: &mut Token| me.run().has_finished(thread);
+        match point::acquire(me, event, key_of(thread), Shares::ALL, deadline, ended, |me| {
+            ended(me).then_some(())
         }) {
             Ok(()) => {
                 note_joined(me, thread);

@@ -34,3 +34,6 @@ pub(crate) use waylay_runtime::in_process::{
 };
 pub(crate) use waylay_runtime::point::{Waited, acquire, event_at, sleep, step, wait};
 pub(crate) use waylay_runtime::session::{is_prepared_in_process, prepare_in_process, recalled};
+
+/// The running thread, which has the token.
+pub(crate) type Token = waylay_runtime::Token<Logical>;

@@ -19,9 +19,9 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
 use windows_sys::Win32::System::Threading::{GetCurrentProcessId, GetCurrentThreadId, WakeByAddressSingle};
 
 use super::platform::{HOLDER, SHARED};
-use super::{pool, preempt, runtime};
+use super::{Token, pool, preempt};
 use crate::sys;
-use crate::watch::Windows;
+use crate::watch::edge;
 
 /// What was done to an object.
 #[derive(Clone, Copy, Debug)]
@@ -80,77 +80,61 @@ const OURSELVES: u32 = u32::MAX;
 
 /// Does what the letters say. Those from a thread that is `known` are none from outside: nobody else runs while a thread
 /// begins or ends, so that what it does then comes at the same moment in every run.
-///
-/// # Safety
-/// The caller holds the token.
 #[cold]
-pub(super) unsafe fn take_letters(known: u32) {
+pub(super) fn take_letters(me: &mut Token, known: u32) {
     let letters = core::mem::take(&mut *BOX.lock().unwrap_or_else(PoisonError::into_inner));
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let runtime = runtime();
-        for (key, act, from) in letters {
-            if from != known && from != OURSELVES {
-                (*runtime).note_outsiders();
-            }
-            match act {
-                Act::Freed => (*runtime).sched.freed(key, Shares::ALL),
-                Act::Signalled(handle) => {
-                    (*runtime).system.handles.changed(handle as HANDLE, &mut (*runtime).sched)
-                }
-                Act::Woken(number) => {
-                    (*runtime).sched.wake(key, number, Shares::ALL);
-                }
+    for (key, act, from) in letters {
+        if from != known && from != OURSELVES {
+            edge::outsiders_took_part(me);
+        }
+        let run = me.run();
+        match act {
+            Act::Freed => run.sched.freed(key, Shares::ALL),
+            Act::Signalled(handle) => run.system.handles.changed(handle as HANDLE, &mut run.sched),
+            Act::Woken(number) => {
+                run.sched.wake(key, number, Shares::ALL);
             }
         }
     }
 }
 
 /// Nobody can run. Looks whether the system has changed that meanwhile, and waits for outsiders, if there are any.
-///
-/// # Safety
-/// The caller holds the token.
 #[cold]
-pub(super) unsafe fn ask_outsiders(choice: Choice) -> Choice {
+pub(super) fn ask_outsiders(me: &mut Token, choice: Choice) -> Choice {
     if choice != Choice::Deadlock {
         return choice;
     }
-    // SAFETY: by the caller's promise.
-    unsafe {
-        for _ in 0..LOOKS {
-            let seen = POSTED.load(Ordering::Acquire);
-            take_letters(NOBODY);
-            let runtime = runtime();
-            if (*runtime).system.handles.look_at_all(&mut (*runtime).sched) {
-                (*runtime).note_outsiders();
-            }
-            let choice = (*runtime).sched.choose();
-            if choice != Choice::Deadlock || count_outsiders() == 0 {
-                return choice;
-            }
-            sys::wait_on(&POSTED, seen, SLICE);
+    for _ in 0..LOOKS {
+        let seen = POSTED.load(Ordering::Acquire);
+        take_letters(me, NOBODY);
+        let run = me.run();
+        if run.system.handles.look_at_all(&mut run.sched) {
+            edge::outsiders_took_part(me);
         }
-        (*runtime()).note_uncontrolled();
-        inspect::tell::<Windows>(&Statement::Outsiders(count_outsiders() as u32));
-        Choice::Deadlock
+        let choice = me.run().sched.choose();
+        if choice != Choice::Deadlock || count_outsiders(me) == 0 {
+            return choice;
+        }
+        sys::wait_on(&POSTED, seen, SLICE);
     }
+    me.run().note_uncontrolled();
+    let outsiders = count_outsiders(me) as u32;
+    inspect::tell(me, &Statement::Outsiders(outsiders));
+    Choice::Deadlock
 }
 
 /// Kernel threads of the process that are no logical threads.
-unsafe fn count_outsiders() -> usize {
+fn count_outsiders(me: &mut Token) -> usize {
     let mut outsiders = 0;
     // A thread that finds out at its very end that nobody can run has finished, but is no outsider.
     // SAFETY: plain call.
     let caller = unsafe { GetCurrentThreadId() };
+    let system = &me.run().system;
     for_each_thread(|number| {
-        // SAFETY: called with the token.
-        let known = unsafe {
-            let runtime = runtime();
-            (*runtime).system.by_number.contains_key(&(number as usize))
-                || (*runtime).system.handles.knows_thread(number)
-                || pool::has(number)
-                || preempt::is_watcher(number)
-        };
+        let known = system.by_number.contains_key(&(number as usize))
+            || system.handles.knows_thread(number)
+            || pool::has(number)
+            || preempt::is_watcher(number);
         outsiders += usize::from(!known && number != caller);
     });
     outsiders

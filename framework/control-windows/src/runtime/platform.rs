@@ -11,7 +11,7 @@ use windows_sys::Win32::Foundation::HANDLE;
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
 use super::logical::Logical;
-use super::{finalise, leaving, lifecycle, outside, pool, preempt, session};
+use super::{Token, finalise, leaving, lifecycle, outside, pool, preempt, session};
 use crate::interpose::{Handles, Mutexes};
 use crate::me::{me, set_me, watch_end};
 use crate::sys;
@@ -56,9 +56,9 @@ impl Thread for Logical {
     }
 
     #[inline(always)]
-    unsafe fn is_unpreemptible(this: *mut Logical) -> bool {
-        // SAFETY: by the caller's promise.
-        unsafe { (*this).unpreemptible > 0 }
+    fn is_unpreemptible(me: &Token) -> bool {
+        // SAFETY: who has the token lives.
+        unsafe { (*me.thread()).unpreemptible > 0 }
     }
 
     #[inline]
@@ -82,11 +82,11 @@ impl Platform for Windows {
         &SHARED
     }
 
-    unsafe fn pass(me: *mut Logical, next: *mut Logical) {
-        // SAFETY: by the caller's promise.
+    unsafe fn pass(me: &mut Token, next: *mut Logical) {
+        // SAFETY: by the caller's promise; who has the token lives.
         unsafe {
             Windows::give(next);
-            (*me).baton().wait();
+            (*me.thread()).baton().wait();
         }
     }
 
@@ -98,26 +98,26 @@ impl Platform for Windows {
         }
     }
 
-    unsafe fn wait_afloat(me: *mut Logical) {
-        // SAFETY: by the caller's promise.
+    fn wait_afloat(me: &mut Token) {
+        // SAFETY: who has the token lives, and waits to get it back.
         unsafe {
             float(me);
-            (*me).baton().wait();
+            (*me.thread()).baton().wait();
         }
     }
 
-    unsafe fn before_floating() {
+    fn before_floating(_: &mut Token) {
         HOLDER.store(0, Ordering::Relaxed);
     }
 
-    unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnOnce() -> R) -> R {
-        // SAFETY: by the caller's promise.
+    fn excursion<R>(me: &mut Token, event: Event, work: impl FnOnce() -> R) -> R {
+        let choice = me.run().sched.leave(event);
+        // SAFETY: nothing of the run is touched before the token is back; `work` cannot reach it.
         unsafe {
-            let choice = (*runtime()).sched.leave(event);
             dispatch(me, choice);
             let result = work();
-            arrive(me);
-            (*me).baton().wait();
+            arrive(me.thread());
+            (*me.thread()).baton().wait();
             resumed(me);
             result
         }
@@ -139,9 +139,8 @@ impl Platform for Windows {
     }
 
     #[inline]
-    unsafe fn resumed(_: *mut Logical) {
-        // SAFETY: by the caller's promise.
-        unsafe { leaving::see_off() };
+    fn resumed(me: &mut Token) {
+        leaving::see_off(me);
     }
 
     #[inline]
@@ -149,44 +148,39 @@ impl Platform for Windows {
         preempt::note_step();
     }
 
-    unsafe fn take_letters() {
-        // SAFETY: by the caller's promise.
-        unsafe { outside::take_letters(outside::NOBODY) };
+    fn take_letters(me: &mut Token) {
+        outside::take_letters(me, outside::NOBODY);
     }
 
-    unsafe fn ask_outside(choice: Choice) -> Choice {
-        // SAFETY: by the caller's promise.
-        unsafe { outside::ask_outsiders(choice) }
+    fn ask_outside(me: &mut Token, choice: Choice) -> Choice {
+        outside::ask_outsiders(me, choice)
     }
 
     unsafe fn make_ready(region: &RegionMap) -> (*mut Logical, State) {
         session::make_ready(region)
     }
 
-    unsafe fn watch_computing() {
-        // SAFETY: by the caller's promise.
-        unsafe { preempt::start((*runtime()).settings.preempt_ms, (*runtime()).repeats) };
+    fn watch_computing(me: &mut Token) {
+        preempt::start(me.run().settings.preempt_ms, me.run().repeats);
     }
 
-    unsafe fn renew() {
+    fn renew(_: &mut Token) {
         pool::renew();
     }
 
-    unsafe fn register(thread: *mut Logical) {
+    unsafe fn register(me: &mut Token, thread: *mut Logical) {
         // SAFETY: by the caller's promise.
-        unsafe { lifecycle::register(thread) };
+        unsafe { lifecycle::register(me, thread) };
     }
 
-    unsafe fn begin_run() {
-        // SAFETY: by the caller's promise.
-        unsafe { watch::begin_run() };
+    fn begin_run(me: &mut Token) {
+        watch::begin_run(me);
         outside::set_running(true);
         watch_end();
     }
 
-    unsafe fn before_end() {
-        // SAFETY: by the caller's promise.
-        unsafe { leaving::see_off() };
+    fn before_end(me: &mut Token) {
+        leaving::see_off(me);
     }
 
     fn forget_threads(run: &mut Run<Windows>) {
@@ -208,12 +202,10 @@ impl Platform for Windows {
     }
 
     /// The system ends the process with the last of its threads.
-    unsafe fn all_finished(last: *mut Logical) {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            finalise::<Windows>(Ending::Exited);
-            preempt::end((*last).result);
-        }
+    fn all_finished(last: &mut Token) {
+        finalise(last, Ending::Exited);
+        // SAFETY: who has the token lives.
+        preempt::end(unsafe { (*last.thread()).result });
         set_me(core::ptr::null_mut());
     }
 

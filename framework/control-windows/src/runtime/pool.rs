@@ -16,7 +16,7 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use super::logical::{Logical, Routine};
-use super::{lifecycle, outside, renewal, runtime};
+use super::{Token, lifecycle, outside, renewal};
 use crate::me::{set_me, watch_end};
 use crate::sys::Signal;
 
@@ -91,15 +91,15 @@ pub(crate) fn is_empty() -> bool {
 /// its own.
 ///
 /// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn employ(thread: *mut Logical, stack: usize) -> HANDLE {
+/// The thread lives as long as the run.
+pub(super) unsafe fn employ(me: &mut Token, thread: *mut Logical, stack: usize) -> HANDLE {
     // SAFETY: by the caller's promise; a worker that is parked, or was just made, is used by nobody else.
     unsafe {
         if stack > STACK {
             return core::ptr::null_mut();
         }
         let parked = pool().parked.pop();
-        let worker = parked.unwrap_or_else(|| make());
+        let worker = parked.unwrap_or_else(|| make(me));
         if worker.is_null() {
             return core::ptr::null_mut();
         }
@@ -116,7 +116,7 @@ pub(super) unsafe fn employ(thread: *mut Logical, stack: usize) -> HANDLE {
     }
 }
 
-unsafe fn make() -> *mut Worker {
+fn make(me: &mut Token) -> *mut Worker {
     let worker = Box::into_raw(Box::new(Worker {
         baton: Signal::new(),
         started: Signal::new(),
@@ -127,7 +127,7 @@ unsafe fn make() -> *mut Worker {
         stack: 0,
         used: false,
     }));
-    // SAFETY: the worker lives as long as its thread, which waits at once; called with the token.
+    // SAFETY: the worker lives as long as its thread, which waits at once.
     unsafe {
         let flags = STACK_SIZE_PARAM_IS_A_RESERVATION;
         let handle =
@@ -138,9 +138,9 @@ unsafe fn make() -> *mut Worker {
         }
         (*worker).handle = handle;
         if !(*worker).started.wait_for(lifecycle::BEGINNING) {
-            (*runtime()).note_uncontrolled();
+            me.run().note_uncontrolled();
         }
-        outside::take_letters((*worker).number);
+        outside::take_letters(me, (*worker).number);
         pool().all.push((*worker).number);
         worker
     }
@@ -157,7 +157,8 @@ unsafe extern "system" fn live(worker: *mut c_void) -> u32 {
         unsafe {
             (*worker).baton.wait();
             let thread = (*worker).user;
-            resumed(thread);
+            let me = Token::held_by(thread);
+            resumed(me);
             if core::mem::replace(&mut (*worker).used, true) {
                 renewal::begin();
             }
@@ -168,23 +169,20 @@ unsafe extern "system" fn live(worker: *mut c_void) -> u32 {
                 set_me(core::ptr::null_mut());
             }
             renewal::end(&mut (*thread).slots);
-            outside::take_letters(outside::NOBODY);
+            outside::take_letters(me, outside::NOBODY);
             (*worker).user = core::ptr::null_mut();
             pool().spent.push(worker);
-            lifecycle::finish(thread);
+            lifecycle::finish(me);
         }
     }
 }
 
 /// Ends the calling logical thread where it is, if it runs on a thread of the pool; else returns.
-///
-/// # Safety
-/// `me` executes the call, inside the library, and holds the token.
-pub(super) unsafe fn leave(me: *mut Logical, result: u32) {
-    // SAFETY: by the caller's promise. As at the end of a thread, nothing that lies above on the stack is cleaned up.
+pub(super) fn leave(me: &mut Token, result: u32) {
+    // SAFETY: who has the token lives. As at the end of a thread, nothing that lies above on the stack is cleaned up.
     unsafe {
-        if !(*me).worker.is_null() {
-            waylay_control_leave((*(*me).worker).stack, result);
+        if !(*me.thread()).worker.is_null() {
+            waylay_control_leave((*(*me.thread()).worker).stack, result);
         }
     }
 }

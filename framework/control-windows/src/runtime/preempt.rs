@@ -22,8 +22,8 @@ use windows_sys::Win32::System::Threading::{
     SuspendThread, THREAD_GET_CONTEXT, THREAD_QUERY_INFORMATION, THREAD_SET_CONTEXT, THREAD_SUSPEND_RESUME,
 };
 
+use super::Token;
 use super::platform::HOLDER;
-use super::runtime;
 use crate::me::{Block, Inside, me};
 use crate::{interpose, patch};
 
@@ -180,7 +180,8 @@ extern "C" fn give_way() {
     // SAFETY: the thread was interrupted in program code, under control, so it has the token.
     unsafe {
         let _inside = Inside::enter(me);
-        (*runtime()).note_uncontrolled();
+        let me = Token::held_by(me);
+        me.run().note_uncontrolled();
         point::give_way(me);
     }
 }

@@ -9,9 +9,9 @@ use waylay_schedule::{Run as Schedule, Seed, Source};
 use waylay_scheduler::{ByAddress, Planned};
 use windows_sys::Win32::System::Threading::GetCurrentThreadId;
 
+use super::Token;
 use super::logical::Logical;
 use super::platform::{HOLDER, State};
-use super::runtime;
 use crate::interpose::{Handles, Mutexes};
 use crate::me::set_me;
 use crate::sys;
@@ -30,10 +30,11 @@ pub(crate) unsafe fn begin(region: RegionMap, planned: Planned) {
     // SAFETY: by the caller's promise.
     unsafe {
         let main = prepare::<Windows>(region, strategy, limits_of(&settings), false);
-        Windows::watch_computing();
-        Windows::register(main);
-        (*runtime()).random.begin(Schedule { seed: Seed(!settings.seed), index: settings.run });
-        Windows::begin_run();
+        let me = Token::held_by(main);
+        Windows::watch_computing(me);
+        Windows::register(me, main);
+        me.run().random.begin(Schedule { seed: Seed(!settings.seed), index: settings.run });
+        Windows::begin_run(me);
         set_me(main);
     }
 }

@@ -12,7 +12,7 @@ use windows_sys::Win32::System::LibraryLoader::{
     GetModuleHandleExW,
 };
 
-use super::runtime;
+use super::Token;
 use crate::interpose::owner_of_section;
 use crate::watch::Windows;
 
@@ -20,57 +20,49 @@ use crate::watch::Windows;
 const FRAMES: usize = 48;
 
 impl Stacks for Windows {
-    unsafe fn holder(pending: Event) -> Option<ThreadId> {
+    unsafe fn holder(me: &mut Token, pending: Event) -> Option<ThreadId> {
         if pending.kind != EventKind::MutexLock {
             return None;
         }
-        // SAFETY: a thread waits for the object, so it exists; called with the token.
+        // SAFETY: a thread waits for the object, so it exists.
         unsafe {
-            let runtime = runtime();
+            let runtime = me.run();
             let object = pending.object.0 as usize;
-            let owner = match (*runtime).system.mutexes.owner(object) {
+            let owner = match runtime.system.mutexes.owner(object) {
                 Some(owner) => owner?,
-                None => {
-                    (*runtime).system.handles.owner_of_mutex(object).or_else(|| owner_of_section(object))?
-                }
+                None => runtime.system.handles.owner_of_mutex(object).or_else(|| owner_of_section(object))?,
             };
-            (*runtime).system.by_number.get(&(owner as usize)).map(|&thread| (*thread).id)
+            runtime.system.by_number.get(&(owner as usize)).map(|&thread| (*thread).id)
         }
     }
 
-    unsafe fn describe_stack() {
+    fn describe_stack(me: &mut Token) {
         let mut frames = [core::ptr::null_mut::<c_void>(); FRAMES];
-        // SAFETY: by the caller's promise; as many frames are written as there is room for.
-        unsafe {
-            let count =
-                RtlCaptureStackBackTrace(0, FRAMES as u32, frames.as_mut_ptr(), core::ptr::null_mut());
-            for &frame in &frames[..usize::from(count)] {
-                if !tell(frame as usize) {
-                    break;
-                }
+        // SAFETY: as many frames are written as there is room for.
+        let count =
+            unsafe { RtlCaptureStackBackTrace(0, FRAMES as u32, frames.as_mut_ptr(), core::ptr::null_mut()) };
+        for &frame in &frames[..usize::from(count)] {
+            if !tell(me, frame as usize) {
+                break;
             }
         }
     }
 
-    unsafe fn place(code: usize) {
-        // SAFETY: by the caller's promise.
-        unsafe { tell(code) };
+    fn place(me: &mut Token, code: usize) {
+        tell(me, code);
     }
 }
 
 /// Tells one place of code, unless it is our own. False where there is no module: behind such code, which nothing says how to unwind, comes nothing that
 /// could be trusted. The first instructions of an explored program are some.
-///
-/// # Safety
-/// The caller holds the token.
-unsafe fn tell(address: usize) -> bool {
+fn tell(me: &mut Token, address: usize) -> bool {
     let from = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
     let mut module = core::ptr::null_mut();
     let mut name = [0u16; 512];
     if address == 0 {
         return false;
     }
-    // SAFETY: the address is only looked up; the name is written into the local. Called with the token.
+    // SAFETY: the address is only looked up; the name is written into the local.
     unsafe {
         // One byte back: a return address may lie behind the last instruction of the calling function.
         if GetModuleHandleExW(from, (address - 1) as *const u16, &mut module) == 0 {
@@ -80,7 +72,7 @@ unsafe fn tell(address: usize) -> bool {
         let path = String::from_utf16_lossy(&name[..length.min(name.len())]);
         if !path.ends_with("waylay_control_windows.dll") {
             let place = Place::InModule(path.into(), (address - module as usize) as u64, None);
-            inspect::tell::<Windows>(&Statement::Place(place));
+            inspect::tell(me, &Statement::Place(place));
         }
     }
     true

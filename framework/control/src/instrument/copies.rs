@@ -13,6 +13,8 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use waylay_accesses::{Access, access};
+use waylay_patch::registers::KEPT_R11;
+use waylay_patch::{enter_with_arguments, leave_with_arguments};
 use waylay_schedule::EventKind;
 
 use super::delay;
@@ -20,6 +22,7 @@ use super::patch::Loaded;
 use super::watch::Linux;
 use crate::binding;
 use crate::me::{Unmanaged, as_program, me};
+use crate::runtime::Token;
 
 /// Whether somebody wants to know. A byte, because assembly looks at it.
 static TOLD: AtomicBool = AtomicBool::new(false);
@@ -252,7 +255,7 @@ unsafe extern "C-unwind" fn before(copy: &'static Copy, arguments: &[usize; 6], 
         let compared = is_close(code) && copy.shape.is_exact();
         let stepped = access::before_copy::<Linux>(me, accesses);
         if delay::is_on() && accesses.iter().any(|access| access.kind == WRITE) {
-            delay::drain(me);
+            delay::drain(Token::held_by(me));
         }
         let mut answer = onward;
         match first_half(copy.shape, arguments).filter(|_| stepped) {
@@ -265,11 +268,11 @@ unsafe extern "C-unwind" fn before(copy: &'static Copy, arguments: &[usize; 6], 
                 let rest = accesses[0].bytes - half;
                 part(accesses, 0, half);
                 access::copy::<Linux>(me, accesses, compared);
-                as_program(me, || make(copy.shape, real, arguments, 0, half));
+                as_program(Token::held_by(me), || make(copy.shape, real, arguments, 0, half));
                 part(accesses, half, rest);
                 access::before_copy::<Linux>(me, accesses);
                 access::copy::<Linux>(me, accesses, compared);
-                as_program(me, || make(copy.shape, real, arguments, half, rest));
+                as_program(Token::held_by(me), || make(copy.shape, real, arguments, half, rest));
                 answer = Onward { function: 0, result: copy.shape.result(arguments) };
             }
             None => access::copy::<Linux>(me, accesses, compared),
@@ -331,60 +334,22 @@ macro_rules! copies {
             /// As for libc's function of this name.
             #[unsafe(naked)]
             unsafe extern "C-unwind" fn entry() {
-                // The frame is as that of calls that pass through: the return address and rbp, then seven words and, from 64 on,
-                // eight vector registers.
                 naked_asm!(
                     ".cfi_startproc",
                     "cmp byte ptr [rip + {told}], 0",
                     "jne 2f",
                     "jmp qword ptr [rip + {copy} + {real}]",
                     "2:",
-                    "push rbp",
-                    ".cfi_def_cfa_offset 16",
-                    ".cfi_offset rbp, -16",
-                    "mov rbp, rsp",
-                    ".cfi_def_cfa_register rbp",
-                    "sub rsp, 192",
-                    "mov [rsp], rdi",
-                    "mov [rsp + 8], rsi",
-                    "mov [rsp + 16], rdx",
-                    "mov [rsp + 24], rcx",
-                    "mov [rsp + 32], r8",
-                    "mov [rsp + 40], r9",
-                    "mov [rsp + 48], rax",
-                    "movaps [rsp + 64], xmm0",
-                    "movaps [rsp + 80], xmm1",
-                    "movaps [rsp + 96], xmm2",
-                    "movaps [rsp + 112], xmm3",
-                    "movaps [rsp + 128], xmm4",
-                    "movaps [rsp + 144], xmm5",
-                    "movaps [rsp + 160], xmm6",
-                    "movaps [rsp + 176], xmm7",
+                    enter_with_arguments!(),
                     "lea rdi, [rip + {copy}]",
                     "mov rsi, rsp",
                     "mov rdx, [rbp + 8]",
                     "call {before}",
-                    "mov r11, rax",
+                    "mov [rsp + {r11}], rax",
                     "test rax, rax",
                     "je 3f",
-                    "mov rdi, [rsp]",
-                    "mov rsi, [rsp + 8]",
-                    "mov rdx, [rsp + 16]",
-                    "mov rcx, [rsp + 24]",
-                    "mov r8, [rsp + 32]",
-                    "mov r9, [rsp + 40]",
-                    "mov rax, [rsp + 48]",
-                    "movaps xmm0, [rsp + 64]",
-                    "movaps xmm1, [rsp + 80]",
-                    "movaps xmm2, [rsp + 96]",
-                    "movaps xmm3, [rsp + 112]",
-                    "movaps xmm4, [rsp + 128]",
-                    "movaps xmm5, [rsp + 144]",
-                    "movaps xmm6, [rsp + 160]",
-                    "movaps xmm7, [rsp + 176]",
-                    "leave",
                     ".cfi_remember_state",
-                    ".cfi_def_cfa rsp, 8",
+                    leave_with_arguments!(),
                     "jmp r11",
                     "3:",
                     ".cfi_restore_state",
@@ -397,6 +362,7 @@ macro_rules! copies {
                     copy = sym COPY,
                     real = const core::mem::offset_of!(Copy, real),
                     before = sym before,
+                    r11 = const KEPT_R11,
                 )
             }
         }

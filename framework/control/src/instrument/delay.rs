@@ -10,27 +10,23 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::watch::Linux;
 use crate::me::{Unmanaged, me};
-use crate::runtime::{Logical, runtime, step};
+use crate::runtime::{Logical, Token, runtime, step};
 use crate::sys;
 
 /// The running thread is about to have something done for it: others may run while its stores still wait, and then they do no
 /// longer.
-///
-/// # Safety
-/// `me` executes the call, inside the library, and holds the token.
 #[inline]
-pub(crate) unsafe fn before_call(me: *mut Logical) {
+pub(crate) fn before_call(me: &mut Token) {
     if delayed::is_on() {
-        // SAFETY: by the caller's promise.
-        unsafe { settle(me) };
+        settle(me);
     }
 }
 
 #[cold]
-unsafe fn settle(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
+fn settle(me: &mut Token) {
+    // SAFETY: who has the token lives.
     unsafe {
-        if delayed::waits((*me).id) {
+        if delayed::waits((*me.thread()).id) {
             step(me, Event::local(EventKind::Fence));
             drain(me);
         }
@@ -38,13 +34,10 @@ unsafe fn settle(me: *mut Logical) {
 }
 
 /// All stores of the running thread become visible.
-///
-/// # Safety
-/// As for [`before_call`].
 #[inline]
-pub(crate) unsafe fn drain(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe { delayed::drain::<Linux>(me) };
+pub(crate) fn drain(me: &mut Token) {
+    // SAFETY: who has the token lives.
+    unsafe { delayed::drain::<Linux>(me.thread()) };
 }
 
 /// Memory is about to be given back, freed or unmapped, by whoever makes the call.
@@ -67,7 +60,7 @@ pub(super) fn fence(full: bool) {
         if !me.is_null() {
             let _inside = Unmanaged::enter_from(me);
             // SAFETY: a logical thread that runs program code has the token.
-            unsafe { settle(me) };
+            unsafe { settle(Token::held_by(me)) };
         }
     }
 }

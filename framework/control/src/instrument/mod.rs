@@ -21,7 +21,6 @@ pub(crate) mod patch;
 mod tsan;
 mod watch;
 
-pub(crate) use waylay_accesses::Way;
 pub(crate) use watch::{Linux, before_spawn, begin_run, edge, prepare, resumed};
 
 use core::sync::atomic::{AtomicU32, Ordering};

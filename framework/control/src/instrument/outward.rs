@@ -9,11 +9,13 @@ use core::arch::naked_asm;
 use core::cell::UnsafeCell;
 
 use waylay_accesses::delayed;
+use waylay_patch::{enter_with_arguments, leave_with_arguments};
 
 use super::delay;
 use super::patch::Loaded;
 use crate::binding;
 use crate::me::{Unmanaged, me};
+use crate::runtime::Token;
 use crate::sys;
 
 /// Bytes of the code for one function: `mov r11, function; jmp [rip]; leave`.
@@ -88,7 +90,7 @@ extern "C" fn before() {
     if !me.is_null() {
         let _inside = Unmanaged::enter_from(me);
         // SAFETY: a logical thread that runs program code has the token.
-        unsafe { delay::drain(me) };
+        unsafe { delay::drain(Token::held_by(me)) };
     }
 }
 
@@ -104,49 +106,9 @@ unsafe extern "C" fn leave() {
         "jne 2f",
         "jmp r11",
         "2:",
-        "push rbp",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbp, -16",
-        "mov rbp, rsp",
-        ".cfi_def_cfa_register rbp",
-        "sub rsp, 208",
-        "mov [rsp], rdi",
-        "mov [rsp + 8], rsi",
-        "mov [rsp + 16], rdx",
-        "mov [rsp + 24], rcx",
-        "mov [rsp + 32], r8",
-        "mov [rsp + 40], r9",
-        "mov [rsp + 48], rax",
-        "mov [rsp + 56], r10",
-        "mov [rsp + 64], r11",
-        "movaps [rsp + 80], xmm0",
-        "movaps [rsp + 96], xmm1",
-        "movaps [rsp + 112], xmm2",
-        "movaps [rsp + 128], xmm3",
-        "movaps [rsp + 144], xmm4",
-        "movaps [rsp + 160], xmm5",
-        "movaps [rsp + 176], xmm6",
-        "movaps [rsp + 192], xmm7",
+        enter_with_arguments!(),
         "call {before}",
-        "mov rdi, [rsp]",
-        "mov rsi, [rsp + 8]",
-        "mov rdx, [rsp + 16]",
-        "mov rcx, [rsp + 24]",
-        "mov r8, [rsp + 32]",
-        "mov r9, [rsp + 40]",
-        "mov rax, [rsp + 48]",
-        "mov r10, [rsp + 56]",
-        "mov r11, [rsp + 64]",
-        "movaps xmm0, [rsp + 80]",
-        "movaps xmm1, [rsp + 96]",
-        "movaps xmm2, [rsp + 112]",
-        "movaps xmm3, [rsp + 128]",
-        "movaps xmm4, [rsp + 144]",
-        "movaps xmm5, [rsp + 160]",
-        "movaps xmm6, [rsp + 176]",
-        "movaps xmm7, [rsp + 192]",
-        "leave",
-        ".cfi_def_cfa rsp, 8",
+        leave_with_arguments!(),
         "jmp r11",
         ".cfi_endproc",
         on = sym delayed::ON,

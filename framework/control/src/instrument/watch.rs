@@ -9,7 +9,7 @@ use super::copies;
 use super::delay;
 use super::modules;
 use super::patch;
-use crate::runtime::{Logical, end_at_race, is_prepared_in_process, outside, runtime, step};
+use crate::runtime::{Logical, Token, end_at_race, is_prepared_in_process, outside, runtime, step};
 use crate::sched::Scheduler;
 
 /// This process, for whoever looks at its accesses.
@@ -49,7 +49,7 @@ impl Process for Linux {
     #[inline]
     unsafe fn step(thread: *mut Logical, event: Event) {
         // SAFETY: by the caller's promise.
-        unsafe { step(thread, event) };
+        step(unsafe { Token::held_by(thread) }, event);
     }
 
     #[inline]
@@ -81,12 +81,12 @@ impl Process for Linux {
 
     unsafe fn end_at_race(race: Option<(Statement<'static>, [usize; 2])>) -> ! {
         // SAFETY: by the caller's promise.
-        unsafe { end_at_race::<Linux>(race) }
+        end_at_race(unsafe { Token::of_the_run() }, race)
     }
 
     unsafe fn is_alone() -> bool {
         // SAFETY: by the caller's promise.
-        unsafe { !is_prepared_in_process() || !outside::are_there() }
+        !is_prepared_in_process() || !outside::are_there(unsafe { &*runtime() })
     }
 
     fn modules() -> Vec<Module> {
@@ -148,66 +148,55 @@ pub(crate) unsafe fn prepare(region: &RegionMap) {
 }
 
 /// Prepares for a run.
-///
-/// # Safety
-/// The runtime is installed, and the caller is the only thread that takes part so far.
-pub(crate) unsafe fn begin_run() {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let region = &(*runtime()).region;
-        (*watch()).begin_run(region);
-        if region.settings().debugged != 0 {
-            patch::show_faults();
-        }
+pub(crate) fn begin_run(me: &mut Token) {
+    let (run, watch) = me.run_and_watch();
+    watch.begin_run(&run.region);
+    if run.region.settings().debugged != 0 {
+        patch::show_faults();
     }
 }
 
 /// A thread is about to be created: from now on accesses can meet.
-///
-/// # Safety
-/// The caller holds the token and is inside the library.
-pub(crate) unsafe fn before_spawn() {
-    // SAFETY: by the caller's promise.
-    unsafe { (*watch()).before_spawn((*runtime()).sched.live(), &(*runtime()).region) };
+pub(crate) fn before_spawn(me: &mut Token) {
+    let (run, watch) = me.run_and_watch();
+    watch.before_spawn(run.sched.live(), &run.region);
 }
 
 /// A thread goes on, for the first time or after others ran.
-///
-/// # Safety
-/// The thread executes the call, holds the token and is inside the library.
 #[inline]
-pub(crate) unsafe fn resumed(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe { delayed::resumed((*me).id) };
+pub(crate) fn resumed(me: &mut Token) {
+    // SAFETY: the thread has the token.
+    unsafe { delayed::resumed(me.id()) };
     if is_in_want() {
-        // SAFETY: by the caller's promise.
-        unsafe { (*watch()).resumed((*me).id, &(*runtime()).region) };
+        let id = me.id();
+        let (run, watch) = me.run_and_watch();
+        watch.resumed(id, &run.region);
     }
 }
 
 /// What orders the threads of a run, and which memory they are given: what `waylay_runtime::edge` knows, and what only Linux
-/// has. All of them are called by the running thread, which is inside the library.
+/// has.
 pub(crate) mod edge {
     use waylay_accesses::Way;
     use waylay_runtime::edge::with;
-    pub(crate) use waylay_runtime::edge::{ended, follows, gives, hands_over, joined, locked, outsider, takes, takes_over, unlocked};
+    pub(crate) use waylay_runtime::edge::{
+        ended, follows, gives, hands_over, joined, outsider, takes, takes_over, unlocked,
+    };
 
     use super::*;
 
-    #[inline]
-    unsafe fn who(thread: *mut Logical) -> Who {
-        // SAFETY: it lives as long as the run.
-        unsafe { Linux::who(thread) }
-    }
-
     /// `me` created a thread, which blocks the signals that `me` blocks.
+    ///
+    /// # Safety
+    /// The thread lives as long as the run.
     #[inline]
-    pub(crate) unsafe fn spawned(me: *mut Logical, child: *mut Logical) {
-        // SAFETY: both live as long as the run.
-        unsafe {
+    pub(crate) unsafe fn spawned(me: &mut Token, child: *mut Logical) {
+        // SAFETY: by the caller's promise.
+        let (who, mask) = unsafe {
             waylay_runtime::edge::spawned(me, child);
-            masked(child, 0, (*child).mask);
-        }
+            (Linux::who(child), (*child).mask)
+        };
+        blocks(me, (who, child), 0, mask);
     }
 
     /// What stands between a thread and the handler of a signal on it: blocked by the one, at work in the other. No lock of
@@ -223,39 +212,38 @@ pub(crate) mod edge {
 
     /// `me` sends a signal to a thread: what it did so far comes before the handler.
     #[inline]
-    pub(crate) unsafe fn signals(me: *mut Logical, target: *mut Logical) {
-        // SAFETY: both live as long as the run.
-        with::<Linux>(|watch| unsafe { watch.hands_over(who(me), target as usize) });
+    pub(crate) fn signals(me: &mut Token, target: *mut Logical) {
+        with(me, |watch, me| watch.hands_over(me, target as usize));
     }
 
     /// `me` blocks other signals than before.
     #[inline]
-    pub(crate) unsafe fn masked(me: *mut Logical, before: u64, after: u64) {
+    pub(crate) fn masked(me: &mut Token, before: u64, after: u64) {
+        let whom = (me.who(), me.thread());
+        blocks(me, whom, before, after);
+    }
+
+    #[inline]
+    fn blocks(me: &mut Token, (who, thread): (Who, *mut Logical), before: u64, after: u64) {
         if before != after && follows_order() {
-            // SAFETY: the running thread has the token.
-            unsafe {
-                let (order, actor) = ((*watch()).order_ahead(), who(me).actor);
-                each(after & !before, |signal| order.locked(actor, gate(me, signal), Way::Exclusive));
-                each(before & !after, |signal| order.unlocked(actor, gate(me, signal)));
-            }
+            let (order, actor) = (me.watch().order_ahead(), who.actor);
+            each(after & !before, |signal| order.locked(actor, gate(thread, signal), Way::Exclusive));
+            each(before & !after, |signal| order.unlocked(actor, gate(thread, signal)));
         }
     }
 
     /// `me` is in the handlers of these signals from now on.
     #[inline]
-    pub(crate) unsafe fn interrupted(me: *mut Logical, signals: u64) {
-        // SAFETY: the running thread has the token.
-        unsafe {
-            with::<Linux>(|watch| watch.takes_over(who(me), me as usize));
-            masked(me, 0, signals);
-        }
+    pub(crate) fn interrupted(me: &mut Token, signals: u64) {
+        let place = me.thread() as usize;
+        with(me, |watch, me| watch.takes_over(me, place));
+        masked(me, 0, signals);
     }
 
     /// `me` is about to leave them.
     #[inline]
-    pub(crate) unsafe fn goes_on(me: *mut Logical, signals: u64) {
-        // SAFETY: the running thread has the token.
-        unsafe { masked(me, signals, 0) };
+    pub(crate) fn goes_on(me: &mut Token, signals: u64) {
+        masked(me, signals, 0);
     }
 
     /// What is handed over through descriptors: which of them are two ends of one is the kernel's knowledge.
@@ -263,28 +251,27 @@ pub(crate) mod edge {
 
     /// `me` is about to write to a descriptor, or to close it.
     #[inline]
-    pub(crate) unsafe fn talks(me: *mut Logical) {
+    pub(crate) fn talks(me: &mut Token) {
         if follows_order() {
-            // SAFETY: the running thread has the token.
-            unsafe { (*watch()).order_now().hand_over((*me).id, TALK) };
+            let id = me.id();
+            me.watch().order_now().hand_over(id, TALK);
         }
     }
 
     /// `me` can read from a descriptor: it comes after all who wrote before, to whatever descriptor. That is more order than
     /// there is, so it does not count where other schedules are thought of.
     #[inline]
-    pub(crate) unsafe fn listens(me: *mut Logical) {
+    pub(crate) fn listens(me: &mut Token) {
         if follows_order() {
-            // SAFETY: the running thread has the token.
-            unsafe { (*watch()).order_now().take_over((*me).id, TALK) };
+            let id = me.id();
+            me.watch().order_now().take_over(id, TALK);
         }
     }
 
     /// `me` is about to yield, or to sleep.
     #[inline]
-    pub(crate) unsafe fn gives_way(me: *mut Logical) {
-        // SAFETY: it lives as long as the run.
-        with::<Linux>(|watch| unsafe { watch.gives_way(who(me)) });
+    pub(crate) fn gives_way(me: &mut Token) {
+        with(me, |watch, me| watch.gives_way(me));
     }
 
     /// Code at `caller` was given memory.

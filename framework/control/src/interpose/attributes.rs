@@ -37,11 +37,11 @@ unsafe extern "C" {
 }
 
 interpose! {
-    fn pthread_getattr_np(handle: pthread_t, to: *mut pthread_attr_t) -> c_int, |_me| {
+    fn pthread_getattr_np(handle: pthread_t, to: *mut pthread_attr_t) -> c_int, |me| {
         let [main, low, size] = [0, 1, 2].map(|place| MAIN[place].load(Ordering::Relaxed));
         if handle as usize != main {
             let result = real::pthread_getattr_np(handle, to);
-            if let Some(thread) = lookup(handle as usize).filter(|thread| result == 0 && (**thread).recyclable) {
+            if let Some(thread) = lookup(me, handle as usize).filter(|thread| result == 0 && (**thread).recyclable) {
                 // A kernel thread that several threads of the program have one after the other is none that libc knows as detached.
                 let states = [libc::PTHREAD_CREATE_JOINABLE, libc::PTHREAD_CREATE_DETACHED];
                 libc::pthread_attr_setdetachstate(to, states[usize::from((*thread).detached)]);

@@ -1,17 +1,13 @@
-//! Barriers: `pthread_barrier_wait`.
-//!
-//! Arrivals are counted in the scheduler's lines; the real barrier is never entered, so `pthread_barrier_destroy`
-//! finds it unused and does not wait.
+//! Barriers: `pthread_barrier_wait`. The real barrier is never entered, so `pthread_barrier_destroy` finds it unused and does
+//! not wait.
 
 use libc::pthread_barrier_t;
-use waylay_schedule::EventKind;
+use waylay_runtime::posix::barrier::meet;
 
 use super::interpose;
 use super::waiting_call::in_kernel;
-use crate::instrument::edge;
-use crate::runtime::outside;
-use crate::runtime::{Waited, event_at, step, wait, waiting_on, wake};
-use crate::sched::{Key, Shares};
+use crate::runtime::{Token, outside};
+use crate::sched::Key;
 
 /// Offset of the number of participants in glibc's `pthread_barrier_t` (2.25 and later).
 const COUNT: usize = 8;
@@ -20,29 +16,12 @@ const SHARED: usize = 12;
 
 interpose! {
     fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> i32, |me| {
-        let key = Key(barrier as usize);
-        let event = event_at(EventKind::BarrierWait, key);
-        step(me, event);
-        edge::hands_over(me, key);
-        let count = barrier.byte_add(COUNT).cast::<u32>().read_volatile();
-        // No cancellation point, and no handler lets anybody through: whoever is woken for one of these counts anew.
-        loop {
-            if barrier.byte_add(SHARED).cast::<u32>().read_volatile() != 0 && outside::has_started_processes() {
-                // Whom it waits for is not under control: libc's own barrier knows.
-                let result = in_kernel(me, || real::pthread_barrier_wait(barrier));
-                edge::takes_over(me, key);
-                return result;
-            }
-            if waiting_on(key) + 1 >= count {
-                edge::takes_over(me, key);
-                wake(key, u32::MAX, Shares::ALL);
-                step(me, event);
-                return libc::PTHREAD_BARRIER_SERIAL_THREAD;
-            }
-            if wait(me, event, key, Shares::ALL, None, None) != Waited::Interrupted {
-                edge::takes_over(me, key);
-                return 0;
-            }
-        }
+        let word = |offset| barrier.byte_add(offset).cast::<u32>().read_volatile();
+        // Whom it waits for may not be under control: libc's own barrier knows.
+        let beyond = |me: &mut Token| {
+            let is_beyond = word(SHARED) != 0 && outside::has_started_processes();
+            is_beyond.then(|| in_kernel(me, || real::pthread_barrier_wait(barrier)))
+        };
+        meet(me, Key(barrier as usize), word(COUNT), libc::PTHREAD_BARRIER_SERIAL_THREAD, beyond)
     }
 }

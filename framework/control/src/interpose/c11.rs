@@ -76,7 +76,8 @@ interpose! {
         if !is_length(&*length) {
             return OTHER_ERROR;
         }
-        let Err(left) = sleep::sleep_to(me, moment_after(length)) else { return 0 };
+        let deadline = moment_after(me, &*length);
+        let Err(left) = sleep::sleep_to(me, deadline) else { return 0 };
         if !rest.is_null() {
             *rest = left;
         }

@@ -7,10 +7,13 @@ use core::arch::naked_asm;
 use core::ffi::c_void;
 use core::sync::atomic::AtomicBool;
 
+use waylay_patch::registers::KEPT_R11;
+use waylay_patch::{enter_with_arguments, leave_with_arguments};
+
 use super::cancellation_point;
 use crate::me::{Unmanaged, me};
 use crate::real::Real;
-use crate::runtime::calls;
+use crate::runtime::{Token, calls};
 
 unsafe extern "C" fn before(real: &'static Real, caller: usize) -> *mut c_void {
     calls::before_call(caller);
@@ -24,7 +27,7 @@ unsafe extern "C-unwind" fn before_ending_call(real: &'static Real, caller: usiz
     if !me.is_null() {
         let _inside = Unmanaged::enter_from(me);
         // SAFETY: a logical thread that runs program code has the token.
-        unsafe { cancellation_point(me) };
+        unsafe { cancellation_point(Token::held_by(me)) };
     }
     real.address()
 }
@@ -44,8 +47,7 @@ macro_rules! passing {
             #[unsafe(naked)]
             #[cfg_attr(not(test), unsafe(no_mangle))]
             unsafe extern "C-unwind" fn $name() {
-                // The first half is for programs that run free, or whose calls are no steps. In the other, the frame is 16-aligned: the return address
-                // and rbp, then seven words and, from 64 on, eight vector registers.
+                // The first half is for programs that run free, or whose calls are no steps.
                 naked_asm!(
                     ".cfi_startproc",
                     "cmp byte ptr [rip + {steps}], 0",
@@ -55,54 +57,19 @@ macro_rules! passing {
                     "je 2f",
                     "jmp r11",
                     "2:",
-                    "push rbp",
-                    ".cfi_def_cfa_offset 16",
-                    ".cfi_offset rbp, -16",
-                    "mov rbp, rsp",
-                    ".cfi_def_cfa_register rbp",
-                    "sub rsp, 192",
-                    "mov [rsp], rdi",
-                    "mov [rsp + 8], rsi",
-                    "mov [rsp + 16], rdx",
-                    "mov [rsp + 24], rcx",
-                    "mov [rsp + 32], r8",
-                    "mov [rsp + 40], r9",
-                    "mov [rsp + 48], rax",
-                    "movaps [rsp + 64], xmm0",
-                    "movaps [rsp + 80], xmm1",
-                    "movaps [rsp + 96], xmm2",
-                    "movaps [rsp + 112], xmm3",
-                    "movaps [rsp + 128], xmm4",
-                    "movaps [rsp + 144], xmm5",
-                    "movaps [rsp + 160], xmm6",
-                    "movaps [rsp + 176], xmm7",
+                    enter_with_arguments!(),
                     "lea rdi, [rip + {real}]",
                     "mov rsi, [rbp + 8]",
                     "call {before}",
-                    "mov r11, rax",
-                    "mov rdi, [rsp]",
-                    "mov rsi, [rsp + 8]",
-                    "mov rdx, [rsp + 16]",
-                    "mov rcx, [rsp + 24]",
-                    "mov r8, [rsp + 32]",
-                    "mov r9, [rsp + 40]",
-                    "mov rax, [rsp + 48]",
-                    "movaps xmm0, [rsp + 64]",
-                    "movaps xmm1, [rsp + 80]",
-                    "movaps xmm2, [rsp + 96]",
-                    "movaps xmm3, [rsp + 112]",
-                    "movaps xmm4, [rsp + 128]",
-                    "movaps xmm5, [rsp + 144]",
-                    "movaps xmm6, [rsp + 160]",
-                    "movaps xmm7, [rsp + 176]",
-                    "leave",
-                    ".cfi_def_cfa rsp, 8",
+                    "mov [rsp + {r11}], rax",
+                    leave_with_arguments!(),
                     "jmp r11",
                     ".cfi_endproc",
                     steps = sym $asked,
                     real = sym REAL,
                     at = const core::mem::offset_of!(Real, at),
                     before = sym $before,
+                    r11 = const KEPT_R11,
                 )
             }
         }
@@ -118,3 +85,53 @@ passing! {
     ftruncate ftruncate64 unlink rename remove mkdir rmdir access stat fstat lstat
 }
 passing! { before_ending_call if ALWAYS: open open64 openat openat64 creat }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Changes every register that a function may change, and says where to go on.
+    #[unsafe(naked)]
+    extern "C" fn disturb() {
+        naked_asm!(
+            "xor edi, edi",
+            "xor esi, esi",
+            "xor edx, edx",
+            "xor ecx, ecx",
+            "xor r8d, r8d",
+            "xor r9d, r9d",
+            "xor r10d, r10d",
+            "pxor xmm0, xmm0",
+            "pxor xmm1, xmm1",
+            "pxor xmm7, xmm7",
+            "lea rax, [rip + {then}]",
+            "ret",
+            then = sym then,
+        )
+    }
+
+    #[unsafe(naked)]
+    extern "C" fn stub(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: f64, _: f64) -> f64 {
+        naked_asm!(
+            ".cfi_startproc",
+            enter_with_arguments!(),
+            "call {disturb}",
+            "mov [rsp + {r11}], rax",
+            leave_with_arguments!(),
+            "jmp r11",
+            ".cfi_endproc",
+            disturb = sym disturb,
+            r11 = const KEPT_R11,
+        )
+    }
+
+    extern "C" fn then(a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, x: f64, y: f64) -> f64 {
+        (a + 10 * b + 100 * c + 1_000 * d + 10_000 * e + 100_000 * f) as f64 + x / y
+    }
+
+    #[test]
+    fn a_function_behind_a_stub_gets_the_arguments_of_the_call() {
+        // The stub goes on to a function with these arguments.
+        assert_eq!(stub(1, 2, 3, 4, 5, 6, 1.0, 2.0), 654_321.5);
+    }
+}

@@ -11,7 +11,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::{fail, interpose};
 use crate::me::Unmanaged;
-use crate::runtime::{Logical, runtime, step};
+use crate::runtime::{Token, step};
 use crate::sched::Moment;
 use crate::sys;
 
@@ -37,21 +37,21 @@ enum Counts {
 }
 
 /// What a clock counts for that thread.
-unsafe fn counts(me: *mut Logical, clock: clockid_t) -> Counts {
+fn counts(me: &mut Token, clock: clockid_t) -> Counts {
     // Negative numbers name the processor time of a process or thread, whose number is in the upper bits; 0 is the caller's.
     const OF_THREAD: clockid_t = 4;
-    // SAFETY: called with the token.
+    // SAFETY: threads in the list live as long as the run, and who has the token does.
     unsafe {
         match clock {
             libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => Counts::Time(WALL),
             libc::CLOCK_PROCESS_CPUTIME_ID => Counts::Process,
-            libc::CLOCK_THREAD_CPUTIME_ID => Counts::Thread((*me).id),
+            libc::CLOCK_THREAD_CPUTIME_ID => Counts::Thread((*me.thread()).id),
             clock if clock >= 0 => Counts::Time(MONOTONIC),
             clock => match (!(clock >> 3), clock & OF_THREAD != 0) {
-                (0, true) => Counts::Thread((*me).id),
+                (0, true) => Counts::Thread((*me.thread()).id),
                 (0, false) => Counts::Process,
                 (number, true) => {
-                    let mut all = (*runtime()).logicals.iter().rev();
+                    let mut all = me.run().logicals.iter().rev();
                     all.find(|thread| (***thread).kernel_id == number)
                         .map_or(Counts::Others, |thread| Counts::Thread((**thread).id))
                 }
@@ -63,26 +63,20 @@ unsafe fn counts(me: *mut Logical, clock: clockid_t) -> Counts {
 }
 
 /// What a clock shows, which stands still for who asks this way; nothing for one that is not ours.
-unsafe fn shown(me: *mut Logical, clock: clockid_t) -> Option<u64> {
-    // SAFETY: called with the token.
-    unsafe {
-        let sched = &(*runtime()).sched;
-        match counts(me, clock) {
-            Counts::Time(epoch) => Some(epoch + sched.clock.now().0),
-            Counts::Process => Some(sched.clock.busy()),
-            Counts::Thread(thread) => Some(sched.thread(thread).busy),
-            Counts::Others => None,
-        }
+fn shown(me: &mut Token, clock: clockid_t) -> Option<u64> {
+    let counts = counts(me, clock);
+    let sched = &me.run().sched;
+    match counts {
+        Counts::Time(epoch) => Some(epoch + sched.clock.now().0),
+        Counts::Process => Some(sched.clock.busy()),
+        Counts::Thread(thread) => Some(sched.thread(thread).busy),
+        Counts::Others => None,
     }
 }
 
 /// Whether the program is shown virtual time.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn is_virtual() -> bool {
-    // SAFETY: called with the token.
-    unsafe { (*runtime()).settings.clock == ClockSource::Virtual as u32 }
+pub(super) fn is_virtual(me: &mut Token) -> bool {
+    me.run().settings.clock == ClockSource::Virtual as u32
 }
 
 pub(super) fn nanoseconds(time: &timespec) -> u64 {
@@ -111,12 +105,8 @@ pub(super) fn has_deadlines(clock: clockid_t) -> bool {
 }
 
 /// What is left until a moment.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn rest_until(moment: Moment) -> timespec {
-    // SAFETY: by the caller's promise.
-    timespec_of(unsafe { moment.0.saturating_sub((*runtime()).sched.clock.now().0) })
+pub(super) fn rest_until(me: &mut Token, moment: Moment) -> timespec {
+    timespec_of(moment.0.saturating_sub(me.run().sched.clock.now().0))
 }
 
 /// Whether the kernel has this clock.
@@ -127,79 +117,57 @@ fn exists(clock: clockid_t) -> bool {
 }
 
 /// The moment at which `clock` will show `until`.
-///
-/// # Safety
-/// The caller holds the token; `until` is readable.
-pub(super) unsafe fn moment_of(clock: clockid_t, until: *const timespec) -> Moment {
-    // SAFETY: by the caller's promise; a thread that holds the token and runs program code is known.
-    unsafe {
-        let until = nanoseconds(&*until);
-        if is_virtual() {
-            let now = (*runtime()).sched.clock.now().0;
-            let running = (&(*runtime()).logicals)[(*runtime()).sched.current().index()];
-            let shown = shown(running, clock).unwrap_or(0);
-            return Moment((now + until).saturating_sub(shown));
-        }
-        let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-        let unmanaged = Unmanaged::enter();
-        real::clock_gettime(clock, &raw mut now);
-        drop(unmanaged);
-        (*runtime()).sched.clock.after(until.saturating_sub(nanoseconds(&now)))
+pub(super) fn moment_of(me: &mut Token, clock: clockid_t, until: &timespec) -> Moment {
+    let until = nanoseconds(until);
+    if is_virtual(me) {
+        let now = me.run().sched.clock.now().0;
+        let shown = shown(me, clock).unwrap_or(0);
+        return Moment((now + until).saturating_sub(shown));
     }
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    let unmanaged = Unmanaged::enter();
+    // SAFETY: the call writes to the local.
+    unsafe { real::clock_gettime(clock, &raw mut now) };
+    drop(unmanaged);
+    me.run().sched.clock.after(until.saturating_sub(nanoseconds(&now)))
 }
 
 /// The moment that lies `length` ahead.
-///
-/// # Safety
-/// The caller holds the token; `length` is readable.
-pub(super) unsafe fn moment_after(length: *const timespec) -> Moment {
-    // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).sched.clock.after(nanoseconds(&*length)) }
+pub(super) fn moment_after(me: &mut Token, length: &timespec) -> Moment {
+    me.run().sched.clock.after(nanoseconds(length))
 }
 
 /// When a moment of virtual time is as far away by the kernel's monotonic clock.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn real_moment(moment: Moment) -> timespec {
+pub(super) fn real_moment(me: &mut Token, moment: Moment) -> timespec {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: by the caller's promise; the call writes to the local.
-    let ahead = unsafe {
-        let unmanaged = Unmanaged::enter();
-        real::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
-        drop(unmanaged);
-        moment.0.saturating_sub((*runtime()).sched.clock.now().0)
-    };
+    let unmanaged = Unmanaged::enter();
+    // SAFETY: the call writes to the local.
+    unsafe { real::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    drop(unmanaged);
+    let ahead = moment.0.saturating_sub(me.run().sched.clock.now().0);
     let until = nanoseconds(&now).saturating_add(ahead);
     timespec { tv_sec: (until / 1_000_000_000) as i64, tv_nsec: (until % 1_000_000_000) as i64 }
 }
 
 /// What `clock` shows to a reader; nothing if it is not ours.
-unsafe fn look(me: *mut Logical, clock: clockid_t) -> Option<u64> {
-    // SAFETY: called with the token.
-    unsafe {
-        let runtime = runtime();
-        (*runtime).looks += 1;
-        if (*runtime).looks > PATIENCE {
-            step(me, Event::local(EventKind::Yield));
-        }
-        (*runtime).sched.look((*runtime).limits.last_change());
-        shown(me, clock)
+fn look(me: &mut Token, clock: clockid_t) -> Option<u64> {
+    me.run().looks += 1;
+    if me.run().looks > PATIENCE {
+        step(me, Event::local(EventKind::Yield));
     }
+    let run = me.run();
+    run.sched.look(run.limits.last_change());
+    shown(me, clock)
 }
 
 /// What the processor's counter shows; nothing when the program sees real time.
-///
-/// # Safety
-/// The caller is the running thread.
-pub(crate) unsafe fn virtual_ticks(me: *mut Logical) -> Option<u64> {
-    // SAFETY: by the caller's promise.
-    unsafe { if is_virtual() { look(me, libc::CLOCK_MONOTONIC) } else { None } }
+pub(crate) fn virtual_ticks(me: &mut Token) -> Option<u64> {
+    if is_virtual(me) { look(me, libc::CLOCK_MONOTONIC) } else { None }
 }
 
 interpose! {
     fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int, |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real::clock_gettime(clock, time);
         }
         if !(libc::CLOCK_REALTIME..=libc::CLOCK_BOOTTIME).contains(&clock) && !exists(clock) {
@@ -211,7 +179,7 @@ interpose! {
     }
 
     fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int, |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real::gettimeofday(time, zone);
         }
         let now = timespec_of(look(me, libc::CLOCK_REALTIME).unwrap_or(0));
@@ -220,7 +188,7 @@ interpose! {
     }
 
     fn time(result: *mut time_t) -> time_t, |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real::time(result);
         }
         let now = timespec_of(look(me, libc::CLOCK_REALTIME).unwrap_or(0)).tv_sec;
@@ -232,7 +200,7 @@ interpose! {
 
     fn timespec_get(time: *mut timespec, base: c_int) -> c_int, |me| {
         const TIME_UTC: c_int = 1;
-        if !is_virtual() || base != TIME_UTC {
+        if !is_virtual(me) || base != TIME_UTC {
             return real::timespec_get(time, base);
         }
         *time = timespec_of(look(me, libc::CLOCK_REALTIME).unwrap_or(0));
@@ -240,7 +208,7 @@ interpose! {
     }
 
     fn clock() -> libc::clock_t, |me| {
-        if !is_virtual() {
+        if !is_virtual(me) {
             return real::clock();
         }
         (look(me, libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0) / 1000) as libc::clock_t

@@ -17,7 +17,7 @@ use super::signal_wait::OtherMask;
 use super::{fail, interpose, signal};
 use crate::instrument::edge;
 use crate::me::Unmanaged;
-use crate::runtime::{Logical, Waited, descriptors_changed, step, unknown_event, wait_for_descriptors};
+use crate::runtime::{Token, Waited, descriptors_changed, step, unknown_event, wait_for_descriptors};
 use crate::sched::Moment;
 use crate::sys;
 
@@ -88,7 +88,7 @@ enum Patience {
 }
 
 /// The limit that a program sets for reading from a socket, or writing to it.
-unsafe fn limit_of(fd: c_int, events: c_short) -> Option<Moment> {
+fn limit_of(me: &mut Token, fd: c_int, events: c_short) -> Option<Moment> {
     let mut limit = timeval { tv_sec: 0, tv_usec: 0 };
     let mut len = size_of_val(&limit) as socklen_t;
     let option = if events == POLLIN { libc::SO_RCVTIMEO } else { libc::SO_SNDTIMEO };
@@ -98,7 +98,7 @@ unsafe fn limit_of(fd: c_int, events: c_short) -> Option<Moment> {
         let (to, to_len) = (&raw mut limit as usize, &raw mut len as usize);
         let error = sys::call(libc::SYS_getsockopt, [fd as usize, level, option as usize, to, to_len, 0]);
         let length = timespec { tv_sec: limit.tv_sec, tv_nsec: limit.tv_usec * 1000 };
-        (error == 0 && (length.tv_sec, length.tv_nsec) != (0, 0)).then(|| moment_after(&raw const length))
+        (error == 0 && (length.tv_sec, length.tv_nsec) != (0, 0)).then(|| moment_after(me, &length))
     }
 }
 
@@ -116,32 +116,29 @@ impl Failed for ssize_t {
 }
 
 /// Makes a call on `fd` as soon as it does not block, or must not wait anyway.
-unsafe fn when_ready<R: Failed>(
-    me: *mut Logical,
+fn when_ready<R: Failed>(
+    me: &mut Token,
     fd: c_int,
     events: c_short,
     patience: Patience,
     call: impl FnOnce() -> R,
 ) -> R {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        // A poll has nothing to say about a negative number, and the call will.
-        if fd >= 0 && (connects_threads(fd) || events != POLLOUT) {
-            let error = wait_until_ready(me, fd, events, patience, connects_threads(fd));
-            if error != 0 {
-                fail(error);
-                return R::FAILED;
-            }
-        } else {
-            signal::cancellation_point(me);
+    // A poll has nothing to say about a negative number, and the call will.
+    if fd >= 0 && (connects_threads(fd) || events != POLLOUT) {
+        let error = wait_until_ready(me, fd, events, patience, connects_threads(fd));
+        if error != 0 {
+            fail(error);
+            return R::FAILED;
         }
-        with_effect(call)
+    } else {
+        signal::cancellation_point(me);
     }
+    with_effect(me, call)
 }
 
 /// Makes a call on a message queue, which looks like a file, as soon as it does not block.
 unsafe fn when_queue_ready<R: Failed>(
-    me: *mut Logical,
+    me: &mut Token,
     queue: c_int,
     events: c_short,
     len: size_t,
@@ -157,65 +154,61 @@ unsafe fn when_queue_ready<R: Failed>(
             None => Patience::Full,
             // The call says what is wrong.
             Some(time) if !is_length(time) => Patience::None,
-            Some(_) => Patience::Until(moment_of(libc::CLOCK_REALTIME, until)),
+            Some(_) => Patience::Until(moment_of(me, libc::CLOCK_REALTIME, &*until)),
         };
         let error = if queue < 0 { 0 } else { wait_until_ready(me, queue, events, patience, true) };
         if error != 0 {
             fail(error);
             return R::FAILED;
         }
-        with_effect(call)
+        with_effect(me, call)
     }
 }
 
 /// Waits until the descriptor is ready; the error of a call that has to fail, or 0.
-unsafe fn wait_until_ready(
-    me: *mut Logical,
+fn wait_until_ready(
+    me: &mut Token,
     fd: c_int,
     events: c_short,
     patience: Patience,
     connects: bool,
 ) -> c_int {
-    // SAFETY: called by the running thread.
-    unsafe {
-        signal::cancellation_point(me);
-        if connects {
-            step(me, unknown_event());
-        }
-        if !matches!(patience, Patience::None) && !never_waits(fd, events) {
-            let mut set = [pollfd { fd, events, revents: 0 }];
-            let (limit, late) = match patience {
-                Patience::Until(moment) => (Some(moment), libc::ETIMEDOUT),
-                _ => (limit_of(fd, events), libc::EAGAIN),
-            };
-            loop {
-                match wait_for_descriptors(me, &mut set, limit) {
-                    Waited::Done => break,
-                    Waited::TimedOut => return late,
-                    // What has a limit does not begin again.
-                    Waited::Interrupted if signal::fails(me, limit.is_none()) => return EINTR,
-                    Waited::Interrupted => {}
-                }
+    signal::cancellation_point(me);
+    if connects {
+        step(me, unknown_event());
+    }
+    if !matches!(patience, Patience::None) && !never_waits(fd, events) {
+        let mut set = [pollfd { fd, events, revents: 0 }];
+        let (limit, late) = match patience {
+            Patience::Until(moment) => (Some(moment), libc::ETIMEDOUT),
+            _ => (limit_of(me, fd, events), libc::EAGAIN),
+        };
+        loop {
+            match wait_for_descriptors(me, &mut set, limit) {
+                Waited::Done => break,
+                Waited::TimedOut => return late,
+                // What has a limit does not begin again.
+                Waited::Interrupted if signal::fails(me, limit.is_none()) => return EINTR,
+                Waited::Interrupted => {}
             }
         }
-        // The call that follows is one for libc, too, which must not find anything to do.
-        signal::cancellation_point(me);
-        if connects && events == POLLIN {
-            edge::listens(me);
-        } else if connects {
-            edge::talks(me);
-        }
-        0
     }
+    // The call that follows is one for libc, too, which must not find anything to do.
+    signal::cancellation_point(me);
+    if connects && events == POLLIN {
+        edge::listens(me);
+    } else if connects {
+        edge::talks(me);
+    }
+    0
 }
 
 /// Makes the call and tells those who wait for descriptors.
-unsafe fn with_effect<R>(call: impl FnOnce() -> R) -> R {
+fn with_effect<R>(me: &mut Token, call: impl FnOnce() -> R) -> R {
     let unmanaged = Unmanaged::enter();
     let result = call();
     drop(unmanaged);
-    // SAFETY: called by the running thread.
-    unsafe { descriptors_changed() };
+    descriptors_changed(me);
     result
 }
 
@@ -245,14 +238,13 @@ fn patience_of(fd: c_int, flags: c_int) -> Patience {
 }
 
 /// A timeout of 0 or less than nothing is no wait at all.
-unsafe fn deadline_of_milliseconds(milliseconds: c_int) -> Option<Moment> {
+fn deadline_of_milliseconds(me: &mut Token, milliseconds: c_int) -> Option<Moment> {
     let milliseconds = u32::try_from(milliseconds).ok()?;
     let length = timespec {
         tv_sec: i64::from(milliseconds / 1000),
         tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
     };
-    // SAFETY: called with the token.
-    Some(unsafe { moment_after(&raw const length) })
+    Some(moment_after(me, &length))
 }
 
 /// How a wait for several descriptors ended.
@@ -266,7 +258,7 @@ enum Polled {
 
 /// Waits until one of the descriptors is ready; with another mask of signals if one is given.
 unsafe fn poll_set(
-    me: *mut Logical,
+    me: &mut Token,
     set: &mut [pollfd],
     deadline: Option<Moment>,
     mask: *const c_void,
@@ -323,7 +315,7 @@ unsafe fn members(limit: c_int, sets: [(*mut fd_set, c_short); 3]) -> Vec<pollfd
 }
 
 unsafe fn select_sets(
-    me: *mut Logical,
+    me: &mut Token,
     limit: c_int,
     sets: [*mut fd_set; 3],
     deadline: Option<Moment>,
@@ -339,7 +331,7 @@ unsafe fn select_sets(
 
 /// Waits at a descriptor of `epoll_create`; `look` says what there is to see right now.
 unsafe fn wait_at_epoll(
-    me: *mut Logical,
+    me: &mut Token,
     fd: c_int,
     deadline: Option<Moment>,
     mask: *const c_void,
@@ -417,11 +409,11 @@ interpose! {
     fn close(fd: c_int) -> c_int, |me| {
         signal::cancellation_point(me);
         edge::talks(me);
-        with_effect(|| real::close(fd))
+        with_effect(me, || real::close(fd))
     }
     fn shutdown(fd: c_int, how: c_int) -> c_int, |me| {
         edge::talks(me);
-        with_effect(|| real::shutdown(fd, how))
+        with_effect(me, || real::shutdown(fd, how))
     }
     fn eventfd_write(fd: c_int, value: u64) -> c_int, |me| {
         when_ready(me, fd, POLLOUT, Patience::Full, || real::eventfd_write(fd, value))
@@ -458,7 +450,7 @@ interpose! {
 
     fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int, |me| {
         if timeout != 0 {
-            let deadline = deadline_of_milliseconds(timeout);
+            let deadline = deadline_of_milliseconds(me, timeout);
             if poll_set(me, list(set, count), deadline, core::ptr::null()) == Polled::Broken {
                 return fail(EINTR);
             }
@@ -469,7 +461,7 @@ interpose! {
         if timeout.as_ref().is_some_and(|length| !is_length(length)) {
             return fail(EINVAL);
         }
-        let deadline = (!timeout.is_null()).then(|| moment_after(timeout));
+        let deadline = (!timeout.is_null()).then(|| moment_after(me, &*timeout));
         if poll_set(me, list(set, count), deadline, mask) == Polled::Broken {
             return fail(EINTR);
         }
@@ -489,11 +481,11 @@ interpose! {
         if length.as_ref().is_some_and(|length| !is_length(length)) || limit < 0 {
             return fail(EINVAL);
         }
-        let deadline = length.map(|length| moment_after(&raw const length));
+        let deadline = length.map(|length| moment_after(me, &length));
         let polled = select_sets(me, limit, [read, write, exceptional], deadline, core::ptr::null());
         if let Some(deadline) = deadline {
             // What is left: the kernel's habit, on which nobody may rely and some do.
-            let rest = rest_until(deadline);
+            let rest = rest_until(me, deadline);
             *timeout = timeval { tv_sec: rest.tv_sec, tv_usec: rest.tv_nsec / 1000 };
         }
         if polled == Polled::Broken {
@@ -513,7 +505,7 @@ interpose! {
         if timeout.as_ref().is_some_and(|length| !is_length(length)) || limit < 0 {
             return fail(EINVAL);
         }
-        let deadline = (!timeout.is_null()).then(|| moment_after(timeout));
+        let deadline = (!timeout.is_null()).then(|| moment_after(me, &*timeout));
         if select_sets(me, limit, [read, write, exceptional], deadline, mask) == Polled::Broken {
             return fail(EINTR);
         }
@@ -525,7 +517,8 @@ interpose! {
         if timeout == 0 {
             return looked(look);
         }
-        wait_at_epoll(me, fd, deadline_of_milliseconds(timeout), core::ptr::null(), look)
+        let deadline = deadline_of_milliseconds(me, timeout);
+        wait_at_epoll(me, fd, deadline, core::ptr::null(), look)
     }
     fn epoll_pwait(
         fd: c_int,
@@ -538,7 +531,8 @@ interpose! {
         if timeout == 0 {
             return looked(look);
         }
-        wait_at_epoll(me, fd, deadline_of_milliseconds(timeout), mask, look)
+        let deadline = deadline_of_milliseconds(me, timeout);
+        wait_at_epoll(me, fd, deadline, mask, look)
     }
     fn epoll_pwait2(
         fd: c_int,
@@ -550,7 +544,7 @@ interpose! {
         if timeout.as_ref().is_some_and(|length| !is_length(length)) {
             return fail(EINVAL);
         }
-        let deadline = (!timeout.is_null()).then(|| moment_after(timeout));
+        let deadline = (!timeout.is_null()).then(|| moment_after(me, &*timeout));
         wait_at_epoll(me, fd, deadline, mask, || real::epoll_pwait(fd, events, count, 0, core::ptr::null()))
     }
 }

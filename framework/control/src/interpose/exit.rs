@@ -7,18 +7,13 @@ use waylay_control_protocol::Ending;
 use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::interpose;
-use crate::instrument::Linux;
 use crate::heap::guard;
 use crate::me::{Unmanaged, as_program, set_me};
-use crate::runtime::{Logical, finalise, step};
+use crate::runtime::{Token, finalise, step};
 
 /// The last step of a program that ends itself: others may still run before it, and show what they would have done.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(super) unsafe fn last_step(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe { step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN)) }
+pub(super) fn last_step(me: &mut Token) {
+    step(me, Event::on_thread(EventKind::ProcessExit, ThreadId::MAIN));
     guard::look_at_all();
 }
 
@@ -47,9 +42,10 @@ pub(super) extern "C" fn at_unload() {
 
 /// The end of the run.
 extern "C" fn conclude(_: *mut c_void) {
-    if !crate::me::me().is_null() {
+    let me = crate::me::me();
+    if !me.is_null() {
         // SAFETY: a logical thread that runs program code, exit handlers included, has the token.
-        unsafe { finalise::<Linux>(Ending::Exited) };
+        finalise(unsafe { Token::held_by(me) }, Ending::Exited);
         set_me(core::ptr::null_mut());
     }
 }
@@ -62,19 +58,19 @@ interpose! {
 
     fn _exit(status: c_int) -> (), |me| {
         last_step(me);
-        finalise::<Linux>(Ending::Exited);
+        finalise(me, Ending::Exited);
         real::_exit(status)
     }
 
     fn _Exit(status: c_int) -> (), |me| {
         last_step(me);
-        finalise::<Linux>(Ending::Exited);
+        finalise(me, Ending::Exited);
         real::_Exit(status)
     }
 
     fn quick_exit(status: c_int) -> (), |me| {
         last_step(me);
-        finalise::<Linux>(Ending::Exited);
+        finalise(me, Ending::Exited);
         as_program(me, || real::quick_exit(status))
     }
 }

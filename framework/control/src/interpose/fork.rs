@@ -6,7 +6,7 @@ use libc::{gid_t, pid_t, uid_t};
 
 use super::{interpose, signal};
 use crate::me::{me, set_me};
-use crate::runtime::{demote_me, outside};
+use crate::runtime::{Token, demote_me, outside};
 use crate::snapshot;
 
 mod real_fork {
@@ -25,8 +25,9 @@ unsafe extern "C-unwind" fn fork() -> pid_t {
         if !me.is_null() {
             snapshot::cannot_undo("starts a process");
             // The child's only thread is the kernel thread that calls: it must be the one libc thinks it is.
+            let me = Token::held_by(me);
             demote_me(me);
-            signal::may_come();
+            signal::may_come(me);
         }
         real_fork::fork()
     };
@@ -35,7 +36,7 @@ unsafe extern "C-unwind" fn fork() -> pid_t {
     }
     if child > 0 && !me.is_null() {
         // SAFETY: the thread still has the token.
-        unsafe { outside::process_starts("fork") };
+        outside::process_starts(unsafe { Token::held_by(me) }, "fork");
     }
     child
 }
@@ -58,9 +59,9 @@ interpose! {
         attributes: *const c_void,
         arguments: *const *mut c_char,
         environment: *const *mut c_char,
-    ) -> i32, |_me| {
-        outside::process_starts("posix_spawn");
-        signal::may_come();
+    ) -> i32, |me| {
+        outside::process_starts(me, "posix_spawn");
+        signal::may_come(me);
         real::posix_spawn(process, path, actions, attributes, arguments, environment)
     }
     fn posix_spawnp(
@@ -70,14 +71,14 @@ interpose! {
         attributes: *const c_void,
         arguments: *const *mut c_char,
         environment: *const *mut c_char,
-    ) -> i32, |_me| {
-        outside::process_starts("posix_spawnp");
-        signal::may_come();
+    ) -> i32, |me| {
+        outside::process_starts(me, "posix_spawnp");
+        signal::may_come(me);
         real::posix_spawnp(process, file, actions, attributes, arguments, environment)
     }
-    fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void, |_me| {
-        outside::process_starts("popen");
-        signal::may_come();
+    fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void, |me| {
+        outside::process_starts(me, "popen");
+        signal::may_come(me);
         real::popen(command, mode)
     }
 

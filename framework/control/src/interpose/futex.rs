@@ -11,7 +11,7 @@ use super::kernel_call::kernel;
 use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
 use crate::runtime::signals::Handled;
-use crate::runtime::{Logical, Waited, away, event_at, step, unknown_event, wait, wake, wake_or_move};
+use crate::runtime::{Token, Waited, away, event_at, step, unknown_event, wait, wake, wake_or_move};
 use crate::sched::{Key, Shares};
 use crate::sys;
 
@@ -29,8 +29,10 @@ fn is_outside(op: i32) -> bool {
     op & libc::FUTEX_PRIVATE_FLAG == 0 && outside::has_started_processes()
 }
 
+/// # Safety
+/// The words exist, and so does the timeout of those operations that have one.
 pub(super) unsafe fn futex(
-    me: *mut Logical,
+    me: &mut Token,
     address: usize,
     op: i32,
     value: u32,
@@ -41,7 +43,7 @@ pub(super) unsafe fn futex(
     let key = Key(address);
     let clock =
         if op & libc::FUTEX_CLOCK_REALTIME != 0 { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
-    // SAFETY: by the caller's promise: the words exist, and so does the timeout of those operations that have one.
+    // SAFETY: by the caller's promise.
     unsafe {
         let word = &*(address as *const AtomicU32);
         let time = timeout as *const timespec;
@@ -66,8 +68,8 @@ pub(super) unsafe fn futex(
                 }
                 let deadline = match (time.is_null(), command) {
                     (true, _) => None,
-                    (false, libc::FUTEX_WAIT) => Some(moment_after(time)),
-                    (false, _) => Some(moment_of(clock, time)),
+                    (false, libc::FUTEX_WAIT) => Some(moment_after(me, &*time)),
+                    (false, _) => Some(moment_of(me, clock, &*time)),
                 };
                 loop {
                     match wait(me, event, key, shares, deadline, None) {
@@ -77,9 +79,9 @@ pub(super) unsafe fn futex(
                         }
                         Waited::TimedOut => return c_long::from(fail(ETIMEDOUT)),
                         // The kernel begins a wait again that has no deadline, with a look at the word.
-                        Waited::Interrupted => match core::mem::take(&mut (*me).handled) {
+                        Waited::Interrupted => match core::mem::take(&mut (*me.thread()).handled) {
                             Handled::Restarts if deadline.is_none() => {}
-                            Handled::Nothing if !(*me).cancelled => {}
+                            Handled::Nothing if !(*me.thread()).cancelled => {}
                             _ => return c_long::from(fail(libc::EINTR)),
                         },
                     }
@@ -91,7 +93,7 @@ pub(super) unsafe fn futex(
             command @ (libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET) => {
                 let shares = Shares(if command == libc::FUTEX_WAKE { u32::MAX } else { third });
                 edge::gives(me, key);
-                let woken = wake(key, value, shares);
+                let woken = wake(me, key, value, shares);
                 if outside::may_wait() || is_outside(op) {
                     kernel(
                         libc::SYS_futex,
@@ -106,7 +108,7 @@ pub(super) unsafe fn futex(
                     return c_long::from(fail(EAGAIN));
                 }
                 edge::gives(me, key);
-                let touched = wake_or_move(key, value, Key(second), timeout as u32);
+                let touched = wake_or_move(me, key, value, Key(second), timeout as u32);
                 step(me, event_at(EventKind::FutexWake, key));
                 c_long::from(touched)
             }
@@ -114,9 +116,9 @@ pub(super) unsafe fn futex(
                 edge::gives(me, key);
                 edge::gives(me, Key(second));
                 let holds = wake_op(&*(second as *const AtomicU32), third);
-                let mut woken = wake(key, value, Shares::ALL);
+                let mut woken = wake(me, key, value, Shares::ALL);
                 if holds {
-                    woken += wake(Key(second), timeout as u32, Shares::ALL);
+                    woken += wake(me, Key(second), timeout as u32, Shares::ALL);
                 }
                 step(me, event_at(EventKind::FutexWake, key));
                 c_long::from(woken)

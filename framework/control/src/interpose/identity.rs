@@ -3,27 +3,27 @@
 use libc::{c_int, pid_t, stack_t};
 
 use super::{fail, interpose};
-use crate::runtime::{Logical, Place};
+use crate::runtime::{Place, Token};
 
 /// Whether a thread or process number, as a system call takes it, means the calling thread.
-pub(super) unsafe fn is_me(me: *mut Logical, number: usize) -> bool {
+pub(super) fn is_me(me: &mut Token, number: usize) -> bool {
     // SAFETY: `me` is the calling thread.
-    number == 0 || unsafe { number == (*me).kernel_id as usize }
+    number == 0 || unsafe { number == (*me.thread()).kernel_id as usize }
 }
 
 interpose! {
-    fn gettid() -> pid_t, |me| { (*me).kernel_id }
+    fn gettid() -> pid_t, |me| { (*me.thread()).kernel_id }
 
     // The alternate signal stack belongs to the kernel thread, which several fibers share: the carrier has its own. The thread's is
     // put to use when it goes home, which it does to handle a signal.
     fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int, |me| {
         const NO_STACK: stack_t = stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-        if (*me).place == Place::Home {
+        if (*me.thread()).place == Place::Home {
             return real::sigaltstack(new, old);
         }
-        let before = (*me).alternate_stack.unwrap_or(NO_STACK);
+        let before = (*me.thread()).alternate_stack.unwrap_or(NO_STACK);
         if let Some(&given) = new.as_ref() {
-            (*me).alternate_stack = match given.ss_flags {
+            (*me.thread()).alternate_stack = match given.ss_flags {
                 libc::SS_DISABLE => None,
                 0 | libc::SS_ONSTACK if given.ss_size < libc::MINSIGSTKSZ => return fail(libc::ENOMEM),
                 0 | libc::SS_ONSTACK => Some(stack_t { ss_flags: 0, ..given }),

@@ -11,20 +11,15 @@ use waylay_schedule::{Event, EventKind};
 use super::clock::{has_deadlines, moment_of};
 use super::{interpose, real_thread, signal};
 use crate::me::Unmanaged;
-use crate::runtime::{Logical, Waited, complete_join, join_point, lookup, runtime, step};
+use crate::runtime::{Token, Waited, complete_join, join_point, lookup, step};
 use crate::sched::Moment;
 
-unsafe fn join(
-    me: *mut Logical,
-    handle: pthread_t,
-    result: *mut *mut c_void,
-    deadline: Option<Moment>,
-) -> i32 {
+unsafe fn join(me: &mut Token, handle: pthread_t, result: *mut *mut c_void, deadline: Option<Moment>) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
         signal::cancellation_point(me);
-        if let Some(thread) = lookup(handle as usize)
-            && thread != me
+        if let Some(thread) = lookup(me, handle as usize)
+            && thread != me.thread()
             && !(*thread).detached
         {
             loop {
@@ -34,7 +29,7 @@ unsafe fn join(
                     Waited::Interrupted => signal::cancellation_point(me),
                 }
             }
-            return complete_join(thread, result);
+            return complete_join(me, thread, result);
         }
         let unmanaged = Unmanaged::enter();
         let error = real_thread::pthread_join(handle, result);
@@ -47,16 +42,16 @@ interpose! {
     fn pthread_join(handle: pthread_t, result: *mut *mut c_void) -> i32, |me| { join(me, handle, result, None) }
 
     fn pthread_tryjoin_np(handle: pthread_t, result: *mut *mut c_void) -> i32, |me| {
-        let Some(thread) = lookup(handle as usize) else { return real::pthread_tryjoin_np(handle, result) };
+        let Some(thread) = lookup(me, handle as usize) else { return real::pthread_tryjoin_np(handle, result) };
         step(me, Event::on_thread(EventKind::ThreadJoin, (*thread).id));
-        if !(*runtime()).has_finished(thread) {
+        if !me.run().has_finished(thread) {
             return EBUSY;
         }
         join(me, handle, result, None)
     }
 
     fn pthread_timedjoin_np(handle: pthread_t, result: *mut *mut c_void, until: *const timespec) -> i32, |me| {
-        let deadline = (!until.is_null()).then(|| moment_of(libc::CLOCK_REALTIME, until));
+        let deadline = (!until.is_null()).then(|| moment_of(me, libc::CLOCK_REALTIME, &*until));
         join(me, handle, result, deadline)
     }
 
@@ -69,7 +64,7 @@ interpose! {
         if !has_deadlines(clock) {
             return EINVAL;
         }
-        let deadline = (!until.is_null()).then(|| moment_of(clock, until));
+        let deadline = (!until.is_null()).then(|| moment_of(me, clock, &*until));
         join(me, handle, result, deadline)
     }
 }

@@ -12,7 +12,7 @@ use super::futex::{futex, note_outsider};
 use super::{fail, identity, random, sleep};
 use crate::instrument::delay;
 use crate::me::{Unmanaged, as_program, me};
-use crate::runtime::Logical;
+use crate::runtime::Token;
 use crate::sys;
 
 /// Six arguments whatever the caller passed: the ABI puts them in the same registers, and the kernel ignores those
@@ -35,7 +35,7 @@ unsafe extern "C-unwind" fn syscall(
     unsafe {
         if !me.is_null() {
             let _inside = Unmanaged::enter();
-            if let Some(result) = serve(me, number, [a, b, c, d, e, f]) {
+            if let Some(result) = serve(Token::held_by(me), number, [a, b, c, d, e, f]) {
                 return result;
             }
         }
@@ -50,7 +50,7 @@ unsafe extern "C-unwind" fn syscall(
 ///
 /// # Safety
 /// As for libc's `syscall`; the caller is the running thread.
-pub(crate) unsafe fn serve(me: *mut Logical, number: c_long, arguments: [usize; 6]) -> Option<c_long> {
+pub(crate) unsafe fn serve(me: &mut Token, number: c_long, arguments: [usize; 6]) -> Option<c_long> {
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: by the caller's promise.
     unsafe {
@@ -61,7 +61,7 @@ pub(crate) unsafe fn serve(me: *mut Logical, number: c_long, arguments: [usize; 
                 sleep::give_way(me);
                 Some(0)
             }
-            libc::SYS_gettid => Some(c_long::from((*me).kernel_id)),
+            libc::SYS_gettid => Some(c_long::from((*me.thread()).kernel_id)),
             libc::SYS_getrandom => Some(random::fill(me, a as *mut u8, b) as c_long),
             libc::SYS_sched_getaffinity if identity::is_me(me, a) => {
                 Some(super::processors::report(b, c as *mut u8) as c_long)
@@ -110,10 +110,7 @@ unsafe extern "C-unwind" {
 }
 
 /// Serves a call by the function that stands in for libc's.
-///
-/// # Safety
-/// As for [`serve`].
-unsafe fn by_function(me: *mut Logical, number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> Option<c_long> {
+unsafe fn by_function(me: &mut Token, number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> Option<c_long> {
     // SAFETY: by the caller's promise; each gets what the kernel would.
     unsafe {
         as_program(me, || {

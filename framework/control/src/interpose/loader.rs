@@ -7,7 +7,7 @@ use core::ffi::{c_int, c_void};
 
 use super::interpose;
 use crate::me::as_program;
-use crate::runtime::Logical;
+use crate::runtime::{Logical, Token};
 
 type Callback = unsafe extern "C-unwind" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int;
 
@@ -15,10 +15,10 @@ type Callback = unsafe extern "C-unwind" fn(*mut libc::dl_phdr_info, usize, *mut
 struct Held(*mut Logical);
 
 impl Held {
-    unsafe fn new(me: *mut Logical) -> Held {
-        // SAFETY: the calling thread, by the caller's promise.
-        unsafe { (*me).unpreemptible += 1 };
-        Held(me)
+    fn new(me: &mut Token) -> Held {
+        // SAFETY: who has the token lives.
+        unsafe { (*me.thread()).unpreemptible += 1 };
+        Held(me.thread())
     }
 }
 

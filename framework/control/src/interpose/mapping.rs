@@ -13,7 +13,7 @@ use super::fail;
 use crate::instrument::{delay, edge};
 use crate::instrument::patch::trap;
 use crate::me::{Unmanaged, me};
-use crate::runtime::{calls, signals};
+use crate::runtime::{Token, calls, signals};
 use crate::snapshot;
 
 mod real {
@@ -28,10 +28,9 @@ mod real {
 }
 
 /// What libc makes of the kernel's answer.
-unsafe fn answered(result: isize) -> isize {
+fn answered(result: isize) -> isize {
     if (-4095..0).contains(&result) {
-        // SAFETY: the caller is a thread of libc's.
-        return unsafe { fail(-result as i32) } as isize;
+        return fail(-result as i32) as isize;
     }
     result
 }
@@ -173,7 +172,7 @@ unsafe extern "C-unwind" fn sigaction(
         let thread = me();
         if !new.is_null() && !thread.is_null() {
             let _inside = Unmanaged::enter();
-            signals::actions_changed(thread);
+            signals::actions_changed(Token::held_by(thread));
         }
         result
     }

@@ -44,7 +44,7 @@ mod waiting_call;
 
 pub(crate) use clock::virtual_ticks;
 pub(crate) use kernel_call::serve;
-pub(crate) use mutex::owner_of as mutex_owner;
+pub(crate) use mutex::Mutex;
 pub(crate) use signal::cancellation_point;
 pub(crate) use start::take_region_for_host;
 pub(crate) use timer::begin_run as forget_timers;
@@ -67,19 +67,20 @@ macro_rules! interpose {
             #[cfg_attr(not(test), unsafe(no_mangle))]
             #[allow(non_snake_case)]
             unsafe extern "C-unwind" fn $name($($arg: $kind),*) $(-> $result)? {
-                let $me = crate::me::me();
-                if $me.is_null() {
+                let running = crate::me::me();
+                if running.is_null() {
                     $($before;)?
                     // SAFETY: the caller's promise to us is the one it would have made to libc.
                     let result = unsafe { real::$name($($arg),*) };
                     $($outside;)?
                     return result;
                 }
-                let _inside = crate::me::Unmanaged::enter_from($me);
+                let _inside = crate::me::Unmanaged::enter_from(running);
                 #[allow(unused_unsafe)]
                 // SAFETY: `me` is the calling thread, and a logical thread that runs program code has the token;
                 // pointers are valid by the caller's promise to libc.
                 unsafe {
+                    let $me = crate::runtime::Token::held_by(running);
                     crate::instrument::delay::before_call($me);
                     $body
                 }
@@ -90,10 +91,7 @@ macro_rules! interpose {
 pub(crate) use interpose;
 
 /// Sets the calling thread's errno and returns -1.
-///
-/// # Safety
-/// None beyond being called by a thread of libc's.
-pub(crate) unsafe fn fail(error: i32) -> i32 {
+pub(crate) fn fail(error: i32) -> i32 {
     // SAFETY: libc gives every thread an errno.
     unsafe { *libc::__errno_location() = error };
     -1

@@ -6,14 +6,13 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{EBUSY, EDEADLK, EINVAL, ENOTRECOVERABLE, ETIMEDOUT, clockid_t, pthread_mutex_t, timespec};
-use waylay_schedule::EventKind;
+use waylay_runtime::posix::mutex::{self as posix, lock, try_lock, unlock};
 
 use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::interpose;
-use crate::instrument::{Way, edge};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, acquire_from_outside, event_at, freed, step, taken};
-use crate::sched::{Acquire, Key, Moment, Shares};
+use crate::runtime::{Logical, Token};
+use crate::sched::{Key, Moment};
 
 /// Offsets in glibc's `pthread_mutex_t` on x86-64; part of its ABI because initialisers are static.
 const LOCK: usize = 0;
@@ -32,76 +31,106 @@ const OWNER_DIED: u32 = 1 << 30;
 const PROTECTS: u32 = 64;
 const CEILING: u32 = 0xfff8_0000;
 
-unsafe fn word(mutex: *const pthread_mutex_t, offset: usize) -> u32 {
-    // SAFETY: inside the mutex, which the caller vouches for; other kernel threads may write it.
-    unsafe { (*mutex.byte_add(offset).cast::<AtomicU32>()).load(Ordering::Relaxed) }
-}
+/// A mutex, by its address.
+#[derive(Clone, Copy)]
+pub(crate) struct Mutex(*mut pthread_mutex_t);
 
-/// What says who holds a mutex; 0 when it is free.
-unsafe fn lock_word(mutex: *const pthread_mutex_t) -> u32 {
-    // SAFETY: by the caller's promise that this is a mutex.
-    unsafe { word(mutex, LOCK) & if word(mutex, KIND) & PROTECTS != 0 { !CEILING } else { !0 } }
-}
+impl Mutex {
+    /// # Safety
+    /// The mutex exists for as long as this value is used.
+    pub(crate) unsafe fn at(mutex: *mut pthread_mutex_t) -> Mutex {
+        Mutex(mutex)
+    }
 
-/// The kernel's number of the thread that holds a mutex; 0 when it is free.
-pub(crate) unsafe fn owner_of(mutex: *const pthread_mutex_t) -> u32 {
-    // SAFETY: by the caller's promise that this is a mutex.
-    unsafe { if lock_word(mutex) == 0 { 0 } else { word(mutex, OWNER) } }
-}
+    fn word(self, offset: usize) -> &'static AtomicU32 {
+        // SAFETY: inside the mutex, which exists; other kernel threads may write it.
+        unsafe { &*self.0.byte_add(offset).cast::<AtomicU32>() }
+    }
 
-/// Whether `me` might get the mutex now. The owner of a recursive one can, and of an error-checking one gets its
-/// error at once.
-unsafe fn is_free(me: *mut Logical, mutex: *const pthread_mutex_t) -> bool {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let lock = lock_word(mutex);
-        lock == 0 || lock & OWNER_DIED != 0 || word(mutex, OWNER) == (*me).kernel_id as u32
+    fn read(self, offset: usize) -> u32 {
+        self.word(offset).load(Ordering::Relaxed)
+    }
+
+    /// What says who holds it; 0 when it is free.
+    fn lock_word(self) -> u32 {
+        self.read(LOCK) & if self.read(KIND) & PROTECTS != 0 { !CEILING } else { !0 }
+    }
+
+    /// The kernel's number of the thread that holds it; 0 when it is free.
+    pub(crate) fn owner(self) -> u32 {
+        if self.lock_word() == 0 { 0 } else { self.read(OWNER) }
     }
 }
 
-fn nobody_holds(key: Key) -> bool {
-    let mutex = key.0 as *const pthread_mutex_t;
-    // SAFETY: the key was made from a mutex on which a thread waits, so it exists.
-    let lock = unsafe { lock_word(mutex) };
-    lock == 0 || lock & OWNER_DIED != 0
+fn number_of(me: &Token) -> u32 {
+    // SAFETY: who has the token lives.
+    unsafe { (*me.thread()).kernel_id as u32 }
 }
 
-/// What a waiter of a condition variable does when it is woken.
-pub(super) fn relock(mutex: *mut pthread_mutex_t) -> Acquire {
-    let key = Key(mutex as usize);
-    Acquire { event: event_at(EventKind::MutexLock, key), key, is_free: nobody_holds }
-}
+impl posix::Mutex for Mutex {
+    type Thread = Logical;
+    const BUSY: i32 = EBUSY;
+    const TIMED_OUT: i32 = ETIMEDOUT;
 
-/// Locks for `me`, waiting as long as it takes or until the deadline.
-pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut pthread_mutex_t, deadline: Option<Moment>) -> i32 {
-    let key = Key(mutex as usize);
-    let event = event_at(EventKind::MutexLock, key);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        loop {
-            let free = || is_free(me, mutex);
-            let attempt = || attempt(me, mutex);
-            let got = match is_outside(mutex) {
-                true => acquire_from_outside(me, event, deadline, attempt),
-                false => acquire(me, event, key, Shares::ALL, deadline, free, attempt),
-            };
-            match got {
-                Ok(result) => {
-                    taken(key, Shares::ALL);
-                    note_locked(me, key, result);
-                    return result;
-                }
-                Err(Waited::TimedOut) => return ETIMEDOUT,
-                // Locking a mutex is no cancellation point.
-                Err(Waited::Interrupted | Waited::Done) => {}
-            }
+    fn key(self) -> Key {
+        Key(self.0 as usize)
+    }
+
+    /// The owner of a recursive one can have it, and of an error-checking one gets its error at once.
+    #[inline]
+    fn is_free(self, me: &mut Token) -> bool {
+        let lock = self.lock_word();
+        lock == 0 || lock & OWNER_DIED != 0 || self.read(OWNER) == number_of(me)
+    }
+
+    #[inline]
+    fn attempt(self) -> i32 {
+        // SAFETY: the mutex exists.
+        unsafe { real::pthread_mutex_trylock(self.0) }
+    }
+
+    #[inline]
+    fn judge(self, me: &mut Token, result: i32) -> Option<i32> {
+        if result == ENOTRECOVERABLE && self.read(LOCK) & OWNER_BITS == number_of(me) {
+            // libc's trylock keeps what cannot be recovered; its lock, for which this stands, does not.
+            self.word(LOCK).store(0, Ordering::Release);
         }
+        if result != EBUSY {
+            return Some(result);
+        }
+        let mine = self.read(OWNER) == number_of(me);
+        (mine && self.read(KIND) & 3 == ERROR_CHECK).then_some(EDEADLK)
+    }
+
+    /// Whoever gets a mutex of a thread that died has it too.
+    #[inline]
+    fn is_had(result: i32) -> bool {
+        result == 0 || result == libc::EOWNERDEAD
+    }
+
+    #[inline]
+    fn give_back(self, _: &mut Token) -> (i32, bool) {
+        // Known before: to read the lock word right after an atomic operation on it would wait for that.
+        let last = self.read(KIND) & 3 != RECURSIVE || self.read(COUNT) == 1;
+        // SAFETY: the mutex exists.
+        (unsafe { real::pthread_mutex_unlock(self.0) }, last)
+    }
+
+    fn nobody_holds(key: Key) -> bool {
+        // The key was made from a mutex on which a thread waits, so it exists.
+        let lock = Mutex(key.0 as *mut pthread_mutex_t).lock_word();
+        lock == 0 || lock & OWNER_DIED != 0
+    }
+
+    #[inline]
+    fn is_beyond(self) -> bool {
+        self.read(KIND) & SHARED != 0 && outside::has_started_processes()
     }
 }
 
 /// libc looks at the time only where it has to wait.
 unsafe fn lock_until(
-    me: *mut Logical,
+    me: &mut Token,
     mutex: *mut pthread_mutex_t,
     clock: clockid_t,
     until: *const timespec,
@@ -109,90 +138,17 @@ unsafe fn lock_until(
     // SAFETY: by the caller's promise.
     unsafe {
         let valid = has_nanoseconds(&*until);
-        match lock(me, mutex, Some(if valid { moment_of(clock, until) } else { Moment(0) })) {
+        let deadline = if valid { moment_of(me, clock, &*until) } else { Moment(0) };
+        match lock(me, Mutex::at(mutex), Some(deadline)) {
             ETIMEDOUT if !valid => EINVAL,
             result => result,
         }
     }
 }
 
-/// Whether processes that are not under control may hold it.
-unsafe fn is_outside(mutex: *const pthread_mutex_t) -> bool {
-    // SAFETY: by the caller's promise.
-    unsafe { word(mutex, KIND) & SHARED != 0 && outside::has_started_processes() }
-}
-
-#[inline]
-unsafe fn attempt(me: *mut Logical, mutex: *mut pthread_mutex_t) -> Option<i32> {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let result = real::pthread_mutex_trylock(mutex);
-        if result == ENOTRECOVERABLE && word(mutex, LOCK) & OWNER_BITS == (*me).kernel_id as u32 {
-            // libc's trylock keeps what cannot be recovered; its lock, for which this stands, does not.
-            (*mutex.byte_add(LOCK).cast::<AtomicU32>()).store(0, Ordering::Release);
-        }
-        if result != EBUSY {
-            return Some(result);
-        }
-        let mine = word(mutex, OWNER) == (*me).kernel_id as u32;
-        (mine && word(mutex, KIND) & 3 == ERROR_CHECK).then_some(EDEADLK)
-    }
-}
-
-/// Takes the mutex back after a wait on a condition variable that a wake-up ended.
-pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut pthread_mutex_t) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        match attempt(me, mutex) {
-            Some(result) => {
-                taken(Key(mutex as usize), Shares::ALL);
-                note_locked(me, Key(mutex as usize), result);
-                result
-            }
-            None => lock(me, mutex, None),
-        }
-    }
-}
-
-/// Whoever gets a mutex of a thread that died has it too.
-pub(super) unsafe fn note_locked(me: *mut Logical, key: Key, result: i32) {
-    if result == 0 || result == libc::EOWNERDEAD {
-        // SAFETY: by the caller's promise.
-        unsafe { edge::locked(me, key, Way::Exclusive) };
-    }
-}
-
-/// Unlocks and makes waiters ready, without a step.
-#[inline]
-pub(super) unsafe fn unlock(me: *mut Logical, mutex: *mut pthread_mutex_t) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        // Known before: to read the lock word right after an atomic operation on it would wait for that.
-        let last = word(mutex, KIND) & 3 != RECURSIVE || word(mutex, COUNT) == 1;
-        let result = real::pthread_mutex_unlock(mutex);
-        if result == 0 {
-            edge::unlocked(me, Key(mutex as usize));
-        }
-        if result == 0 && last {
-            freed(Key(mutex as usize), Shares::ALL);
-        }
-        result
-    }
-}
-
 interpose! {
-    fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> i32, |me| { lock(me, mutex, None) }
-
-    fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> i32, |me| {
-        let key = Key(mutex as usize);
-        step(me, event_at(EventKind::MutexTryLock, key));
-        let result = real::pthread_mutex_trylock(mutex);
-        if result != EBUSY {
-            taken(key, Shares::ALL);
-        }
-        note_locked(me, key, result);
-        result
-    }
+    fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> i32, |me| { lock(me, Mutex::at(mutex), None) }
+    fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> i32, |me| { try_lock(me, Mutex::at(mutex)) }
 
     fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, until: *const timespec) -> i32, |me| {
         lock_until(me, mutex, libc::CLOCK_REALTIME, until)
@@ -206,8 +162,6 @@ interpose! {
     }
 
     fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> i32, outside outside::did(Key(mutex as usize), Act::Freed), |me| {
-        let result = unlock(me, mutex);
-        step(me, event_at(EventKind::MutexUnlock, Key(mutex as usize)));
-        result
+        unlock(me, Mutex::at(mutex))
     }
 }

@@ -10,7 +10,7 @@ use waylay_schedule::EventKind;
 use super::interpose;
 use crate::instrument::edge;
 use crate::me::as_program;
-use crate::runtime::{acquire, event_at, freed, step, taken};
+use crate::runtime::{Token, acquire, event_at, freed, step, taken};
 use crate::sched::{Key, Shares};
 
 const FRESH: u32 = 0;
@@ -19,6 +19,7 @@ const DONE: u32 = 2;
 
 /// Leaves the word fresh when the initialiser does not return: by an exception or by cancellation.
 struct Attempt<'a> {
+    me: &'a mut Token,
     word: &'a AtomicU32,
     key: Key,
     after: u32,
@@ -27,8 +28,7 @@ struct Attempt<'a> {
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         self.word.store(self.after, Ordering::Release);
-        // SAFETY: dropped by the running thread.
-        unsafe { freed(self.key, Shares::ALL) };
+        freed(self.me, self.key, Shares::ALL);
     }
 }
 
@@ -42,18 +42,18 @@ interpose! {
             return 0;
         }
         let event = event_at(EventKind::Once, key);
-        let free = || word.load(Ordering::Relaxed) & IN_PROGRESS == 0;
-        while acquire(me, event, key, Shares::ALL, None, free, || free().then_some(())).is_err() {}
+        let free = |_: &mut Token| word.load(Ordering::Relaxed) & IN_PROGRESS == 0;
+        while acquire(me, event, key, Shares::ALL, None, free, |me| free(me).then_some(())).is_err() {}
         if word.load(Ordering::Acquire) & DONE != 0 {
             edge::takes_over(me, key);
             return 0;
         }
         word.store(IN_PROGRESS, Ordering::Relaxed);
-        taken(key, Shares::ALL);
-        let mut attempt = Attempt { word, key, after: FRESH };
-        as_program(me, || initialise());
+        taken(me, key, Shares::ALL);
+        let mut attempt = Attempt { me, word, key, after: FRESH };
+        as_program(attempt.me, || initialise());
         attempt.after = DONE;
-        edge::hands_over(me, key);
+        edge::hands_over(attempt.me, key);
         drop(attempt);
         step(me, event);
         0

@@ -7,22 +7,22 @@ use waylay_control_protocol::RandomSource;
 use waylay_schedule::Source;
 
 use super::interpose;
-use crate::runtime::{Logical, runtime};
+use crate::runtime::Token;
 use crate::sys;
 
 /// Fills a buffer; returns its length, or the kernel's error as a negative number.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; the buffer is writable.
-pub(super) unsafe fn fill(_me: *mut Logical, to: *mut u8, len: usize) -> isize {
+/// The buffer is writable.
+pub(super) unsafe fn fill(me: &mut Token, to: *mut u8, len: usize) -> isize {
     // SAFETY: by the caller's promise.
     unsafe {
-        if (*runtime()).settings.random == RandomSource::Real as u32 {
+        if me.run().settings.random == RandomSource::Real as u32 {
             return sys::call(libc::SYS_getrandom, [to as usize, len, 0, 0, 0, 0]);
         }
         let mut at = 0;
         while at < len {
-            let bytes = (*runtime()).random.key().to_le_bytes();
+            let bytes = me.run().random.key().to_le_bytes();
             let taken = bytes.len().min(len - at);
             to.add(at).copy_from_nonoverlapping(bytes.as_ptr(), taken);
             at += taken;
@@ -58,5 +58,5 @@ interpose! {
         fill(me, to.cast(), len);
     }
 
-    fn arc4random_uniform(bound: u32) -> u32, |_me| { (*runtime()).random.below(u64::from(bound)) as u32 }
+    fn arc4random_uniform(bound: u32) -> u32, |me| { me.run().random.below(u64::from(bound)) as u32 }
 }

@@ -7,8 +7,8 @@ use waylay_runtime::posix::rwlock::{RwLock, Way, lock, try_lock, unlock};
 
 use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::interpose;
-use crate::runtime::Logical;
 use crate::runtime::outside::{self, Act};
+use crate::runtime::{Logical, Token};
 use crate::sched::Key;
 
 /// Offsets in glibc's `pthread_rwlock_t` on x86-64, and the bits of its first word: a writer holds it, and from bit
@@ -19,14 +19,22 @@ const SHARED: usize = 28;
 const WRITE_LOCKED: u32 = 2;
 const READER_SHIFT: u32 = 3;
 
-unsafe fn word(lock: *const pthread_rwlock_t, offset: usize) -> u32 {
-    // SAFETY: inside the lock, which the caller vouches for; other kernel threads may write it.
-    unsafe { (*lock.byte_add(offset).cast::<AtomicU32>()).load(Ordering::Relaxed) }
-}
-
 /// A lock, by its address.
 #[derive(Clone, Copy)]
 struct Lock(*mut pthread_rwlock_t);
+
+impl Lock {
+    /// # Safety
+    /// The lock exists for as long as this value is used.
+    unsafe fn at(lock: *mut pthread_rwlock_t) -> Lock {
+        Lock(lock)
+    }
+
+    fn word(self, offset: usize) -> u32 {
+        // SAFETY: inside the lock, which exists; other kernel threads may write it.
+        unsafe { (*self.0.byte_add(offset).cast::<AtomicU32>()).load(Ordering::Relaxed) }
+    }
+}
 
 impl RwLock for Lock {
     type Thread = Logical;
@@ -37,15 +45,14 @@ impl RwLock for Lock {
     }
 
     #[inline]
-    unsafe fn is_free(self, way: Way) -> bool {
-        // SAFETY: by the caller's promise.
-        let state = unsafe { word(self.0, READERS) };
+    fn is_free(self, way: Way) -> bool {
+        let state = self.word(READERS);
         state & WRITE_LOCKED == 0 && (way == Way::Read || state >> READER_SHIFT == 0)
     }
 
     #[inline]
-    unsafe fn attempt(self, way: Way) -> i32 {
-        // SAFETY: by the caller's promise.
+    fn attempt(self, way: Way) -> i32 {
+        // SAFETY: the lock exists.
         unsafe {
             match way {
                 Way::Read => real::pthread_rwlock_tryrdlock(self.0),
@@ -55,16 +62,15 @@ impl RwLock for Lock {
     }
 
     #[inline]
-    unsafe fn give_back(self) -> i32 {
-        // SAFETY: by the caller's promise.
+    fn give_back(self) -> i32 {
+        // SAFETY: the lock exists.
         unsafe { real::pthread_rwlock_unlock(self.0) }
     }
 
     #[inline]
-    unsafe fn judge(self, me: *mut Logical, result: i32) -> Option<i32> {
+    fn judge(self, me: &Token, result: i32) -> Option<i32> {
         match result {
-            // SAFETY: by the caller's promise.
-            EBUSY if unsafe { self.refuses(me) } => Some(EDEADLK),
+            EBUSY if self.refuses(me) => Some(EDEADLK),
             EBUSY => None,
             other => Some(other),
         }
@@ -72,21 +78,20 @@ impl RwLock for Lock {
 
     /// Its writer is told so.
     #[inline]
-    unsafe fn refuses(self, me: *mut Logical) -> bool {
-        // SAFETY: by the caller's promise.
-        unsafe { !self.is_free(Way::Read) && word(self.0, WRITER) == (*me).kernel_id as u32 }
+    fn refuses(self, me: &Token) -> bool {
+        // SAFETY: who has the token lives.
+        !self.is_free(Way::Read) && self.word(WRITER) == unsafe { (*me.thread()).kernel_id } as u32
     }
 
     #[inline]
-    unsafe fn is_beyond(self) -> bool {
-        // SAFETY: by the caller's promise.
-        unsafe { word(self.0, SHARED) != 0 && outside::has_started_processes() }
+    fn is_beyond(self) -> bool {
+        self.word(SHARED) != 0 && outside::has_started_processes()
     }
 }
 
 /// libc looks at clock and time whether or not it has to wait.
 unsafe fn lock_until(
-    me: *mut Logical,
+    me: &mut Token,
     l: *mut pthread_rwlock_t,
     way: Way,
     clock: clockid_t,
@@ -97,15 +102,16 @@ unsafe fn lock_until(
         if !has_nanoseconds(&*until) || !has_deadlines(clock) {
             return libc::EINVAL;
         }
-        lock(me, Lock(l), way, Some(moment_of(clock, until)))
+        let deadline = moment_of(me, clock, &*until);
+        lock(me, Lock::at(l), way, Some(deadline))
     }
 }
 
 interpose! {
-    fn pthread_rwlock_rdlock(l: *mut pthread_rwlock_t) -> i32, |me| { lock(me, Lock(l), Way::Read, None) }
-    fn pthread_rwlock_wrlock(l: *mut pthread_rwlock_t) -> i32, |me| { lock(me, Lock(l), Way::Write, None) }
-    fn pthread_rwlock_tryrdlock(l: *mut pthread_rwlock_t) -> i32, |me| { try_lock(me, Lock(l), Way::Read) }
-    fn pthread_rwlock_trywrlock(l: *mut pthread_rwlock_t) -> i32, |me| { try_lock(me, Lock(l), Way::Write) }
+    fn pthread_rwlock_rdlock(l: *mut pthread_rwlock_t) -> i32, |me| { lock(me, Lock::at(l), Way::Read, None) }
+    fn pthread_rwlock_wrlock(l: *mut pthread_rwlock_t) -> i32, |me| { lock(me, Lock::at(l), Way::Write, None) }
+    fn pthread_rwlock_tryrdlock(l: *mut pthread_rwlock_t) -> i32, |me| { try_lock(me, Lock::at(l), Way::Read) }
+    fn pthread_rwlock_trywrlock(l: *mut pthread_rwlock_t) -> i32, |me| { try_lock(me, Lock::at(l), Way::Write) }
 
     fn pthread_rwlock_timedrdlock(l: *mut pthread_rwlock_t, until: *const timespec) -> i32, |me| {
         lock_until(me, l, Way::Read, libc::CLOCK_REALTIME, until)
@@ -121,6 +127,6 @@ interpose! {
     }
 
     fn pthread_rwlock_unlock(l: *mut pthread_rwlock_t) -> i32, outside outside::did(Key(l as usize), Act::Freed), |me| {
-        unlock(me, Lock(l))
+        unlock(me, Lock::at(l))
     }
 }

@@ -3,100 +3,90 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{EINTR, EINVAL, ETIMEDOUT, clockid_t, sem_t, timespec};
-use waylay_schedule::EventKind;
+use waylay_runtime::posix::semaphore::{self as posix, add, try_wait, wait_for};
 
 use super::clock::{has_deadlines, has_nanoseconds, moment_of};
 use super::{fail, interpose, signal};
-use crate::instrument::edge;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, acquire_from_outside, event_at, freed, step, taken};
-use crate::sched::{Key, Moment, Shares};
+use crate::runtime::{Logical, Token};
+use crate::sched::Key;
 
-/// The value is the low half of glibc's first word on x86-64.
-unsafe fn value(semaphore: *const sem_t) -> u32 {
-    // SAFETY: inside the semaphore, which the caller vouches for.
-    unsafe { (*semaphore.cast::<AtomicU32>()).load(Ordering::Relaxed) }
-}
+/// A semaphore, by its address.
+#[derive(Clone, Copy)]
+struct Semaphore(*mut sem_t);
 
-/// Whether processes that are not under control may post it. Glibc's third word on x86-64 says whether it was made for several.
-unsafe fn is_outside(semaphore: *const sem_t) -> bool {
-    // SAFETY: inside the semaphore, which the caller vouches for.
-    let shared = unsafe { semaphore.cast::<u32>().add(2).read_volatile() } != 0;
-    shared && outside::has_started_processes()
-}
-
-unsafe fn note_taken(me: *mut Logical, semaphore: *const sem_t) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        edge::takes(me, Key(semaphore as usize));
-        if value(semaphore) == 0 {
-            taken(Key(semaphore as usize), Shares::ALL);
-        }
+impl Semaphore {
+    /// # Safety
+    /// The semaphore exists for as long as this value is used.
+    unsafe fn at(semaphore: *mut sem_t) -> Semaphore {
+        Semaphore(semaphore)
     }
 }
 
-unsafe fn wait_for(me: *mut Logical, semaphore: *mut sem_t, deadline: Option<Moment>) -> i32 {
-    let key = Key(semaphore as usize);
-    let event = event_at(EventKind::SemWait, key);
-    // SAFETY: by the caller's promise.
-    unsafe {
+impl posix::Semaphore for Semaphore {
+    type Thread = Logical;
+    const TIMED_OUT: i32 = ETIMEDOUT;
+    const INTERRUPTED: i32 = EINTR;
+
+    fn key(self) -> Key {
+        Key(self.0 as usize)
+    }
+
+    /// The value is the low half of glibc's first word on x86-64.
+    fn is_free(self) -> bool {
+        // SAFETY: inside the semaphore, which exists; other kernel threads may write it.
+        unsafe { (*self.0.cast::<AtomicU32>()).load(Ordering::Relaxed) > 0 }
+    }
+
+    fn attempt(self) -> i32 {
+        // SAFETY: the semaphore exists.
+        unsafe { real::sem_trywait(self.0) }
+    }
+
+    fn fail(error: i32) -> i32 {
+        fail(error)
+    }
+
+    fn begin(self, me: &mut Token) -> Option<i32> {
         signal::cancellation_point(me);
-        loop {
-            let free = || value(semaphore) > 0;
-            let attempt = || (free() && real::sem_trywait(semaphore) == 0).then_some(());
-            let got = match is_outside(semaphore) {
-                true => acquire_from_outside(me, event, deadline, attempt),
-                false => acquire(me, event, key, Shares::ALL, deadline, free, attempt),
-            };
-            match got {
-                Ok(()) => {
-                    note_taken(me, semaphore);
-                    return 0;
-                }
-                Err(Waited::TimedOut) => return fail(ETIMEDOUT),
-                // The kernel begins a wait again that has no deadline.
-                Err(Waited::Interrupted | Waited::Done) => {
-                    if signal::fails(me, deadline.is_none()) {
-                        return fail(EINTR);
-                    }
-                }
-            }
-        }
+        None
+    }
+
+    /// The kernel begins a wait again that has no deadline.
+    fn fails(self, me: &mut Token, for_ever: bool) -> bool {
+        signal::fails(me, for_ever)
+    }
+
+    /// Glibc's third word on x86-64 says whether it was made for several processes.
+    fn is_beyond(self) -> bool {
+        // SAFETY: inside the semaphore, which exists.
+        let shared = unsafe { self.0.cast::<u32>().add(2).read_volatile() } != 0;
+        shared && outside::has_started_processes()
     }
 }
 
 interpose! {
-    fn sem_wait(semaphore: *mut sem_t) -> i32, |me| { wait_for(me, semaphore, None) }
+    fn sem_wait(semaphore: *mut sem_t) -> i32, |me| { wait_for(me, Semaphore::at(semaphore), None) }
 
-    fn sem_trywait(semaphore: *mut sem_t) -> i32, |me| {
-        step(me, event_at(EventKind::SemTryWait, Key(semaphore as usize)));
-        let result = real::sem_trywait(semaphore);
-        if result == 0 {
-            note_taken(me, semaphore);
-        }
-        result
-    }
+    fn sem_trywait(semaphore: *mut sem_t) -> i32, |me| { try_wait(me, Semaphore::at(semaphore)) }
 
     fn sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> i32, |me| {
         if !has_nanoseconds(&*until) {
             return fail(EINVAL);
         }
-        wait_for(me, semaphore, Some(moment_of(libc::CLOCK_REALTIME, until)))
+        let deadline = moment_of(me, libc::CLOCK_REALTIME, &*until);
+        wait_for(me, Semaphore::at(semaphore), Some(deadline))
     }
 
     fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> i32, |me| {
         if !has_nanoseconds(&*until) || !has_deadlines(clock) {
             return fail(EINVAL);
         }
-        wait_for(me, semaphore, Some(moment_of(clock, until)))
+        let deadline = moment_of(me, clock, &*until);
+        wait_for(me, Semaphore::at(semaphore), Some(deadline))
     }
 
     fn sem_post(semaphore: *mut sem_t) -> i32, outside outside::did(Key(semaphore as usize), Act::Freed), |me| {
-        let key = Key(semaphore as usize);
-        let result = real::sem_post(semaphore);
-        edge::gives(me, key);
-        freed(key, Shares::ALL);
-        step(me, event_at(EventKind::SemPost, key));
-        result
+        add(me, Semaphore::at(semaphore), || real::sem_post(semaphore))
     }
 }

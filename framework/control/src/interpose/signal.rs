@@ -14,19 +14,16 @@ use crate::instrument::patch::trap;
 use crate::me::as_program;
 use crate::sched::State;
 use crate::runtime::signals::{self, Handled, Origin, take_held};
-use crate::runtime::{Logical, call_off, demote_me, in_handlers, interrupt, lookup, runtime, step};
+use crate::runtime::{Logical, Token, demote_me, in_handlers, lookup, step};
 use crate::{snapshot, sys};
 
 /// Where a cancelled thread ends.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn cancellation_point(me: *mut Logical) {
-    // SAFETY: by the caller's promise; libc unwinds the thread on its own kernel thread, or up to where that is put back.
+pub(crate) fn cancellation_point(me: &mut Token) {
+    // SAFETY: who has the token lives; libc unwinds the thread on its own kernel thread, or up to where that is put back.
     unsafe {
-        if is_to_end(me) {
+        if is_to_end(me.thread()) {
             if snapshot::is_on() {
-                (*me).result = CANCELLED;
+                (*me.thread()).result = CANCELLED;
             } else {
                 demote_me(me);
             }
@@ -48,19 +45,17 @@ pub(super) unsafe fn is_to_end(thread: *mut Logical) -> bool {
 
 /// A signal may come that no thread of the run sends: from a child, or from a timer of the kernel's. Who waits for one need not be
 /// deadlocked, and has to wait in the kernel.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn may_come() {
-    // SAFETY: by the caller's promise; threads that have not finished exist.
-    unsafe {
-        let runtime = runtime();
-        if core::mem::replace(&mut (*runtime).sched.signals_may_come, true) {
-            return;
-        }
-        for &thread in &(*runtime).logicals {
-            if ((*thread).accepts != 0 || (*thread).pauses) && !(*runtime).has_finished(thread) {
-                interrupt(thread);
+pub(super) fn may_come(me: &mut Token) {
+    let run = me.run();
+    if core::mem::replace(&mut run.sched.signals_may_come, true) {
+        return;
+    }
+    for index in 0..run.logicals.len() {
+        let thread = run.logicals[index];
+        // SAFETY: threads in the list live as long as the run.
+        unsafe {
+            if ((*thread).accepts != 0 || (*thread).pauses) && !run.has_finished(thread) {
+                run.sched.interrupt((*thread).id);
             }
         }
     }
@@ -69,13 +64,11 @@ pub(super) unsafe fn may_come() {
 /// After a wait was broken off: ends the thread if it was asked to end, and says whether the call has to fail with EINTR. Calls that
 /// the kernel begins again behind a handler that wants it (`SA_RESTART`) are `restarted`.
 ///
-/// # Safety
-/// `me` executes the call, which is a cancellation point, and holds the token.
-pub(super) unsafe fn fails(me: *mut Logical, restarted: bool) -> bool {
-    // SAFETY: by the caller's promise.
+pub(super) fn fails(me: &mut Token, restarted: bool) -> bool {
+    // SAFETY: who has the token lives.
     unsafe {
         cancellation_point(me);
-        match core::mem::take(&mut (*me).handled) {
+        match core::mem::take(&mut (*me.thread()).handled) {
             Handled::Nothing => false,
             Handled::Restarts => !restarted,
             Handled::Fails => true,
@@ -105,17 +98,17 @@ unsafe fn changed(before: u64, how: c_int, new: *const sigset_t) -> Option<u64> 
 /// outside, so that it matters only for those that threads send each other.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; the pointers are null or valid.
-unsafe fn change_mask(me: *mut Logical, how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+/// The pointers are null or valid.
+unsafe fn change_mask(me: &mut Token, how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe {
-        let before = (*me).mask;
+        let before = (*me.thread()).mask;
         let Some(after) = changed(before, how, new) else { return libc::EINVAL };
         if !old.is_null() {
             old.write_bytes(0, 1);
             old.cast::<u64>().write_unaligned(before);
         }
-        (*me).mask = after;
+        (*me.thread()).mask = after;
         edge::masked(me, before, after);
         take_held(me, after);
     }
@@ -124,10 +117,10 @@ unsafe fn change_mask(me: *mut Logical, how: c_int, new: *const sigset_t, old: *
 
 /// Notes the mask of the calling kernel thread, and takes what it lets through. The program sees its own mask and not the
 /// kernel's, in which the signal of breakpoints never is.
-unsafe fn mask_changed(me: *mut Logical, how: c_int, new: *const sigset_t, old: *mut sigset_t) {
+unsafe fn mask_changed(me: &mut Token, how: c_int, new: *const sigset_t, old: *mut sigset_t) {
     // SAFETY: called by the running thread, at home.
     unsafe {
-        let before = (*me).mask;
+        let before = (*me.thread()).mask;
         let unseen = before & !trap::to_block(before);
         if !old.is_null() {
             let word = old.cast::<u64>();
@@ -135,10 +128,10 @@ unsafe fn mask_changed(me: *mut Logical, how: c_int, new: *const sigset_t, old: 
         }
         // Inside a handler the kernel's mask has more than the thread's own.
         let now = sys::signal_mask();
-        (*me).mask = changed(now | unseen, how, new).unwrap_or(now | unseen);
-        edge::masked(me, before, (*me).mask);
+        (*me.thread()).mask = changed(now | unseen, how, new).unwrap_or(now | unseen);
+        edge::masked(me, before, (*me.thread()).mask);
         sys::swap_signal_mask(trap::to_block(now));
-        take_held(me, (*me).mask);
+        take_held(me, (*me.thread()).mask);
     }
 }
 
@@ -155,26 +148,25 @@ fn is_signal(signal: c_int) -> bool {
 }
 
 /// Sends a signal to a thread of the run; one that has ended gets none.
-unsafe fn send(me: *mut Logical, to: *mut Logical, signal: c_int, origin: Origin) {
+unsafe fn send(me: &mut Token, to: *mut Logical, signal: c_int, origin: Origin) {
     // SAFETY: called by the running thread.
     unsafe {
-        if (*runtime()).has_finished(to) {
+        if me.run().has_finished(to) {
             return;
         }
         signals::send_to_thread(me, to, signal, origin);
-        if to != me {
+        if to != me.thread() {
             step(me, Event::on_thread(EventKind::SignalSend, (*to).id));
         }
     }
 }
 
 /// The thread of the run with this number of the kernel's.
-unsafe fn of_kernel_thread(number: pid_t) -> Option<*mut Logical> {
-    // SAFETY: called with the token.
-    unsafe {
-        let known = |thread: &*mut Logical| (**thread).kernel_id == number && !(*runtime()).has_finished(*thread);
-        (*runtime()).logicals.iter().copied().find(known)
-    }
+fn of_kernel_thread(me: &mut Token, number: pid_t) -> Option<*mut Logical> {
+    let run = me.run();
+    // SAFETY: threads in the list live as long as the run.
+    let known = |thread: &*mut Logical| unsafe { (**thread).kernel_id == number && !run.has_finished(*thread) };
+    run.logicals.iter().copied().find(known)
 }
 
 interpose! {
@@ -185,12 +177,12 @@ interpose! {
             return 0;
         }
         if process != sys::process_id() {
-            may_come();
+            may_come(me);
         }
         in_handlers(me, 0, || real::kill(process, signal))
     }
     fn killpg(group: pid_t, signal: c_int) -> c_int, |me| {
-        may_come();
+        may_come(me);
         in_handlers(me, 0, || real::killpg(group, signal))
     }
     fn sigqueue(process: pid_t, signal: c_int, value: libc::sigval) -> c_int, |me| {
@@ -200,12 +192,12 @@ interpose! {
             return 0;
         }
         if process != sys::process_id() {
-            may_come();
+            may_come(me);
         }
         in_handlers(me, 0, || real::sigqueue(process, signal, value))
     }
     fn tgkill(process: pid_t, thread: pid_t, signal: c_int) -> c_int, |me| {
-        match of_kernel_thread(thread) {
+        match of_kernel_thread(me, thread) {
             Some(to) if process == sys::process_id() && is_signal(signal) => {
                 send(me, to, signal, Origin::Thread);
                 0
@@ -220,11 +212,11 @@ interpose! {
         if new != SYNCHRONOUS && new != ASYNCHRONOUS {
             return libc::EINVAL;
         }
-        let before = core::mem::replace(&mut (*me).cancels_anywhere, new == ASYNCHRONOUS);
+        let before = core::mem::replace(&mut (*me.thread()).cancels_anywhere, new == ASYNCHRONOUS);
         if !old.is_null() {
             *old = if before { ASYNCHRONOUS } else { SYNCHRONOUS };
         }
-        if (*me).cancels_anywhere {
+        if (*me.thread()).cancels_anywhere {
             cancellation_point(me);
         }
         0
@@ -233,20 +225,20 @@ interpose! {
     fn pthread_testcancel() -> (), |me| { cancellation_point(me) }
 
     fn pthread_cancel(handle: pthread_t) -> c_int, |me| {
-        let Some(thread) = lookup(handle as usize) else { return real::pthread_cancel(handle) };
-        if (*runtime()).has_finished(thread) {
+        let Some(thread) = lookup(me, handle as usize) else { return real::pthread_cancel(handle) };
+        if me.run().has_finished(thread) {
             return 0;
         }
         (*thread).cancelled = true;
         let mut result = 0;
-        if thread != me {
+        if thread != me.thread() {
             // It may be between a look whether it is to end and the wait that would notice.
-            call_off(thread);
-            if (*runtime()).sched.thread((*thread).id).state == State::Away {
+            me.run().sched.call_off((*thread).id);
+            if me.run().sched.thread((*thread).id).state == State::Away {
                 // libc ends the call in which it waits, on the thread's own kernel thread.
                 result = real::pthread_cancel(handle);
             }
-        } else if (*me).cancels_anywhere {
+        } else if (*me.thread()).cancels_anywhere {
             cancellation_point(me);
         }
         step(me, Event::on_thread(EventKind::SignalSend, (*thread).id));
@@ -256,13 +248,13 @@ interpose! {
     fn pthread_setcancelstate(new: c_int, old: *mut c_int) -> c_int, |me| {
         let result = real::pthread_setcancelstate(new, old);
         if result == 0 {
-            (*me).keeps_going = new == DISABLED;
+            (*me.thread()).keeps_going = new == DISABLED;
         }
         result
     }
 
     fn pthread_kill(handle: pthread_t, signal: c_int) -> c_int, |me| {
-        match lookup(handle as usize) {
+        match lookup(me, handle as usize) {
             Some(to) if is_signal(signal) => {
                 send(me, to, signal, Origin::Thread);
                 0
@@ -272,7 +264,7 @@ interpose! {
     }
 
     fn pthread_sigqueue(handle: pthread_t, signal: c_int, value: libc::sigval) -> c_int, |me| {
-        match lookup(handle as usize) {
+        match lookup(me, handle as usize) {
             Some(to) if is_signal(signal) => {
                 send(me, to, signal, Origin::Queue(value.sival_ptr as usize));
                 0
@@ -300,7 +292,7 @@ interpose! {
             return change_mask(me, how, new, old);
         }
         demote_me(me);
-        let result = in_handlers(me, (*me).mask, || real::pthread_sigmask(how, new, old));
+        let result = in_handlers(me, (*me.thread()).mask, || real::pthread_sigmask(how, new, old));
         if result == 0 {
             mask_changed(me, how, new, old);
         }
@@ -315,7 +307,7 @@ interpose! {
             };
         }
         demote_me(me);
-        let result = in_handlers(me, (*me).mask, || real::sigprocmask(how, new, old));
+        let result = in_handlers(me, (*me.thread()).mask, || real::sigprocmask(how, new, old));
         if result == 0 {
             mask_changed(me, how, new, old);
         }

@@ -12,9 +12,7 @@ use super::{fail, interpose, signal};
 use crate::instrument::patch::trap;
 use crate::me::as_program;
 use crate::runtime::signals::{Handled, handled_by_any, kernel_keeps, kernel_pending, take_held, take_one_held};
-use crate::runtime::{
-    Logical, TICK_SIGNALS, Waited, demote_me, in_handlers, runtime, unknown_event, wait,
-};
+use crate::runtime::{Logical, TICK_SIGNALS, Token, Waited, demote_me, in_handlers, unknown_event, wait};
 use crate::sched::{Key, Moment, Shares};
 use crate::sys;
 
@@ -24,17 +22,15 @@ pub(super) unsafe fn signals_in(set: *const sigset_t) -> u64 {
     if set.is_null() { 0 } else { unsafe { set.cast::<u64>().read_unaligned() } }
 }
 
-unsafe fn come_from_elsewhere() -> bool {
-    // SAFETY: called with the token.
-    unsafe { (*runtime()).sched.signals_may_come }
+fn come_from_elsewhere(me: &mut Token) -> bool {
+    me.run().sched.signals_may_come
 }
 
 /// Waits for a signal that somebody sends; what it is, the caller finds out.
-unsafe fn wait_here(me: *mut Logical, deadline: Option<Moment>) -> Waited {
+fn wait_here(me: &mut Token, deadline: Option<Moment>) -> Waited {
     // An address inside the thread's own record that names nothing else.
-    let key = Key(me as usize + 2);
-    // SAFETY: called by the running thread.
-    unsafe { wait(me, unknown_event(), key, Shares::ALL, deadline, None) }
+    let key = Key(me.thread() as usize + 2);
+    wait(me, unknown_event(), key, Shares::ALL, deadline, None)
 }
 
 /// While it lives, the calling thread blocks other signals than usual, as during `sigsuspend` and `ppoll`.
@@ -47,20 +43,18 @@ pub(super) struct OtherMask {
 }
 
 impl OtherMask {
-    /// # Safety
-    /// `me` executes the call and holds the token.
-    pub(super) unsafe fn enter(me: *mut Logical, wanted: u64) -> OtherMask {
-        // SAFETY: by the caller's promise; handlers that run in the middle are program code.
+    pub(super) fn enter(me: &mut Token, wanted: u64) -> OtherMask {
+        // SAFETY: who has the token lives; handlers that run in the middle are program code.
         unsafe {
             demote_me(me);
-            let (before, kernel) = ((*me).mask, sys::signal_mask());
-            (*me).handled = Handled::Nothing;
-            (*me).mask = wanted;
+            let (before, kernel) = ((*me.thread()).mask, sys::signal_mask());
+            (*me.thread()).handled = Handled::Nothing;
+            (*me.thread()).mask = wanted;
             let first = handled_by_any(kernel_pending() & !wanted);
             in_handlers(me, kernel & !wanted, || sys::swap_signal_mask(trap::to_block(wanted)));
             take_held(me, wanted);
-            let then = core::mem::take(&mut (*me).handled);
-            OtherMask { me, before, kernel, handled: if first == Handled::Nothing { then } else { first } }
+            let then = core::mem::take(&mut (*me.thread()).handled);
+            OtherMask { me: me.thread(), before, kernel, handled: if first == Handled::Nothing { then } else { first } }
         }
     }
 
@@ -81,19 +75,19 @@ impl Drop for OtherMask {
 }
 
 /// Waits until a handler has run.
-unsafe fn wait_for_handler(me: *mut Logical, in_kernel: impl Fn() -> c_int) -> c_int {
-    // SAFETY: called by the running thread.
+fn wait_for_handler(me: &mut Token, in_kernel: impl Fn() -> c_int) -> c_int {
+    // SAFETY: who has the token lives.
     unsafe {
         demote_me(me);
         signal::cancellation_point(me);
         loop {
-            take_held(me, (*me).mask);
-            if come_from_elsewhere() {
+            take_held(me, (*me.thread()).mask);
+            if come_from_elsewhere(me) {
                 return waiting_call::accepting(me, 0, in_kernel);
             }
-            (*me).pauses = true;
+            (*me.thread()).pauses = true;
             wait_here(me, None);
-            (*me).pauses = false;
+            (*me.thread()).pauses = false;
             if signal::fails(me, false) {
                 return fail(EINTR);
             }
@@ -101,23 +95,20 @@ unsafe fn wait_for_handler(me: *mut Logical, in_kernel: impl Fn() -> c_int) -> c
     }
 }
 
-unsafe fn suspend(me: *mut Logical, wanted: u64) -> c_int {
-    // SAFETY: called by the running thread.
-    unsafe {
-        signal::cancellation_point(me);
-        if come_from_elsewhere() {
-            // The kernel changes the mask and waits in one: a signal that comes between the two would be missed.
-            return waiting_call::accepting_with(me, wanted, || suspend_in_kernel(wanted));
-        }
-        let other = OtherMask::enter(me, wanted);
-        if other.was_interrupted() {
-            return fail(EINTR);
-        }
-        wait_for_handler(me, || suspend_in_kernel(wanted))
+fn suspend(me: &mut Token, wanted: u64) -> c_int {
+    signal::cancellation_point(me);
+    if come_from_elsewhere(me) {
+        // The kernel changes the mask and waits in one: a signal that comes between the two would be missed.
+        return waiting_call::accepting_with(me, wanted, || suspend_in_kernel(wanted));
     }
+    let other = OtherMask::enter(me, wanted);
+    if other.was_interrupted() {
+        return fail(EINTR);
+    }
+    wait_for_handler(me, || suspend_in_kernel(wanted))
 }
 
-unsafe fn suspend_in_kernel(wanted: u64) -> c_int {
+fn suspend_in_kernel(wanted: u64) -> c_int {
     // SAFETY: the set is whole: the kernel's part is its first word.
     unsafe {
         let mut mask: sigset_t = core::mem::zeroed();
@@ -128,7 +119,7 @@ unsafe fn suspend_in_kernel(wanted: u64) -> c_int {
 
 /// Takes one of these signals; `None` when the deadline comes first, an error when a handler of another one ran.
 unsafe fn take(
-    me: *mut Logical,
+    me: &mut Token,
     set: u64,
     info: *mut siginfo_t,
     deadline: Option<Moment>,
@@ -155,7 +146,7 @@ unsafe fn take(
             if taken > 0 {
                 return Ok(taken as c_int);
             }
-            if come_from_elsewhere() {
+            if come_from_elsewhere(me) {
                 drop(accepting);
                 kernel_keeps(me, set);
                 let taken = waiting_call::accepting(me, set, &in_kernel);
@@ -174,8 +165,7 @@ unsafe fn take(
 }
 
 fn number_or_failure(taken: Result<c_int, c_int>) -> c_int {
-    // SAFETY: called by a thread of libc's.
-    taken.unwrap_or_else(|error| unsafe { fail(error) })
+    taken.unwrap_or_else(fail)
 }
 
 // Bound to our own interposed functions, since the library comes first in lookup order.
@@ -185,7 +175,7 @@ unsafe extern "C-unwind" {
 }
 
 /// A set of one signal, if there is such a signal.
-unsafe fn only(signal: c_int) -> Option<sigset_t> {
+fn only(signal: c_int) -> Option<sigset_t> {
     // SAFETY: an empty set is all zero.
     unsafe {
         let mut set: sigset_t = core::mem::zeroed();
@@ -193,8 +183,8 @@ unsafe fn only(signal: c_int) -> Option<sigset_t> {
     }
 }
 
-unsafe fn change_one(me: *mut Logical, how: c_int, signal: c_int) -> c_int {
-    // SAFETY: called by the running thread.
+fn change_one(me: &mut Token, how: c_int, signal: c_int) -> c_int {
+    // SAFETY: the set is a local.
     unsafe {
         match only(signal) {
             Some(set) => as_program(me, || sigprocmask(how, &raw const set, core::ptr::null_mut())),
@@ -221,7 +211,7 @@ interpose! {
 
     fn __xpg_sigpause(signal: c_int) -> c_int, |me| {
         match only(signal) {
-            Some(set) => suspend(me, (*me).mask & !signals_in(&raw const set)),
+            Some(set) => suspend(me, (*me.thread()).mask & !signals_in(&raw const set)),
             None => fail(EINVAL),
         }
     }
@@ -251,7 +241,7 @@ interpose! {
         if !is_length(given) {
             return fail(EINVAL);
         }
-        let deadline = Some(moment_after(length));
+        let deadline = Some(moment_after(me, &*length));
         number_or_failure(take(me, signals_in(set), info, deadline, || real::sigtimedwait(set, info, length)))
     }
 

@@ -6,38 +6,26 @@ use waylay_schedule::{Event, EventKind};
 use super::clock::{is_length, moment_after, moment_of, rest_until};
 use super::{fail, interpose, signal};
 use crate::instrument::edge;
-use crate::runtime::{Logical, Waited, sleep as sleep_until, step};
+use crate::runtime::{Token, Waited, sleep as sleep_until, step};
 use crate::sched::Moment;
 
 /// Sleeps until a moment; the time that is left when a handler ran before. No handler makes a sleep begin again.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(super) unsafe fn sleep_to(me: *mut Logical, moment: Moment) -> Result<(), timespec> {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        signal::cancellation_point(me);
-        edge::gives_way(me);
-        while sleep_until(me, moment) == Waited::Interrupted {
-            if signal::fails(me, false) {
-                return Err(rest_until(moment));
-            }
+pub(super) fn sleep_to(me: &mut Token, moment: Moment) -> Result<(), timespec> {
+    signal::cancellation_point(me);
+    edge::gives_way(me);
+    while sleep_until(me, moment) == Waited::Interrupted {
+        if signal::fails(me, false) {
+            return Err(rest_until(me, moment));
         }
-        signal::cancellation_point(me);
-        Ok(())
     }
+    signal::cancellation_point(me);
+    Ok(())
 }
 
 /// Lets others run.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(super) unsafe fn give_way(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        edge::gives_way(me);
-        step(me, Event::local(EventKind::Yield));
-    }
+pub(super) fn give_way(me: &mut Token) {
+    edge::gives_way(me);
+    step(me, Event::local(EventKind::Yield));
 }
 
 /// The error of a sleep by this clock, if there is any.
@@ -61,7 +49,8 @@ interpose! {
         if !is_length(&*length) {
             return fail(EINVAL);
         }
-        let Err(left) = sleep_to(me, moment_after(length)) else { return 0 };
+        let deadline = moment_after(me, &*length);
+        let Err(left) = sleep_to(me, deadline) else { return 0 };
         if !rest.is_null() {
             *rest = left;
         }
@@ -81,7 +70,7 @@ interpose! {
             return EINVAL;
         }
         let absolute = flags & libc::TIMER_ABSTIME != 0;
-        let moment = if absolute { moment_of(clock, time) } else { moment_after(time) };
+        let moment = if absolute { moment_of(me, clock, &*time) } else { moment_after(me, &*time) };
         let Err(left) = sleep_to(me, moment) else { return 0 };
         if !absolute && !rest.is_null() {
             *rest = left;
@@ -94,7 +83,8 @@ interpose! {
             tv_sec: i64::from(microseconds / 1_000_000),
             tv_nsec: i64::from(microseconds % 1_000_000) * 1000,
         };
-        match sleep_to(me, moment_after(&raw const time)) {
+        let deadline = moment_after(me, &time);
+        match sleep_to(me, deadline) {
             Ok(()) => 0,
             Err(_) => fail(EINTR),
         }
@@ -102,7 +92,8 @@ interpose! {
 
     fn sleep(seconds: c_uint) -> c_uint, |me| {
         let time = timespec { tv_sec: i64::from(seconds), tv_nsec: 0 };
-        match sleep_to(me, moment_after(&raw const time)) {
+        let deadline = moment_after(me, &time);
+        match sleep_to(me, deadline) {
             Ok(()) => 0,
             // As libc does: the part of a second does not count.
             Err(left) => left.tv_sec as c_uint,

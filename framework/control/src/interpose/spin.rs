@@ -2,60 +2,65 @@
 
 use core::sync::atomic::{AtomicI32, Ordering};
 
-use libc::{EBUSY, pthread_spinlock_t};
-use waylay_schedule::EventKind;
+use libc::{EBUSY, ETIMEDOUT, pthread_spinlock_t};
+use waylay_runtime::posix::mutex::{self as posix, lock, try_lock, unlock};
 
 use super::interpose;
-use crate::instrument::{Way, edge};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{acquire, acquire_from_outside, event_at, freed, step, taken};
-use crate::sched::{Key, Shares};
+use crate::runtime::{Logical, Token};
+use crate::sched::Key;
 
-/// glibc on x86-64: 1 is unlocked.
-unsafe fn is_free(lock: *const pthread_spinlock_t) -> bool {
-    // SAFETY: by the caller's promise that this is a lock.
-    unsafe { (*lock.cast::<AtomicI32>()).load(Ordering::Relaxed) == 1 }
+/// A lock, by its address.
+#[derive(Clone, Copy)]
+struct Lock(*mut pthread_spinlock_t);
+
+impl Lock {
+    /// # Safety
+    /// The lock exists for as long as this value is used.
+    unsafe fn at(lock: *mut pthread_spinlock_t) -> Lock {
+        Lock(lock)
+    }
+}
+
+impl posix::Mutex for Lock {
+    type Thread = Logical;
+    const BUSY: i32 = EBUSY;
+    const TIMED_OUT: i32 = ETIMEDOUT;
+
+    fn key(self) -> Key {
+        Key(self.0 as usize)
+    }
+
+    fn is_free(self, _: &mut Token) -> bool {
+        Self::nobody_holds(posix::Mutex::key(self))
+    }
+
+    fn attempt(self) -> i32 {
+        // SAFETY: the lock exists.
+        unsafe { real::pthread_spin_trylock(self.0) }
+    }
+
+    fn give_back(self, _: &mut Token) -> (i32, bool) {
+        // SAFETY: the lock exists.
+        (unsafe { real::pthread_spin_unlock(self.0) }, true)
+    }
+
+    /// glibc on x86-64: 1 is unlocked.
+    fn nobody_holds(key: Key) -> bool {
+        // SAFETY: the key was made from a lock, which exists.
+        unsafe { (*(key.0 as *const AtomicI32)).load(Ordering::Relaxed) == 1 }
+    }
+
+    /// It does not say whether it was made for several processes.
+    fn is_beyond(self) -> bool {
+        outside::has_started_processes()
+    }
 }
 
 interpose! {
-    fn pthread_spin_lock(lock: *mut pthread_spinlock_t) -> i32, |me| {
-        let key = Key(lock as usize);
-        let event = event_at(EventKind::MutexLock, key);
-        // It does not say whether it was made for several processes.
-        loop {
-            let attempt = || match real::pthread_spin_trylock(lock) {
-                EBUSY => None,
-                result => Some(result),
-            };
-            let got = match outside::has_started_processes() {
-                true => acquire_from_outside(me, event, None, attempt),
-                false => acquire(me, event, key, Shares::ALL, None, || is_free(lock), attempt),
-            };
-            if let Ok(result) = got {
-                taken(key, Shares::ALL);
-                edge::locked(me, key, Way::Exclusive);
-                return result;
-            }
-        }
-    }
-
-    fn pthread_spin_trylock(lock: *mut pthread_spinlock_t) -> i32, |me| {
-        let key = Key(lock as usize);
-        step(me, event_at(EventKind::MutexTryLock, key));
-        let result = real::pthread_spin_trylock(lock);
-        if result == 0 {
-            taken(key, Shares::ALL);
-            edge::locked(me, key, Way::Exclusive);
-        }
-        result
-    }
-
-    fn pthread_spin_unlock(lock: *mut pthread_spinlock_t) -> i32, outside outside::did(Key(lock as usize), Act::Freed), |me| {
-        let key = Key(lock as usize);
-        let result = real::pthread_spin_unlock(lock);
-        edge::unlocked(me, key);
-        freed(key, Shares::ALL);
-        step(me, event_at(EventKind::MutexUnlock, key));
-        result
+    fn pthread_spin_lock(l: *mut pthread_spinlock_t) -> i32, |me| { lock(me, Lock::at(l), None) }
+    fn pthread_spin_trylock(l: *mut pthread_spinlock_t) -> i32, |me| { try_lock(me, Lock::at(l)) }
+    fn pthread_spin_unlock(l: *mut pthread_spinlock_t) -> i32, outside outside::did(Key(l as usize), Act::Freed), |me| {
+        unlock(me, Lock::at(l))
     }
 }

@@ -10,6 +10,7 @@ use super::stand_aside::stand_aside;
 use super::{exit, processors, real_thread};
 use crate::me::Unmanaged;
 use crate::message::say;
+use crate::runtime::Token;
 use crate::{binding, fork_server, instrument, runtime, snapshot, sys};
 
 type Main = extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
@@ -140,7 +141,7 @@ fn run_main(main: Main, argc: c_int, argv: *mut *mut c_char, environment: *mut *
     if !me.is_null() {
         let _inside = Unmanaged::enter();
         // SAFETY: the main thread runs program code until here, so it has the token.
-        unsafe { exit::last_step(me) };
+        unsafe { exit::last_step(Token::held_by(me)) };
     }
     status
 }

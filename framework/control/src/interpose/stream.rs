@@ -9,20 +9,20 @@ use libc::{FILE, c_int, c_void};
 use waylay_schedule::EventKind;
 
 use super::interpose;
-use crate::runtime::{Logical, acquire, event_at, freed, step, taken};
+use crate::runtime::{Token, acquire, event_at, freed, step, taken};
 use crate::sched::{Key, Shares};
 
 /// Offset of the pointer to the lock in glibc's FILE on x86-64, and of the owner in the lock.
 const LOCK: usize = 0x88;
 const OWNER: usize = 8;
 
-unsafe fn is_free(me: *mut Logical, stream: *mut FILE) -> bool {
+unsafe fn is_free(me: &mut Token, stream: *mut FILE) -> bool {
     // SAFETY: by the caller's promise that this is an open stream; the first word is the lock, the owner follows.
     unsafe {
         let lock = stream.byte_add(LOCK).cast::<*mut c_void>().read();
         let word = (*lock.cast::<AtomicI32>()).load(Ordering::Relaxed);
         let owner = (*lock.byte_add(OWNER).cast::<AtomicPtr<c_void>>()).load(Ordering::Relaxed);
-        word == 0 || owner as usize == (*me).handle
+        word == 0 || owner as usize == (*me.thread()).handle
     }
 }
 
@@ -30,10 +30,10 @@ interpose! {
     fn flockfile(stream: *mut FILE) -> (), |me| {
         let key = Key(stream as usize);
         let event = event_at(EventKind::MutexLock, key);
-        let attempt = || (real::ftrylockfile(stream) == 0).then_some(());
-        while acquire(me, event, key, Shares::ALL, None, || is_free(me, stream), attempt).is_err() {}
-        taken(key, Shares::ALL);
-        (*me).unpreemptible += 1;
+        let attempt = |_: &mut Token| (real::ftrylockfile(stream) == 0).then_some(());
+        while acquire(me, event, key, Shares::ALL, None, |me| is_free(me, stream), attempt).is_err() {}
+        taken(me, key, Shares::ALL);
+        (*me.thread()).unpreemptible += 1;
     }
 
     fn ftrylockfile(stream: *mut FILE) -> c_int, |me| {
@@ -41,8 +41,8 @@ interpose! {
         step(me, event_at(EventKind::MutexTryLock, key));
         let result = real::ftrylockfile(stream);
         if result == 0 {
-            taken(key, Shares::ALL);
-            (*me).unpreemptible += 1;
+            taken(me, key, Shares::ALL);
+            (*me.thread()).unpreemptible += 1;
         }
         result
     }
@@ -50,8 +50,8 @@ interpose! {
     fn funlockfile(stream: *mut FILE) -> (), |me| {
         let key = Key(stream as usize);
         real::funlockfile(stream);
-        (*me).unpreemptible = (*me).unpreemptible.saturating_sub(1);
-        freed(key, Shares::ALL);
+        (*me.thread()).unpreemptible = (*me.thread()).unpreemptible.saturating_sub(1);
+        freed(me, key, Shares::ALL);
         step(me, event_at(EventKind::MutexUnlock, key));
     }
 }

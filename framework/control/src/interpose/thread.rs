@@ -8,7 +8,7 @@ use super::{interpose, real_thread};
 use crate::heap::tag;
 use crate::instrument::{delay, edge};
 use crate::me::{Unmanaged, as_program, me};
-use crate::runtime::{Routine, create, exit_point, lookup, note_uncontrolled_thread, runtime};
+use crate::runtime::{Routine, Token, create, exit_point, lookup, note_uncontrolled_thread};
 
 /// Creates a thread that begins with the heap tag of its creator, and takes part in a run if its creator does.
 ///
@@ -21,15 +21,16 @@ unsafe extern "C-unwind" fn pthread_create(
     routine: Routine,
     argument: *mut c_void,
 ) -> i32 {
-    let me = me();
+    let running = me();
     let start = tag::carry(routine, argument);
     // SAFETY: by the caller's promise to libc; a logical thread that runs program code has the token.
     unsafe {
-        let error = if me.is_null() {
+        let error = if running.is_null() {
             note_uncontrolled_thread();
             real_thread::pthread_create(handle, attributes, start.0, start.1)
         } else {
             let _inside = Unmanaged::enter();
+            let me = Token::held_by(running);
             delay::before_call(me);
             create(me, handle, attributes, start.0, start.1)
         };
@@ -41,12 +42,12 @@ unsafe extern "C-unwind" fn pthread_create(
 }
 
 interpose! {
-    fn pthread_detach(handle: pthread_t) -> i32, |_me| {
-        if let Some(thread) = lookup(handle as usize) {
+    fn pthread_detach(handle: pthread_t) -> i32, |me| {
+        if let Some(thread) = lookup(me, handle as usize) {
             (*thread).detached = true;
-            if (*runtime()).has_finished(thread) {
-                (*runtime()).system.handles.remove(&(handle as usize));
-                edge::ended(thread);
+            if me.run().has_finished(thread) {
+                me.run().system.handles.remove(&(handle as usize));
+                edge::ended(me, thread);
             }
             if (*thread).recyclable {
                 return 0;

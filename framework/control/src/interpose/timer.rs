@@ -11,9 +11,9 @@ use libc::{EINVAL, c_int, c_uint, clockid_t, itimerspec, itimerval, sigevent, ti
 use super::clock::{is_length, is_virtual, moment_of, nanoseconds, timespec_of};
 use super::{fail, interpose, signal};
 use crate::me::Unmanaged;
+use crate::runtime::Token;
 use crate::runtime::outside::{Beside, takes_part};
 use crate::runtime::timers::{self, Purpose, Stack, Timer};
-use crate::runtime::{Logical, runtime};
 use crate::sys;
 
 /// Every timer of the program, and how many it has made.
@@ -44,47 +44,39 @@ enum Handle {
 /// What the program calls its first timer: no address, and no number of the kernel's, which are small.
 const FIRST_HANDLE: usize = 0x5741_0000;
 
-unsafe fn find(handle: Handle) -> Option<Entry> {
-    // SAFETY: called with the token.
-    unsafe { (*TIMERS.0.get()).0.iter().find(|entry| entry.handle == handle).copied() }
+/// All timers, and how many were made.
+fn timers_of(_me: &mut Token) -> &mut (Vec<Entry>, usize) {
+    // SAFETY: only the running thread touches them, which has the token and lends it for as long.
+    unsafe { &mut *TIMERS.0.get() }
 }
 
-unsafe fn add(handle: Handle, clock: clockid_t, purpose: Purpose) -> *mut Timer {
+fn find(me: &mut Token, handle: Handle) -> Option<Entry> {
+    timers_of(me).0.iter().find(|entry| entry.handle == handle).copied()
+}
+
+fn add(me: &mut Token, handle: Handle, clock: clockid_t, purpose: Purpose) -> *mut Timer {
     let timer = Box::into_raw(Box::new(Timer::new(purpose)));
-    // SAFETY: called with the token.
-    unsafe {
-        forget(handle);
-        (*TIMERS.0.get()).0.push(Entry { handle, clock, timer });
-    }
+    forget(me, handle);
+    timers_of(me).0.push(Entry { handle, clock, timer });
     timer
 }
 
-unsafe fn forget(handle: Handle) {
-    // SAFETY: called with the token.
-    unsafe { (*TIMERS.0.get()).0.retain(|entry| entry.handle != handle) };
+fn forget(me: &mut Token, handle: Handle) {
+    timers_of(me).0.retain(|entry| entry.handle != handle);
 }
 
 /// Forgets the timers of the run before.
-///
-/// # Safety
-/// The caller holds the token, and no thread of that run is left.
-pub(crate) unsafe fn begin_run() {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let (all, made) = &mut *TIMERS.0.get();
-        all.clear();
-        *made = 0;
-    }
+pub(crate) fn begin_run(me: &mut Token) {
+    let (all, made) = timers_of(me);
+    all.clear();
+    *made = 0;
 }
 
-unsafe fn alarm_timer() -> *mut Timer {
+fn alarm_timer(me: &mut Token) -> *mut Timer {
     let purpose = Purpose::Signal { signal: libc::SIGALRM, to: None, value: None };
-    // SAFETY: called with the token.
-    unsafe {
-        match find(Handle::Alarm) {
-            Some(entry) => entry.timer,
-            None => add(Handle::Alarm, libc::CLOCK_REALTIME, purpose),
-        }
+    match find(me, Handle::Alarm) {
+        Some(entry) => entry.timer,
+        None => add(me, Handle::Alarm, libc::CLOCK_REALTIME, purpose),
     }
 }
 
@@ -97,12 +89,9 @@ fn counts_time(clock: clockid_t) -> bool {
 }
 
 /// A timer of the kernel's takes part in the run.
-unsafe fn is_real(how: &str) {
-    // SAFETY: called with the token.
-    unsafe {
-        signal::may_come();
-        takes_part(&Beside::Other(format!("{how} sets a timer of the kernel").into()));
-    }
+fn is_real(me: &mut Token, how: &str) {
+    signal::may_come(me);
+    takes_part(me, &Beside::Other(format!("{how} sets a timer of the kernel").into()));
 }
 
 fn timeval_of(nanoseconds: u64) -> timeval {
@@ -116,15 +105,15 @@ fn of_timeval(time: &timeval) -> u64 {
     nanoseconds(&timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_usec * 1000 })
 }
 
-unsafe fn spec_of(timer: *mut Timer) -> itimerspec {
-    // SAFETY: called with the token; timers live for good.
-    let (left, interval) = unsafe { (*timer).left() };
+unsafe fn spec_of(me: &mut Token, timer: *mut Timer) -> itimerspec {
+    // SAFETY: timers live for good.
+    let (left, interval) = unsafe { (*timer).left(me) };
     itimerspec { it_interval: timespec_of(interval), it_value: timespec_of(left) }
 }
 
 /// Sets a timer as `timer_settime` does, whose clock shows the time.
 unsafe fn set_by(
-    me: *mut Logical,
+    me: &mut Token,
     entry: Entry,
     absolute: bool,
     new: *const itimerspec,
@@ -136,12 +125,12 @@ unsafe fn set_by(
             return fail(EINVAL);
         }
         if !old.is_null() {
-            *old = spec_of(entry.timer);
+            *old = spec_of(me, entry.timer);
         }
         let first = nanoseconds(&(*new).it_value);
         let deadline = (first > 0).then(|| match absolute {
-            true => moment_of(entry.clock, &raw const (*new).it_value),
-            false => (*runtime()).sched.clock.after(first),
+            true => moment_of(me, entry.clock, &(*new).it_value),
+            false => me.run().sched.clock.after(first),
         });
         match timers::set(me, entry.timer, deadline, nanoseconds(&(*new).it_interval)) {
             0 => 0,
@@ -187,44 +176,43 @@ unsafe fn attributes_of(event: *const sigevent) -> *const libc::pthread_attr_t {
     }
 }
 
-unsafe fn made(timer: *mut c_void) -> Option<Entry> {
-    // SAFETY: called with the token.
-    unsafe { find(Handle::Made(timer as usize)) }
+fn made(me: &mut Token, timer: *mut c_void) -> Option<Entry> {
+    find(me, Handle::Made(timer as usize))
 }
 
 interpose! {
     fn alarm(seconds: c_uint) -> c_uint, |me| {
-        if !is_virtual() {
-            is_real("alarm");
+        if !is_virtual(me) {
+            is_real(me, "alarm");
             return real::alarm(seconds);
         }
-        let timer = alarm_timer();
-        let (left, _) = (*timer).left();
-        let deadline = (seconds > 0).then(|| (*runtime()).sched.clock.after(u64::from(seconds) * 1_000_000_000));
+        let timer = alarm_timer(me);
+        let (left, _) = (*timer).left(me);
+        let deadline = (seconds > 0).then(|| me.run().sched.clock.after(u64::from(seconds) * 1_000_000_000));
         timers::set(me, timer, deadline, 0);
         left.div_ceil(1_000_000_000) as c_uint
     }
 
     fn ualarm(first: c_uint, interval: c_uint) -> c_uint, |me| {
-        if !is_virtual() {
-            is_real("ualarm");
+        if !is_virtual(me) {
+            is_real(me, "ualarm");
             return real::ualarm(first, interval);
         }
         if first >= 1_000_000 || interval >= 1_000_000 {
             return fail(EINVAL) as c_uint;
         }
-        let timer = alarm_timer();
-        let (left, _) = (*timer).left();
-        let deadline = (first > 0).then(|| (*runtime()).sched.clock.after(u64::from(first) * 1_000));
+        let timer = alarm_timer(me);
+        let (left, _) = (*timer).left(me);
+        let deadline = (first > 0).then(|| me.run().sched.clock.after(u64::from(first) * 1_000));
         timers::set(me, timer, deadline, u64::from(interval) * 1_000);
         left.div_ceil(1_000) as c_uint
     }
 
     fn setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int, |me| {
-        if !is_virtual() || which != libc::ITIMER_REAL {
+        if !is_virtual(me) || which != libc::ITIMER_REAL {
             let result = real::setitimer(which, new, old);
             if result == 0 {
-                is_real("setitimer");
+                is_real(me, "setitimer");
             }
             return result;
         }
@@ -232,70 +220,70 @@ interpose! {
         if new.as_ref().is_some_and(|new| !valid(new.it_value) || !valid(new.it_interval)) {
             return fail(EINVAL);
         }
-        let timer = alarm_timer();
-        let (left, interval) = (*timer).left();
+        let timer = alarm_timer(me);
+        let (left, interval) = (*timer).left(me);
         if !old.is_null() {
             *old = itimerval { it_interval: timeval_of(interval), it_value: timeval_of(left) };
         }
         if !new.is_null() {
             let first = of_timeval(&(*new).it_value);
-            let deadline = (first > 0).then(|| (*runtime()).sched.clock.after(first));
+            let deadline = (first > 0).then(|| me.run().sched.clock.after(first));
             timers::set(me, timer, deadline, of_timeval(&(*new).it_interval));
         }
         0
     }
 
-    fn getitimer(which: c_int, old: *mut itimerval) -> c_int, |_me| {
-        if !is_virtual() || which != libc::ITIMER_REAL {
+    fn getitimer(which: c_int, old: *mut itimerval) -> c_int, |me| {
+        if !is_virtual(me) || which != libc::ITIMER_REAL {
             return real::getitimer(which, old);
         }
-        let (left, interval) = (*alarm_timer()).left();
+        let (left, interval) = (*alarm_timer(me)).left(me);
         *old = itimerval { it_interval: timeval_of(interval), it_value: timeval_of(left) };
         0
     }
 
-    fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut *mut c_void) -> c_int, |_me| {
-        let handle = FIRST_HANDLE + (*TIMERS.0.get()).1;
-        let purpose = if is_virtual() && counts_time(clock) { purpose_of(event, handle) } else { None };
+    fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut *mut c_void) -> c_int, |me| {
+        let handle = FIRST_HANDLE + timers_of(me).1;
+        let purpose = if is_virtual(me) && counts_time(clock) { purpose_of(event, handle) } else { None };
         let Some(purpose) = purpose else {
             let result = real::timer_create(clock, event, timer);
             if result == 0 {
-                is_real("timer_create");
+                is_real(me, "timer_create");
             }
             return result;
         };
-        (*TIMERS.0.get()).1 += 1;
-        add(Handle::Made(handle), clock, purpose);
+        timers_of(me).1 += 1;
+        add(me, Handle::Made(handle), clock, purpose);
         *timer = handle as *mut c_void;
         0
     }
 
     fn timer_settime(timer: *mut c_void, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int, |me| {
-        let Some(ours) = made(timer) else { return real::timer_settime(timer, flags, new, old) };
+        let Some(ours) = made(me, timer) else { return real::timer_settime(timer, flags, new, old) };
         set_by(me, ours, flags & libc::TIMER_ABSTIME != 0, new, old)
     }
 
-    fn timer_gettime(timer: *mut c_void, old: *mut itimerspec) -> c_int, |_me| {
-        let Some(ours) = made(timer) else { return real::timer_gettime(timer, old) };
-        *old = spec_of(ours.timer);
+    fn timer_gettime(timer: *mut c_void, old: *mut itimerspec) -> c_int, |me| {
+        let Some(ours) = made(me, timer) else { return real::timer_gettime(timer, old) };
+        *old = spec_of(me, ours.timer);
         0
     }
 
-    fn timer_getoverrun(timer: *mut c_void) -> c_int, |_me| {
-        let Some(ours) = made(timer) else { return real::timer_getoverrun(timer) };
+    fn timer_getoverrun(timer: *mut c_void) -> c_int, |me| {
+        let Some(ours) = made(me, timer) else { return real::timer_getoverrun(timer) };
         c_int::try_from((*ours.timer).overruns()).unwrap_or(c_int::MAX)
     }
 
     fn timer_delete(timer: *mut c_void) -> c_int, |me| {
-        let Some(ours) = made(timer) else { return real::timer_delete(timer) };
+        let Some(ours) = made(me, timer) else { return real::timer_delete(timer) };
         timers::set(me, ours.timer, None, 0);
-        forget(Handle::Made(timer as usize));
+        forget(me, Handle::Made(timer as usize));
         0
     }
 
-    fn timerfd_create(clock: clockid_t, flags: c_int) -> c_int, |_me| {
-        if !is_virtual() || !counts_time(clock) {
-            is_real("timerfd_create");
+    fn timerfd_create(clock: clockid_t, flags: c_int) -> c_int, |me| {
+        if !is_virtual(me) || !counts_time(clock) {
+            is_real(me, "timerfd_create");
             return real::timerfd_create(clock, flags);
         }
         // What is read is the same, the number of ends since the last time; and so are the flags.
@@ -305,13 +293,13 @@ interpose! {
         if copy < 0 {
             return descriptor;
         }
-        add(Handle::Descriptor(descriptor), clock, Purpose::Descriptor(copy));
+        add(me, Handle::Descriptor(descriptor), clock, Purpose::Descriptor(copy));
         descriptor
     }
 
     fn timerfd_settime(fd: c_int, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int, |me| {
         const ABSOLUTE: c_int = 1;
-        let Some(ours) = find(Handle::Descriptor(fd)) else { return real::timerfd_settime(fd, flags, new, old) };
+        let Some(ours) = find(me, Handle::Descriptor(fd)) else { return real::timerfd_settime(fd, flags, new, old) };
         // Ends that were not read belong to the time before.
         let mut count = 0u64;
         let mut set = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -321,9 +309,9 @@ interpose! {
         set_by(me, ours, flags & ABSOLUTE != 0, new, old)
     }
 
-    fn timerfd_gettime(fd: c_int, old: *mut itimerspec) -> c_int, |_me| {
-        let Some(ours) = find(Handle::Descriptor(fd)) else { return real::timerfd_gettime(fd, old) };
-        *old = spec_of(ours.timer);
+    fn timerfd_gettime(fd: c_int, old: *mut itimerspec) -> c_int, |me| {
+        let Some(ours) = find(me, Handle::Descriptor(fd)) else { return real::timerfd_gettime(fd, old) };
+        *old = spec_of(me, ours.timer);
         0
     }
 }

@@ -10,29 +10,24 @@ use crate::instrument::patch::trap;
 use crate::me::Unmanaged;
 use crate::runtime::outside as beside;
 use crate::runtime::signals::take_held;
-use crate::runtime::{Logical, Place, TICK_SIGNALS, away, demote_me, runtime, unknown_event};
+use crate::runtime::{Logical, Place, TICK_SIGNALS, Token, away, demote_me, unknown_event};
 use crate::sys;
 
-unsafe fn outside<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
-    // SAFETY: called by the running thread; the call is libc's and touches nothing of ours.
-    unsafe {
-        signal::cancellation_point(me);
-        let result = in_kernel(me, call);
-        signal::cancellation_point(me);
-        result
-    }
+fn outside<R>(me: &mut Token, call: impl FnOnce() -> R) -> R {
+    signal::cancellation_point(me);
+    let result = in_kernel(me, call);
+    signal::cancellation_point(me);
+    result
 }
 
 /// A call of libc's on the thread's own kernel thread, while others go on.
-///
-/// # Safety
-/// `me` executes the call and holds the token; `call` is libc's and touches nothing of ours.
-pub(super) unsafe fn in_kernel<R>(me: *mut Logical, call: impl FnOnce() -> R) -> R {
-    // SAFETY: by the caller's promise.
+pub(super) fn in_kernel<R>(me: &mut Token, call: impl FnOnce() -> R) -> R {
+    // SAFETY: a logical thread outlives its calls.
     unsafe {
+        let thread = me.thread();
         away(me, unknown_event(), || {
             let unmanaged = Unmanaged::enter();
-            let undisturbed = Undisturbed::enter(me);
+            let undisturbed = Undisturbed::enter(thread);
             let result = call();
             // errno belongs to the logical thread, whose FS base the home has too.
             drop(undisturbed);
@@ -68,12 +63,10 @@ impl Drop for Undisturbed {
 pub(super) struct Accepting(*mut Logical);
 
 impl Accepting {
-    /// # Safety
-    /// `me` executes the call and holds the token.
-    pub(super) unsafe fn enter(me: *mut Logical, signals: u64) -> Accepting {
-        // SAFETY: by the caller's promise.
-        unsafe { (*me).accepts = signals };
-        Accepting(me)
+    pub(super) fn enter(me: &mut Token, signals: u64) -> Accepting {
+        // SAFETY: who has the token lives.
+        unsafe { (*me.thread()).accepts = signals };
+        Accepting(me.thread())
     }
 }
 
@@ -85,18 +78,12 @@ impl Drop for Accepting {
 }
 
 /// A call that only one of these signals ends, and that somebody may send from elsewhere.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(super) unsafe fn accepting<R>(me: *mut Logical, signals: u64, call: impl FnOnce() -> R) -> R {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        (*runtime()).sched.will_wait_for_signal();
-        let accepting = Accepting::enter(me, signals);
-        let result = outside(me, call);
-        drop(accepting);
-        result
-    }
+pub(super) fn accepting<R>(me: &mut Token, signals: u64, call: impl FnOnce() -> R) -> R {
+    me.run().sched.will_wait_for_signal();
+    let accepting = Accepting::enter(me, signals);
+    let result = outside(me, call);
+    drop(accepting);
+    result
 }
 
 /// Whether a command of `fcntl` waits for a lock.
@@ -105,10 +92,7 @@ fn waits(command: c_int) -> bool {
 }
 
 /// A call that ends when a handler has run, and for which the kernel blocks these signals instead of the thread's own.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(super) unsafe fn accepting_with(me: *mut Logical, mask: u64, call: impl FnOnce() -> c_int) -> c_int {
+pub(super) fn accepting_with(me: &mut Token, mask: u64, call: impl FnOnce() -> c_int) -> c_int {
     struct Mask(*mut Logical, u64);
     impl Drop for Mask {
         fn drop(&mut self) {
@@ -116,10 +100,10 @@ pub(super) unsafe fn accepting_with(me: *mut Logical, mask: u64, call: impl FnOn
             unsafe { (*self.0).mask = self.1 };
         }
     }
-    // SAFETY: by the caller's promise. What was sent before is raised, and the kernel keeps it until the call.
+    // SAFETY: who has the token lives. What was sent before is raised, and the kernel keeps it until the call.
     unsafe {
         demote_me(me);
-        let _back = Mask(me, core::mem::replace(&mut (*me).mask, mask));
+        let _back = Mask(me.thread(), core::mem::replace(&mut (*me.thread()).mask, mask));
         take_held(me, mask);
         accepting(me, 0, call)
     }
@@ -170,8 +154,8 @@ interpose! {
         outside(me, || real::msgrcv(queue, message, len, kind, flags))
     }
     fn system(command: *const libc::c_char) -> c_int, |me| {
-        signal::may_come();
-        beside::process_starts("system");
+        signal::may_come(me);
+        beside::process_starts(me, "system");
         outside(me, || real::system(command))
     }
     fn pclose(stream: *mut c_void) -> c_int, |me| { outside(me, || real::pclose(stream)) }

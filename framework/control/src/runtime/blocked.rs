@@ -13,8 +13,7 @@ use waylay_control_protocol::Statement;
 use waylay_runtime::inspect;
 
 use super::preempt::{give_way, instruction_in, is_for_caller, start_timer};
-use super::runtime;
-use crate::instrument::Linux;
+use super::{Token, runtime};
 use crate::me::me;
 use crate::sys;
 
@@ -52,10 +51,10 @@ unsafe extern "C-unwind" fn on_look(_: c_int, _: *mut libc::siginfo_t, context: 
             return;
         }
         if !NAMED.swap(true, Ordering::Relaxed) {
-            inspect::tell::<Linux>(&Statement::InKernel((*me).id.0));
+            inspect::tell(Token::held_by(me), &Statement::InKernel((*me).id.0));
         }
         MOMENT.store(u64::MAX, Ordering::Relaxed);
-        give_way(me);
+        give_way(Token::held_by(me));
     }
 }
 

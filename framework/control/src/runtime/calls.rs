@@ -10,7 +10,7 @@ use waylay_accesses::Frees;
 use waylay_control_protocol::account::Actor;
 use waylay_schedule::{Event, EventKind};
 
-use super::{preempt, runtime, step};
+use super::{Token, preempt, runtime, step};
 use crate::instrument::delay;
 use crate::me::{Unmanaged, me};
 
@@ -79,8 +79,8 @@ fn step_at(caller: usize, event: Event) {
     // alone when they succeed.
     unsafe {
         let errno = *libc::__errno_location();
-        step(me, event);
-        delay::drain(me);
+        step(Token::held_by(me), event);
+        delay::drain(Token::held_by(me));
         *libc::__errno_location() = errno;
     }
 }

@@ -11,7 +11,7 @@ use waylay_runtime::handover::arrive;
 use super::handover::{Afterwards, after_switch, give_away_after_switch};
 use super::logical::{Logical, Place};
 use super::platform::STARTED;
-use super::{preempt, runtime, signals};
+use super::{Token, preempt, runtime, signals};
 use crate::instrument::patch::trap;
 use crate::interpose::real_thread;
 use crate::me::{Unmanaged, as_program, me};
@@ -87,7 +87,7 @@ pub(super) unsafe fn start(main: *mut Logical) -> Result<(), i32> {
         drop(unmanaged);
         (*carrier).running = true;
         // The home finds itself by this.
-        as_program(main, || move_to_carrier(main));
+        as_program(Token::held_by(main), || move_to_carrier(main));
         Ok(())
     }
 }
@@ -95,16 +95,13 @@ pub(super) unsafe fn start(main: *mut Logical) -> Result<(), i32> {
 /// A carrier that is started takes a piece of the program's heap: libc's table of its thread-local variables. Where there is
 /// none, the same is taken at the same moment, once: a process that follows a schedule has to have the program's addresses of
 /// the one that found it, because code that looks at bytes many at a time does so by how they are aligned.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn leave_its_trace() {
+pub(super) fn leave_its_trace(me: &mut Token) {
     /// Entries in front and in reserve that glibc adds, and the size of one.
     const MORE: usize = 16;
     const ENTRY: usize = 16;
-    // SAFETY: by the caller's promise; the callback gets the local. The memory is never given back, like the carrier's.
+    // SAFETY: the callback gets the local. The memory is never given back, like the carrier's.
     unsafe {
-        let trace = &raw mut (*runtime()).system.carrier.trace;
+        let trace = &raw mut me.run().system.carrier.trace;
         if (*trace).is_null() {
             let _unmanaged = Unmanaged::enter();
             let mut modules = 0usize;

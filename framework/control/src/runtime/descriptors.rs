@@ -9,8 +9,7 @@ use waylay_schedule::{Event, EventKind, ObjectId};
 use super::logical::Logical;
 use super::outside::ask_outsiders;
 use super::signals::{self, raise_pending};
-use super::{SHARED, Waited, runtime, wait};
-use crate::instrument::Linux;
+use super::{SHARED, Token, Waited, wait};
 use crate::sched::{Choice, Key, Moment, Shares};
 use crate::sys;
 
@@ -23,6 +22,11 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
+    /// Whether it is of this thread.
+    pub(super) fn is_of(&self, thread: *mut Logical) -> bool {
+        self.thread == thread
+    }
+
     /// Whether it only stands for a wait.
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
@@ -54,109 +58,81 @@ fn key_of(thread: *mut Logical) -> Key {
 }
 
 /// Waits until one of the descriptors is ready or `deadline` passes.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn wait_for_descriptors(
-    me: *mut Logical,
+pub(crate) fn wait_for_descriptors(
+    me: &mut Token,
     set: &mut [libc::pollfd],
     deadline: Option<Moment>,
 ) -> Waited {
-    // SAFETY: by the caller's promise; the watch is removed before `set` goes away.
-    unsafe {
-        loop {
-            if (*me).pending_signals & signals::kept_by_kernel() != 0 {
-                // A descriptor reads them from the kernel.
-                raise_pending(me);
-            }
-            if !set.is_empty() && poll(set.as_mut_ptr(), set.len(), 0) != 0 {
-                return Waited::Done;
-            }
-            let watch = Watch { thread: me, set: set.as_mut_ptr(), len: set.len() };
-            (*runtime()).system.watches.push(watch);
-            let waited = wait(me, unknown_event(), key_of(me), Shares::ALL, deadline, None);
-            (*runtime()).system.watches.retain(|watch| watch.thread != me);
-            if waited != Waited::Done {
-                return waited;
-            }
+    loop {
+        // SAFETY: the thread of the token exists.
+        if unsafe { (*me.thread()).pending_signals } & signals::kept_by_kernel() != 0 {
+            // A descriptor reads them from the kernel.
+            raise_pending(me);
+        }
+        if !set.is_empty() && poll(set.as_mut_ptr(), set.len(), 0) != 0 {
+            return Waited::Done;
+        }
+        let watch = Watch { thread: me.thread(), set: set.as_mut_ptr(), len: set.len() };
+        me.run().system.watches.push(watch);
+        let waited = wait(me, unknown_event(), key_of(me.thread()), Shares::ALL, deadline, None);
+        let thread = me.thread();
+        me.run().system.watches.retain(|watch| watch.thread != thread);
+        if waited != Waited::Done {
+            return waited;
         }
     }
 }
 
-/// Whether a thread waits for descriptors.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn is_watching(thread: *mut Logical) -> bool {
-    // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).system.watches.iter().any(|watch| watch.thread == thread) }
-}
-
 /// Wakes those whose descriptors are ready.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn descriptors_changed() {
-    // SAFETY: by the caller's promise; watching threads are suspended, so their sets are still.
-    unsafe {
-        let runtime = runtime();
-        for watch in &(*runtime).system.watches {
-            if watch.len > 0 && poll(watch.set, watch.len, 0) != 0 {
-                (*runtime).sched.wake(key_of(watch.thread), 1, Shares::ALL);
-            }
+pub(crate) fn descriptors_changed(me: &mut Token) {
+    let runtime = me.run();
+    for watch in &runtime.system.watches {
+        if watch.len > 0 && poll(watch.set, watch.len, 0) != 0 {
+            runtime.sched.wake(key_of(watch.thread), 1, Shares::ALL);
         }
     }
 }
 
 /// Wakes those whose descriptors become ready within so many real nanoseconds.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn look_outside(nanoseconds: u64) {
-    // SAFETY: by the caller's promise; the list is whole, and the kernel may write to it and to the time.
+pub(super) fn look_outside(me: &mut Token, nanoseconds: u64) {
+    // SAFETY: the list is whole, and the kernel may write to it and to the time.
     unsafe {
         if nanoseconds > 0 {
-            let mut all = watched();
+            let mut all = watched(me);
             let mut time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.min(999_999_999) as i64 };
             let (set, time) = (all.as_mut_ptr() as usize, &raw mut time as usize);
             sys::call(libc::SYS_ppoll, [set, all.len(), time, 0, 0, 0]);
         }
-        descriptors_changed();
+        descriptors_changed(me);
     }
 }
 
 /// What all threads together wait for.
-unsafe fn watched() -> Vec<libc::pollfd> {
-    // SAFETY: called with the token; watching threads are suspended, so their sets are still.
+fn watched(me: &mut Token) -> Vec<libc::pollfd> {
+    // SAFETY: watching threads are suspended, so their sets are still.
     unsafe {
-        let watches = &(*runtime()).system.watches;
+        let watches = &me.run().system.watches;
         let sets = watches.iter().flat_map(|watch| (0..watch.len).map(move |index| (watch, index)));
         sets.map(|(watch, index)| *watch.set.add(index)).collect()
     }
 }
 
 /// Turns a choice that nobody can follow into one that somebody can, if the outside world brings it about.
-///
-/// # Safety
-/// The caller holds the token.
 #[cold]
-pub(super) unsafe fn ask_outside(mut choice: Choice) -> Choice {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        while matches!(choice, Choice::Idle | Choice::Deadlock) {
-            let mut all = watched();
-            if all.is_empty() {
-                return if choice == Choice::Deadlock { ask_outsiders() } else { choice };
-            }
-            poll(all.as_mut_ptr(), all.len(), if choice == Choice::Idle { SLICE } else { -1 });
-            if !SHARED.arrivals.load(core::sync::atomic::Ordering::Acquire).is_null() {
-                take_arrivals::<Linux>();
-            }
-            descriptors_changed();
-            choice = (*runtime()).sched.choose();
+pub(super) fn ask_outside(me: &mut Token, mut choice: Choice) -> Choice {
+    while matches!(choice, Choice::Idle | Choice::Deadlock) {
+        let mut all = watched(me);
+        if all.is_empty() {
+            return if choice == Choice::Deadlock { ask_outsiders(me) } else { choice };
         }
-        choice
+        poll(all.as_mut_ptr(), all.len(), if choice == Choice::Idle { SLICE } else { -1 });
+        if !SHARED.arrivals.load(core::sync::atomic::Ordering::Acquire).is_null() {
+            take_arrivals(me);
+        }
+        descriptors_changed(me);
+        choice = me.run().sched.choose();
     }
+    choice
 }
 
 #[cfg(test)]

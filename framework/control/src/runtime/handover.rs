@@ -6,14 +6,14 @@
 
 use waylay_runtime::closing::without_the_rest;
 use waylay_runtime::ending;
-use waylay_runtime::handover::{arrive, dispatch, float, logical, resumed};
+use waylay_runtime::handover::{arrive, dispatch, float, resumed};
 use waylay_schedule::Event;
 
 use super::descriptors::ask_outside;
 use super::logical::{Logical, Place};
-use super::{preempt, runtime};
+use super::{Token, preempt, runtime};
 use crate::instrument::patch::trap;
-use crate::instrument::{Linux, delay, edge};
+use crate::instrument::{delay, edge};
 use crate::me::as_program;
 use crate::sched::Choice;
 use crate::switch::switch;
@@ -61,17 +61,15 @@ pub(super) unsafe fn pass(me: *mut Logical, next: *mut Logical) {
 }
 
 /// Lets the token float and waits to get it.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(super) unsafe fn wait_afloat(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
+pub(super) fn wait_afloat(me: &mut Token) {
+    let thread = me.thread();
+    // SAFETY: who has the token lives, and sits where it says.
     unsafe {
-        if (*me).place == Place::Carrier {
-            (*runtime()).system.carrier.afterwards.float = me;
-            leave_carrier(me);
+        if (*thread).place == Place::Carrier {
+            me.run().system.carrier.afterwards.float = thread;
+            leave_carrier(thread);
         } else {
-            wait_at_home(me, || float(me));
+            wait_at_home(thread, || float(me));
         }
     }
 }
@@ -157,7 +155,7 @@ pub(super) unsafe fn give_away_after_switch() {
         if !afterwards.give.is_null() {
             give(afterwards.give);
         } else if !afterwards.float.is_null() {
-            float(afterwards.float);
+            float(Token::held_by(afterwards.float));
         }
     }
 }
@@ -177,47 +175,46 @@ impl Drop for Cancelled {
             }
             (*me).cancelled = false;
             wait_at_home(me, || arrive(me));
-            resumed(me);
+            resumed(Token::held_by(me));
         }
     }
 }
 
 /// Runs `work`, which may block in the kernel, while other threads go on.
-///
-/// # Safety
-/// `me` executes the call and holds the token; `work` touches nothing of the runtime.
-pub(super) unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnOnce() -> R) -> R {
+pub(super) fn excursion<R>(token: &mut Token, event: Event, work: impl FnOnce() -> R) -> R {
     snapshot::cannot_undo("waits in the kernel");
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let mut choice = (*runtime()).sched.leave(event);
-        if matches!(choice, Choice::Idle | Choice::Deadlock) {
-            choice = without_the_rest::<Linux>(choice);
-            if choice == Choice::Deadlock {
-                // Only a signal could bring `me` back, and nobody else can run.
-                choice = ask_outside(choice);
-            }
-            if choice == Choice::Deadlock {
-                ending::deadlock(me);
-            }
+    let mut choice = token.run().sched.leave(event);
+    if matches!(choice, Choice::Idle | Choice::Deadlock) {
+        choice = without_the_rest(token, choice);
+        if choice == Choice::Deadlock {
+            // Only a signal could bring `me` back, and nobody else can run.
+            choice = ask_outside(token, choice);
         }
+        if choice == Choice::Deadlock {
+            ending::deadlock(token);
+        }
+    }
+    let me = token.thread();
+    // SAFETY: who has the token lives. Once it is given away, nothing of the run is touched before it is back; `work` cannot
+    // reach it.
+    unsafe {
         if (*me).place == Place::Home {
-            dispatch(me, choice);
+            dispatch(token, choice);
             let cancelled = Cancelled(me);
             let result = work();
             core::mem::forget(cancelled);
             wait_at_home(me, || arrive(me));
-            resumed(me);
+            resumed(token);
             return result;
         }
         let carrier = &raw mut (*runtime()).system.carrier;
         (*carrier).afterwards.release = me;
         match choice {
-            Choice::Run(next) if (*logical::<Linux>(next)).place == Place::Carrier => {
-                switch(&raw mut (*me).context, &raw const (*logical::<Linux>(next)).context);
+            Choice::Run(next) if (*token.logical(next)).place == Place::Carrier => {
+                switch(&raw mut (*me).context, &raw const (*token.logical(next)).context);
             }
             Choice::Run(next) => {
-                (*carrier).afterwards.give = logical::<Linux>(next);
+                (*carrier).afterwards.give = token.logical(next);
                 switch(&raw mut (*me).context, &raw const (*carrier).idle);
             }
             Choice::Idle | Choice::Deadlock | Choice::Finished => {
@@ -232,17 +229,15 @@ pub(super) unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnO
         switch(&raw mut (*me).context, &raw const (*me).park);
         // On the carrier again, chosen.
         after_switch();
-        resumed(me);
+        resumed(token);
         result
     }
 }
 
 /// Moves the running thread to its own kernel thread for good; it keeps the token.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn demote_me(me: *mut Logical) {
-    // SAFETY: by the caller's promise; the carrier's loop releases the home once the fiber is saved.
+pub(crate) fn demote_me(me: &mut Token) {
+    let me = me.thread();
+    // SAFETY: the thread has the token, and keeps it; the carrier's loop releases the home once the fiber is saved.
     unsafe {
         if (*me).place == Place::Home {
             return;
@@ -264,18 +259,14 @@ pub(crate) unsafe fn demote_me(me: *mut Logical) {
 
 /// Makes a call that the kernel interrupts with handlers of these signals, if with any: program code that runs on the
 /// thread, and could have run at another of its steps.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn in_handlers<R>(me: *mut Logical, signals: u64, call: impl FnOnce() -> R) -> R {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        delay::drain(me);
-        (*me).handlers += 1;
-        edge::interrupted(me, signals);
-        let result = as_program(me, call);
-        edge::goes_on(me, signals);
-        (*me).handlers -= 1;
-        result
-    }
+pub(crate) fn in_handlers<R>(me: &mut Token, signals: u64, call: impl FnOnce() -> R) -> R {
+    delay::drain(me);
+    // SAFETY: who has the token lives.
+    unsafe { (*me.thread()).handlers += 1 };
+    edge::interrupted(me, signals);
+    let result = as_program(me, call);
+    edge::goes_on(me, signals);
+    // SAFETY: as above.
+    unsafe { (*me.thread()).handlers -= 1 };
+    result
 }

@@ -7,9 +7,8 @@
 
 use waylay_runtime::handover::take_arrivals;
 
+use super::Token;
 use super::descriptors::look_outside;
-use super::runtime;
-use crate::instrument::Linux;
 use crate::sched::Moment;
 
 /// Rounds that cost no real time: most threads sleep a few times only before they go on.
@@ -38,41 +37,29 @@ impl Idling {
 }
 
 /// The running thread began to wait for `deadline`, and the scheduler has chosen who runs; `now` is when it began.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn time_passes(now: Moment, deadline: Moment) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let runtime = runtime();
-        let awaits = (*runtime).sched.away() > 0 || (*runtime).system.watches.iter().any(|watch| !watch.is_empty());
-        if !awaits || !(*runtime).sched.only_time_passes() {
-            (*runtime).system.idling = Idling::default();
-            return;
-        }
-        let length = deadline.0.saturating_sub(now.0);
-        let (taken, wait) = (*runtime).system.idling.round((*runtime).sched.steps, length);
-        (*runtime).limits.excuse(taken);
-        look_outside(wait);
-        take_arrivals::<Linux>();
+pub(super) fn time_passes(me: &mut Token, now: Moment, deadline: Moment) {
+    let runtime = me.run();
+    let awaits = runtime.sched.away() > 0 || runtime.system.watches.iter().any(|watch| !watch.is_empty());
+    if !awaits || !runtime.sched.only_time_passes() {
+        runtime.system.idling = Idling::default();
+        return;
     }
+    let length = deadline.0.saturating_sub(now.0);
+    let (taken, wait) = runtime.system.idling.round(runtime.sched.steps, length);
+    runtime.limits.excuse(taken);
+    look_outside(me, wait);
+    take_arrivals(me);
 }
 
 /// The running thread is about to sleep in real time: a round that the kernel waits for.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn sleeps_for_real() {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let runtime = runtime();
-        if !(*runtime).sched.is_alone() {
-            (*runtime).system.idling = Idling::default();
-            return;
-        }
-        let (taken, _) = (*runtime).system.idling.round((*runtime).sched.steps, 0);
-        (*runtime).limits.excuse(taken);
+pub(super) fn sleeps_for_real(me: &mut Token) {
+    let runtime = me.run();
+    if !runtime.sched.is_alone() {
+        runtime.system.idling = Idling::default();
+        return;
     }
+    let (taken, _) = runtime.system.idling.round(runtime.sched.steps, 0);
+    runtime.limits.excuse(taken);
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::logical::{Logical, Place, Routine};
 use super::platform::STARTED;
-use super::{carrier, handover, leaving, pool, robust, runtime};
+use super::{Token, carrier, handover, leaving, pool, robust, runtime};
 use crate::instrument::{self, Linux};
 use crate::interpose::{alone, real_thread};
 use crate::me::{Unmanaged, me, set_me};
@@ -24,9 +24,9 @@ use crate::{snapshot, sys};
 /// Creates a logical thread on behalf of `me`. Returns libc's error number, 0 for success.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; the other arguments are those of `pthread_create`.
+/// The other arguments are those of `pthread_create`.
 pub(crate) unsafe fn create(
-    me: *mut Logical,
+    me: &mut Token,
     handle: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
     routine: Routine,
@@ -34,25 +34,26 @@ pub(crate) unsafe fn create(
 ) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
-        instrument::before_spawn();
-        match (*runtime()).system.switching {
-            Switching::Carrier if !(*runtime()).system.carrier.running => {
-                if let Err(error) = carrier::start(me) {
+        instrument::before_spawn(me);
+        let system = &me.run().system;
+        match system.switching {
+            Switching::Carrier if !system.carrier.running => {
+                if let Err(error) = carrier::start(me.thread()) {
                     return error;
                 }
             }
-            Switching::Baton => carrier::leave_its_trace(),
+            Switching::Baton => carrier::leave_its_trace(me),
             Switching::Carrier | Switching::Free => {}
         }
         let stack_size = real_thread::stack_size(attributes);
-        if let Some(thread) = from_pool(stack_size) {
+        if let Some(thread) = from_pool(me, stack_size) {
             alone::say(false);
             (*thread).routine = Some(routine);
             (*thread).argument = argument;
             (*thread).detached = real_thread::is_detached(attributes);
-            (*thread).mask = (*me).mask;
+            (*thread).mask = (*me.thread()).mask;
             *handle = (*thread).handle as libc::pthread_t;
-            register(thread);
+            register(me, thread);
             instrument::edge::spawned(me, thread);
             point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
             return 0;
@@ -62,9 +63,9 @@ pub(crate) unsafe fn create(
         let unmanaged = Unmanaged::enter();
         (*thread).detached = real_thread::is_detached(attributes);
         (*thread).stack_size = stack_size.unwrap_or(0);
-        (*thread).mask = (*me).mask;
-        (*thread).recyclable = (*runtime()).repeats && stack_size.is_some();
-        (*thread).id = ThreadId((*runtime()).logicals.len() as u32);
+        (*thread).mask = (*me.thread()).mask;
+        (*thread).recyclable = me.run().repeats && stack_size.is_some();
+        (*thread).id = ThreadId(me.run().logicals.len() as u32);
         STARTED.store(0, Ordering::Relaxed);
         let error = real_thread::create_with_room(handle, attributes, stack_size, enter, thread.cast());
         if error != 0 {
@@ -77,7 +78,7 @@ pub(crate) unsafe fn create(
         }
         drop(unmanaged);
         (*thread).handle = *handle as usize;
-        register(thread);
+        register(me, thread);
         instrument::edge::spawned(me, thread);
         point::step(me, Event::on_thread(EventKind::ThreadSpawn, (*thread).id));
         0
@@ -85,18 +86,16 @@ pub(crate) unsafe fn create(
 }
 
 /// Makes threads for the pool before a run begins; returns libc's error number, 0 for success.
-///
-/// # Safety
-/// The caller holds the token and sits on the carrier; no run goes on.
-pub(crate) unsafe fn fill_pool(stack_size: usize, count: u32) -> i32 {
-    // SAFETY: by the caller's promise; attributes are initialised before they are used.
+/// The caller sits on the carrier.
+pub(crate) fn fill_pool(me: &mut Token, stack_size: usize, count: u32) -> i32 {
+    // SAFETY: a thread that was made lives until the process ends; attributes are initialised before they are used.
     unsafe {
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
         libc::pthread_attr_init(&raw mut attributes);
         if stack_size != 0 {
             libc::pthread_attr_setstacksize(&raw mut attributes, real_thread::with_room(stack_size));
         }
-        let first = (*runtime()).system.pool.len();
+        let first = me.run().system.pool.len();
         for _ in 0..count {
             let thread = Box::into_raw(Logical::new(None, core::ptr::null_mut()));
             (*thread).id = ThreadId(u32::MAX);
@@ -114,7 +113,7 @@ pub(crate) unsafe fn fill_pool(stack_size: usize, count: u32) -> i32 {
             }
             // The first comes out first: a thread that is created later lies lower, as it does in a process that creates
             // them when it needs them. (Rust keeps its threads in a tree by address.)
-            (*runtime()).system.pool.insert(first, thread);
+            me.run().system.pool.insert(first, thread);
         }
         libc::pthread_attr_destroy(&raw mut attributes);
         0
@@ -122,11 +121,11 @@ pub(crate) unsafe fn fill_pool(stack_size: usize, count: u32) -> i32 {
 }
 
 /// A thread of the pool with the right stack.
-unsafe fn from_pool(stack_size: Option<usize>) -> Option<*mut Logical> {
+fn from_pool(me: &mut Token, stack_size: Option<usize>) -> Option<*mut Logical> {
     let stack_size = stack_size?;
-    // SAFETY: called with the token.
+    // SAFETY: threads in the pool live until the process ends.
     unsafe {
-        let pool = &mut (*runtime()).system.pool;
+        let pool = &mut me.run().system.pool;
         let place = pool.iter().rposition(|&thread| (*thread).stack_size == stack_size)?;
         let thread = pool.swap_remove(place);
         (*thread).pooled = false;
@@ -144,14 +143,14 @@ unsafe fn from_pool(stack_size: Option<usize>) -> Option<*mut Logical> {
 /// Tells scheduler and tables about a thread that is in place.
 ///
 /// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn register(thread: *mut Logical) {
+/// The thread lives as long as the run.
+pub(super) unsafe fn register(me: &mut Token, thread: *mut Logical) {
     // SAFETY: by the caller's promise.
     unsafe {
-        let runtime = runtime();
-        (*thread).id = (*runtime).sched.add_thread();
-        (*runtime).logicals.push(thread);
-        (*runtime).system.handles.insert((*thread).handle, thread);
+        let runtime = me.run();
+        (*thread).id = runtime.sched.add_thread();
+        runtime.logicals.push(thread);
+        runtime.system.handles.insert((*thread).handle, thread);
     }
 }
 
@@ -177,34 +176,39 @@ extern "C-unwind" fn enter(thread: *mut c_void) -> *mut c_void {
         }
         loop {
             set_me(core::ptr::null_mut());
-            resumed(thread);
+            resumed(Token::held_by(thread));
             set_me(thread);
             let Some(routine) = (*thread).routine else { return core::ptr::null_mut() };
             if snapshot::is_on() {
-                run_restored(thread, routine);
+                run_restored(Token::held_by(thread), routine);
                 continue;
             }
             (*thread).result = routine((*thread).argument);
             if !(*thread).recyclable {
                 break;
             }
-            pool::renew(thread);
+            pool::renew(Token::held_by(thread));
             set_me(core::ptr::null_mut());
-            let choice = leave(thread);
-            follow(thread, choice);
+            let me = Token::held_by(thread);
+            let choice = leave(me);
+            follow(me, choice);
         }
         let result = (*thread).result;
         // From here on the thread ends: libc's own exit path has to run on its kernel thread.
         set_me(core::ptr::null_mut());
-        handover::demote_me(thread);
+        handover::demote_me(Token::held_by(thread));
         set_me(thread);
         result
     }
 }
 
 /// Runs a routine in a run that will be undone, to its end; returns when the thread is given another.
-unsafe fn run_restored(thread: *mut Logical, routine: Routine) {
-    // SAFETY: called by the thread itself, which has the token and runs program code.
+///
+/// # Safety
+/// The routine is the thread's, which is about to run code of the program.
+unsafe fn run_restored(me: &mut Token, routine: Routine) {
+    let thread = me.thread();
+    // SAFETY: by the caller's promise; who has the token lives.
     unsafe {
         let ended = leaving::call_until_exit(routine, (*thread).argument);
         let mut anew = true;
@@ -214,11 +218,11 @@ unsafe fn run_restored(thread: *mut Logical, routine: Routine) {
             set_me(thread);
             anew = leaving::forget_end();
         }
-        pool::renew(thread);
+        pool::renew(me);
         set_me(core::ptr::null_mut());
         (*thread).spent = !anew;
-        end_restored(thread);
     }
+    end_restored(me);
 }
 
 /// The main thread ended from within, in a run that will be undone: the others go on without it.
@@ -235,24 +239,25 @@ pub(crate) unsafe fn main_left() -> ! {
         // Whoever joins it finds nothing that is left to libc.
         (*main).recyclable = true;
         (*main).spent = true;
-        end_restored(main);
+        end_restored(Token::held_by(main));
     }
     unreachable!("the main thread is given no other routine")
 }
 
 /// The running thread takes no more part in a run that will be undone, until it is given another routine.
-unsafe fn end_restored(thread: *mut Logical) {
-    // SAFETY: called by the thread itself, which has the token.
-    unsafe {
-        let choice = leave(thread);
-        if choice == Choice::Finished {
-            Linux::all_finished(thread);
-        }
-        if (*thread).detached {
-            to_pool(thread);
-        }
-        follow(thread, choice);
+fn end_restored(me: &mut Token) {
+    let choice = leave(me);
+    if choice == Choice::Finished {
+        Linux::all_finished(me);
     }
+    let thread = me.thread();
+    // SAFETY: who has the token lives.
+    unsafe {
+        if (*thread).detached {
+            to_pool(me, thread);
+        }
+    }
+    follow(me, choice);
 }
 
 /// Makes sure that the end of the calling thread is noticed.
@@ -280,56 +285,59 @@ pub(crate) unsafe extern "C" fn last_words(thread: *mut c_void) {
             return arm_end(thread);
         }
         set_me(core::ptr::null_mut());
-        finish(thread);
+        finish(Token::held_by(thread));
     }
 }
 
-unsafe fn finish(thread: *mut Logical) {
-    // SAFETY: the thread holds the token and sits at home; nobody uses its park stack any more.
+/// # Safety
+/// The thread sits at home, and has the token no longer.
+unsafe fn finish(me: &mut Token) {
+    let thread = me.thread();
+    // SAFETY: by the caller's promise; nobody uses its park stack any more.
     unsafe {
         (*thread).park_stack = None;
         (*thread).recyclable = false;
         // For the program it is gone: a signal for the process that every other thread blocks must not end here.
         sys::swap_signal_mask(carrier::ALL_SIGNALS);
-        robust::pass_on(thread);
-        let choice = leave(thread);
-        dispatch(thread, choice);
+        robust::pass_on(me);
+        let choice = leave(me);
+        dispatch(me, choice);
     }
 }
 
 /// Takes the running thread out of the run.
-unsafe fn leave(thread: *mut Logical) -> Choice {
-    // SAFETY: the thread holds the token.
+fn leave(me: &mut Token) -> Choice {
+    instrument::delay::before_call(me);
+    let thread = me.thread();
+    // SAFETY: who has the token lives.
     unsafe {
-        instrument::delay::before_call(thread);
-        let runtime = runtime();
         if (*thread).detached {
-            (*runtime).system.handles.remove(&(*thread).handle);
-            instrument::edge::ended(thread);
+            me.run().system.handles.remove(&(*thread).handle);
+            instrument::edge::ended(me, thread);
         }
-        super::signals::forget(thread);
-        (*runtime).sched.freed(key_of(thread), Shares::ALL);
-        if (*runtime).repeats {
-            in_process::one_less::<Linux>();
-        }
-        (*runtime).sched.finish()
     }
+    super::signals::forget(me, thread);
+    me.run().sched.freed(key_of(thread), Shares::ALL);
+    if me.run().repeats {
+        in_process::one_less(me);
+    }
+    me.run().sched.finish()
 }
 
 /// Libc's part of a join, once the thread has ended: a thread of the pool has none.
 ///
 /// # Safety
-/// The caller holds the token; `thread` has finished and nobody joined it before.
-pub(crate) unsafe fn complete_join(thread: *mut Logical, result: *mut *mut c_void) -> i32 {
+/// `thread` has finished and nobody joined it before.
+pub(crate) unsafe fn complete_join(me: &mut Token, thread: *mut Logical, result: *mut *mut c_void) -> i32 {
     // SAFETY: by the caller's promise.
     unsafe {
-        let runtime = runtime();
-        (*runtime).system.handles.remove(&(*thread).handle);
+        let runtime = me.run();
+        runtime.system.handles.remove(&(*thread).handle);
         if (*thread).recyclable {
             if !result.is_null() {
                 *result = (*thread).result;
             }
-            to_pool(thread);
+            to_pool(me, thread);
             return 0;
         }
         let unmanaged = Unmanaged::enter();
@@ -340,12 +348,12 @@ pub(crate) unsafe fn complete_join(thread: *mut Logical, result: *mut *mut c_voi
 }
 
 /// The thread may be used again: nobody asks for its result any more.
-unsafe fn to_pool(thread: *mut Logical) {
+unsafe fn to_pool(me: &mut Token, thread: *mut Logical) {
     // SAFETY: called with the token.
     unsafe {
         if !(*thread).spent {
             (*thread).pooled = true;
-            (*runtime()).system.pool.push(thread);
+            me.run().system.pool.push(thread);
         }
     }
 }
@@ -356,28 +364,24 @@ pub(crate) fn key_of(thread: *mut Logical) -> Key {
 }
 
 /// The logical thread behind a `pthread_t`.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn lookup(handle: usize) -> Option<*mut Logical> {
-    // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).system.handles.get(&handle).copied() }
+pub(crate) fn lookup(me: &mut Token, handle: usize) -> Option<*mut Logical> {
+    me.run().system.handles.get(&handle).copied()
 }
 
 /// Waits until `thread` has ended or `deadline` passed; true when it has ended.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; `thread` is in the tables.
+/// `thread` is in the tables.
 pub(crate) unsafe fn join_point(
-    me: *mut Logical,
+    me: &mut Token,
     thread: *mut Logical,
     deadline: Option<crate::sched::Moment>,
 ) -> point::Waited {
     // SAFETY: by the caller's promise.
     unsafe {
         let event = Event::on_thread(EventKind::ThreadJoin, (*thread).id);
-        let ended = || (*runtime()).has_finished(thread);
-        match point::acquire(me, event, key_of(thread), Shares::ALL, deadline, ended, || ended().then_some(())) {
+        let ended = |me: &mut Token| me.run().has_finished(thread);
+        match point::acquire(me, event, key_of(thread), Shares::ALL, deadline, ended, |me| ended(me).then_some(())) {
             Ok(()) => {
                 instrument::edge::joined(me, thread);
                 point::Waited::Done
@@ -388,18 +392,15 @@ pub(crate) unsafe fn join_point(
 }
 
 /// The running thread is about to end by itself, with this result.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn exit_point(me: *mut Logical, result: *mut c_void) {
-    // SAFETY: by the caller's promise.
+pub(crate) fn exit_point(me: &mut Token, result: *mut c_void) {
+    // SAFETY: who has the token lives.
     unsafe {
-        (*me).result = result;
+        (*me.thread()).result = result;
         if snapshot::is_on() {
             return;
         }
-        (*me).recyclable = false;
-        if (*me).place == Place::Carrier {
+        (*me.thread()).recyclable = false;
+        if (*me.thread()).place == Place::Carrier {
             handover::demote_me(me);
         }
     }

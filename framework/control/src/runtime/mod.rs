@@ -51,13 +51,12 @@ pub(crate) use leaving::call_until_exit;
 pub(crate) use lifecycle::{complete_join, create, exit_point, join_point, last_words, lookup, main_left};
 pub(crate) use logical::{Logical, Place, Routine};
 pub(crate) use outside::kernel_threads;
-pub(crate) use patience::acquire_from_outside;
 pub(crate) use platform::{SHARED, runtime};
 pub(crate) use preempt::{TICK_SIGNALS, note_modules};
 pub(crate) use session::{
     Planned, begin, begin_restored, can_carry, note_uncontrolled_thread, plan, prepare_to_restore, settings_of,
 };
-pub(crate) use waiters::{call_off, freed, interrupt, taken, waiting_on, wake, wake_or_move};
+pub(crate) use waiters::{freed, taken, wake, wake_or_move};
 pub(crate) use waylay_runtime::ending::{end_at_race, finalise};
 pub(crate) use waylay_runtime::in_process::{
     begin_when as begin_in_process, end_into as end_in_process, stop as stop_in_process,
@@ -67,6 +66,9 @@ pub(crate) use waylay_runtime::session::{is_prepared_in_process, prepare_in_proc
 
 /// The run that goes on.
 pub(crate) type Runtime = Run<Linux>;
+
+/// The running thread, which has the token.
+pub(crate) type Token = waylay_runtime::Token<Logical>;
 
 /// Whether the library itself needs this signal.
 pub(crate) fn is_our_signal(signal: i32) -> bool {

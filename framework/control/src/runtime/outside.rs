@@ -14,8 +14,8 @@ use waylay_runtime::outside::is_running;
 pub(crate) use waylay_runtime::outside::{may_wait, waits};
 use waylay_schedule::EventKind;
 
-use super::{SHARED, call_off, runtime, watcher};
-use crate::instrument::{Linux, edge};
+use super::{Runtime, SHARED, Token, watcher};
+use crate::instrument::edge;
 use crate::sched::{Choice, Key, Shares, State};
 use crate::sys;
 
@@ -23,57 +23,40 @@ use crate::sys;
 static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Something that is not under control takes part in the run. The first that does is named.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn takes_part(what: &Beside<'_>) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        if (*runtime()).note_uncontrolled() {
-            inspect::note::<Linux>(&Statement::Beside(what.clone()));
-        }
+pub(crate) fn takes_part(me: &mut Token, what: &Beside<'_>) {
+    if me.run().note_uncontrolled() {
+        inspect::note(me, &Statement::Beside(what.clone()));
     }
 }
 
 /// The program starts a process, by a function of this name: it runs beside the schedule.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn process_starts(how: &str) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        (*runtime()).note_uncontrolled();
-        if !STARTED.swap(true, Ordering::Relaxed) {
-            let what = Beside::Other(format!("{how} starts a process").into());
-            inspect::note::<Linux>(&Statement::Beside(what));
-            wait_anew();
-        }
+pub(crate) fn process_starts(me: &mut Token, how: &str) {
+    me.run().note_uncontrolled();
+    if !STARTED.swap(true, Ordering::Relaxed) {
+        let what = Beside::Other(format!("{how} starts a process").into());
+        inspect::note(me, &Statement::Beside(what));
+        wait_anew(me);
     }
 }
 
 /// Whoever waits for an object, or is about to, looks at it again: if processes share it, others than us end that wait from now on.
-unsafe fn wait_anew() {
+fn wait_anew(me: &mut Token) {
     use EventKind::{BarrierWait, CondWait, MutexLock, RwReadLock, RwWriteLock, SemWait};
-    // SAFETY: called with the token; threads that have not finished exist.
-    unsafe {
-        let runtime = runtime();
-        for &thread in &(*runtime).logicals {
-            let known = (*runtime).sched.thread((*thread).id);
-            let shares = [BarrierWait, CondWait, MutexLock, RwReadLock, RwWriteLock, SemWait].contains(&known.pending.kind);
-            if shares && matches!(known.state, State::Blocked | State::Ready) {
-                call_off(thread);
-            }
+    let run = me.run();
+    for &thread in &run.logicals {
+        // SAFETY: threads in the list live as long as the run.
+        let id = unsafe { (*thread).id };
+        let known = run.sched.thread(id);
+        let shares = [BarrierWait, CondWait, MutexLock, RwReadLock, RwWriteLock, SemWait].contains(&known.pending.kind);
+        if shares && matches!(known.state, State::Blocked | State::Ready) {
+            run.sched.call_off(id);
         }
     }
 }
 
 /// A function of this name makes libc start threads of its own.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn threads_start(how: &str) {
-    // SAFETY: by the caller's promise.
-    unsafe { takes_part(&Beside::Other(format!("{how} makes libc start threads of its own").into())) };
+pub(crate) fn threads_start(me: &mut Token, how: &str) {
+    takes_part(me, &Beside::Other(format!("{how} makes libc start threads of its own").into()));
 }
 
 /// Whether objects that processes share may be changed from outside.
@@ -165,22 +148,16 @@ fn post(key: Key, act: Act) {
 }
 
 /// Does what the letters say.
-///
-/// # Safety
-/// The caller holds the token.
 #[cold]
-pub(super) unsafe fn take_letters() {
+pub(super) fn take_letters(me: &mut Token) {
     BOX.with(|letters, count| {
         for &(key, act) in &letters[..*count] {
-            // SAFETY: by the caller's promise.
-            unsafe {
-                takes_part(&Beside::Other("a thread that is not under control wakes others".into()));
-                edge::outsider::<Linux>();
-                match act {
-                    Act::Freed => (*runtime()).sched.freed(key, Shares::ALL),
-                    Act::Woken(number) => {
-                        (*runtime()).sched.wake(key, number, Shares::ALL);
-                    }
+            takes_part(me, &Beside::Other("a thread that is not under control wakes others".into()));
+            edge::outsider(me);
+            match act {
+                Act::Freed => me.run().sched.freed(key, Shares::ALL),
+                Act::Woken(number) => {
+                    me.run().sched.wake(key, number, Shares::ALL);
                 }
             }
         }
@@ -189,62 +166,50 @@ pub(super) unsafe fn take_letters() {
 }
 
 /// Nobody can run. Waits for outsiders, if there are any, to change that.
-///
-/// # Safety
-/// The caller holds the token.
 #[cold]
-pub(super) unsafe fn ask_outsiders() -> Choice {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let mut looks = 0;
-        while looks < LOOKS {
-            let seen = POSTED.load(Ordering::Acquire);
-            take_letters();
-            let choice = (*runtime()).sched.choose();
-            if choice != Choice::Deadlock {
-                return choice;
-            }
-            // As long as a child lives, what it shares with the program may change.
-            let children = has_children();
-            if !children && count_outsiders() == 0 {
-                return choice;
-            }
-            looks += u32::from(!children);
-            let slice = libc::timespec { tv_sec: 0, tv_nsec: SLICE_NS };
-            sys::futex_wait_for(&POSTED, seen, &slice);
+pub(super) fn ask_outsiders(me: &mut Token) -> Choice {
+    let mut looks = 0;
+    while looks < LOOKS {
+        let seen = POSTED.load(Ordering::Acquire);
+        take_letters(me);
+        let choice = me.run().sched.choose();
+        if choice != Choice::Deadlock {
+            return choice;
         }
-        takes_part(&Beside::Other("threads that are not under control".into()));
-        inspect::tell::<Linux>(&Statement::Outsiders(count_outsiders() as u32));
-        Choice::Deadlock
+        // As long as a child lives, what it shares with the program may change.
+        let children = has_children();
+        if !children && count_outsiders(me.run()) == 0 {
+            return choice;
+        }
+        looks += u32::from(!children);
+        let slice = libc::timespec { tv_sec: 0, tv_nsec: SLICE_NS };
+        sys::futex_wait_for(&POSTED, seen, &slice);
     }
+    takes_part(me, &Beside::Other("threads that are not under control".into()));
+    let outsiders = count_outsiders(me.run()) as u32;
+    inspect::tell(me, &Statement::Outsiders(outsiders));
+    Choice::Deadlock
 }
 
 /// Whether threads live that are not under control.
-///
-/// # Safety
-/// The caller holds the token.
-pub(crate) unsafe fn are_there() -> bool {
-    // SAFETY: by the caller's promise.
-    unsafe { count_outsiders() > 0 }
+pub(crate) fn are_there(run: &Runtime) -> bool {
+    count_outsiders(run) > 0
 }
 
 /// Kernel threads of the process that are neither logical threads nor the library's own.
-unsafe fn count_outsiders() -> usize {
+fn count_outsiders(run: &Runtime) -> usize {
     let mut outsiders = 0;
     // A thread that finds out at its very end that nobody can run has finished, but is no outsider.
     let caller = sys::thread_id();
-    // SAFETY: called with the token.
-    let ours = unsafe { [caller, watcher::kernel_id(), (*runtime()).system.carrier.kernel_id] };
+    let ours = [caller, watcher::kernel_id(), run.system.carrier.kernel_id];
     for_each_task(|task| {
-        // SAFETY: called with the token.
+        // SAFETY: threads in the list and in the pool live as long as the run.
         unsafe {
-            let runtime = runtime();
-            let logicals = &(*runtime).logicals;
             // A finished thread whose kernel thread waits for the next routine is no outsider, joined or not.
-            let unfinished = logicals.iter().filter(|&&thread| {
-                (*thread).recyclable || (*runtime).sched.thread((*thread).id).state != State::Finished
+            let unfinished = run.logicals.iter().filter(|&&thread| {
+                (*thread).recyclable || run.sched.thread((*thread).id).state != State::Finished
             });
-            let known = unfinished.chain(&(*runtime).system.pool).any(|&thread| (*thread).kernel_id == task);
+            let known = unfinished.chain(&run.system.pool).any(|&thread| (*thread).kernel_id == task);
             outsiders += usize::from(!known && !ours.contains(&task));
         }
     });

@@ -4,11 +4,9 @@ use waylay_runtime::handover::take_arrivals;
 use waylay_schedule::{Event, EventKind};
 
 use super::descriptors::look_outside;
-use super::logical::Logical;
 use super::outside::has_children;
 use super::signals::Handled;
-use super::{Waited, idling, runtime, step};
-use crate::instrument::Linux;
+use super::{Token, Waited, idling, step};
 use crate::sched::Moment;
 use crate::sys;
 
@@ -18,46 +16,37 @@ const LONGEST_NS: u64 = 1_000_000;
 
 /// Takes something that another process may hold, which nobody here is told of: it is tried again and again, with real
 /// pauses in between in which others run.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn acquire_from_outside<R>(
-    me: *mut Logical,
+pub(crate) fn acquire_from_outside<R>(
+    me: &mut Token,
     event: Event,
     deadline: Option<Moment>,
-    mut attempt: impl FnMut() -> Option<R>,
+    mut attempt: impl FnMut(&mut Token) -> Option<R>,
 ) -> Result<R, Waited> {
-    // SAFETY: called by the running thread.
-    unsafe {
-        step(me, event);
-        let patience = deadline.map(|deadline| deadline.0.saturating_sub((*runtime()).sched.clock.now().0));
-        let (begun, mut length) = (sys::monotonic_ns(), SHORTEST_NS);
-        loop {
-            if let Some(result) = attempt() {
-                return Ok(result);
-            }
-            if patience.is_some_and(|patience| sys::monotonic_ns() - begun >= patience) {
-                deadline.into_iter().for_each(|deadline| (*runtime()).sched.clock.advance_to(deadline));
-                return Err(Waited::TimedOut);
-            }
-            pause(me, length);
-            length = (2 * length).min(LONGEST_NS);
+    step(me, event);
+    let patience = deadline.map(|deadline| deadline.0.saturating_sub(me.run().sched.clock.now().0));
+    let (begun, mut length) = (sys::monotonic_ns(), SHORTEST_NS);
+    loop {
+        if let Some(result) = attempt(me) {
+            return Ok(result);
         }
+        if patience.is_some_and(|patience| sys::monotonic_ns() - begun >= patience) {
+            deadline.into_iter().for_each(|deadline| me.run().sched.clock.advance_to(deadline));
+            return Err(Waited::TimedOut);
+        }
+        pause(me, length);
+        length = (2 * length).min(LONGEST_NS);
     }
 }
 
 /// Sleeps as long as it says while a child lives: the two may have agreed on that. Says how it ended, if it had to.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(super) unsafe fn sleeps_for_real(me: *mut Logical, deadline: Moment) -> Option<Waited> {
+pub(super) fn sleeps_for_real(me: &mut Token, deadline: Moment) -> Option<Waited> {
     if !has_children() {
         return None;
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: who has the token lives.
     unsafe {
-        let now = (*runtime()).sched.clock.now();
-        idling::sleeps_for_real();
+        let now = me.run().sched.clock.now();
+        idling::sleeps_for_real(me);
         let (begun, length) = (sys::monotonic_ns(), deadline.0.saturating_sub(now.0));
         loop {
             let slept = sys::monotonic_ns() - begun;
@@ -65,22 +54,19 @@ pub(super) unsafe fn sleeps_for_real(me: *mut Logical, deadline: Moment) -> Opti
                 break;
             }
             pause(me, (length - slept).min(LONGEST_NS));
-            if (*me).handled != Handled::Nothing {
+            if (*me.thread()).handled != Handled::Nothing {
                 return Some(Waited::Interrupted);
             }
         }
-        (*runtime()).sched.clock.advance_to(deadline);
+        me.run().sched.clock.advance_to(deadline);
         Some(Waited::Done)
     }
 }
 
 /// Lets real time pass for something outside, and others run if they can; for a short while only in that case.
-unsafe fn pause(me: *mut Logical, nanoseconds: u64) {
-    // SAFETY: called by the running thread.
-    unsafe {
-        let alone = (*runtime()).sched.is_alone();
-        look_outside(if alone { nanoseconds } else { nanoseconds.min(SHORTEST_NS) });
-        take_arrivals::<Linux>();
-        step(me, Event::local(EventKind::Yield));
-    }
+fn pause(me: &mut Token, nanoseconds: u64) {
+    let alone = me.run().sched.is_alone();
+    look_outside(me, if alone { nanoseconds } else { nanoseconds.min(SHORTEST_NS) });
+    take_arrivals(me);
+    step(me, Event::local(EventKind::Yield));
 }

@@ -9,8 +9,8 @@ use waylay_schedule::{Event, ThreadId};
 use super::logical::Logical;
 use super::signals::{Handled, raise_pending};
 use super::{
-    Waited, carrier, descriptors, handover, idling, lifecycle, outside, patience, pool, preempt, session,
-    signals, watcher,
+    Token, Waited, carrier, descriptors, handover, idling, lifecycle, outside, patience, pool, preempt,
+    session, signals, watcher,
 };
 use crate::heap::{guard, strict};
 use crate::instrument::{self, Linux};
@@ -65,9 +65,9 @@ impl Thread for Logical {
     }
 
     #[inline(always)]
-    unsafe fn is_unpreemptible(this: *mut Logical) -> bool {
-        // SAFETY: by the caller's promise.
-        unsafe { (*this).unpreemptible > 0 }
+    fn is_unpreemptible(me: &Token) -> bool {
+        // SAFETY: who has the token lives.
+        unsafe { (*me.thread()).unpreemptible > 0 }
     }
 
     #[inline]
@@ -77,9 +77,9 @@ impl Thread for Logical {
     }
 
     #[inline(always)]
-    unsafe fn begins_to_wait(this: *mut Logical) {
-        // SAFETY: by the caller's promise.
-        unsafe { (*this).handled = Handled::Nothing };
+    fn begins_to_wait(me: &mut Token) {
+        // SAFETY: who has the token lives.
+        unsafe { (*me.thread()).handled = Handled::Nothing };
     }
 }
 
@@ -98,9 +98,9 @@ impl Platform for Linux {
     }
 
     #[inline]
-    unsafe fn pass(me: *mut Logical, next: *mut Logical) {
+    unsafe fn pass(me: &mut Token, next: *mut Logical) {
         // SAFETY: by the caller's promise.
-        unsafe { handover::pass(me, next) };
+        unsafe { handover::pass(me.thread(), next) };
     }
 
     unsafe fn give(next: *mut Logical) {
@@ -108,22 +108,20 @@ impl Platform for Linux {
         unsafe { handover::start(next) };
     }
 
-    unsafe fn wait_afloat(me: *mut Logical) {
-        // SAFETY: by the caller's promise.
-        unsafe { handover::wait_afloat(me) };
+    fn wait_afloat(me: &mut Token) {
+        handover::wait_afloat(me);
     }
 
-    unsafe fn before_floating() {
+    fn before_floating(me: &mut Token) {
         preempt::held_by(0);
-        // SAFETY: by the caller's promise.
-        if unsafe { !(*runtime()).system.watches.is_empty() || (*runtime()).sched.has_deadlines() } {
+        let run = me.run();
+        if !run.system.watches.is_empty() || run.sched.has_deadlines() {
             watcher::watch();
         }
     }
 
-    unsafe fn excursion<R>(me: *mut Logical, event: Event, work: impl FnOnce() -> R) -> R {
-        // SAFETY: by the caller's promise.
-        unsafe { handover::excursion(me, event, work) }
+    fn excursion<R>(me: &mut Token, event: Event, work: impl FnOnce() -> R) -> R {
+        handover::excursion(me, event, work)
     }
 
     fn is_held_by_caller() -> bool {
@@ -148,54 +146,53 @@ impl Platform for Linux {
     }
 
     #[inline]
-    unsafe fn resumed(me: *mut Logical) {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            instrument::resumed(me);
-            if (*me).pending_signals != 0 {
-                raise_pending(me);
-            }
-            if (*me).cancels_anywhere && (*me).cancelled {
-                cancellation_point(me);
-            }
+    fn resumed(me: &mut Token) {
+        instrument::resumed(me);
+        // SAFETY: who has the token lives.
+        let (signals, ends) = unsafe {
+            let me = me.thread();
+            ((*me).pending_signals, (*me).cancels_anywhere && (*me).cancelled)
+        };
+        if signals != 0 {
+            raise_pending(me);
+        }
+        // SAFETY: as above; a handler may have changed it.
+        let ends =
+            ends || signals != 0 && unsafe { (*me.thread()).cancels_anywhere && (*me.thread()).cancelled };
+        if ends {
+            cancellation_point(me);
         }
     }
 
     #[inline]
-    unsafe fn time_passes(now: Moment, deadline: Moment) {
-        // SAFETY: by the caller's promise.
-        unsafe { idling::time_passes(now, deadline) };
+    fn time_passes(me: &mut Token, now: Moment, deadline: Moment) {
+        idling::time_passes(me, now, deadline);
     }
 
     #[inline]
-    unsafe fn sleeps_for_real(me: *mut Logical, deadline: Moment) -> Option<Waited> {
-        // SAFETY: by the caller's promise.
-        unsafe { patience::sleeps_for_real(me, deadline) }
+    fn sleeps_for_real(me: &mut Token, deadline: Moment) -> Option<Waited> {
+        patience::sleeps_for_real(me, deadline)
     }
 
-    unsafe fn acquire_beyond<R>(
-        me: *mut Logical,
+    fn acquire_beyond<R>(
+        me: &mut Token,
         event: Event,
         deadline: Option<Moment>,
-        attempt: impl FnMut() -> Option<R>,
+        attempt: impl FnMut(&mut Token) -> Option<R>,
     ) -> Result<R, Waited> {
-        // SAFETY: by the caller's promise.
-        unsafe { patience::acquire_from_outside(me, event, deadline, attempt) }
+        patience::acquire_from_outside(me, event, deadline, attempt)
     }
 
-    unsafe fn take_letters() {
-        // SAFETY: by the caller's promise.
-        unsafe { outside::take_letters() };
+    fn take_letters(me: &mut Token) {
+        outside::take_letters(me);
     }
 
-    unsafe fn ask_outside(choice: Choice) -> Choice {
-        // SAFETY: by the caller's promise.
-        unsafe { descriptors::ask_outside(choice) }
+    fn ask_outside(me: &mut Token, choice: Choice) -> Choice {
+        descriptors::ask_outside(me, choice)
     }
 
-    unsafe fn look_before_closing() {
-        // SAFETY: by the caller's promise.
-        unsafe { descriptors::descriptors_changed() };
+    fn look_before_closing(me: &mut Token) {
+        descriptors::descriptors_changed(me);
     }
 
     fn set_running(running: bool) {
@@ -206,29 +203,25 @@ impl Platform for Linux {
         session::make_ready(region)
     }
 
-    unsafe fn watch_computing() {
-        // SAFETY: by the caller's promise.
-        preempt::start(unsafe { (*runtime()).settings.preempt_ms });
+    fn watch_computing(me: &mut Token) {
+        preempt::start(me.run().settings.preempt_ms);
     }
 
-    unsafe fn renew() {
+    fn renew(_: &mut Token) {
         pool::notice_modules();
     }
 
-    unsafe fn register(thread: *mut Logical) {
+    unsafe fn register(me: &mut Token, thread: *mut Logical) {
         // SAFETY: by the caller's promise.
-        unsafe { lifecycle::register(thread) };
+        unsafe { lifecycle::register(me, thread) };
     }
 
-    unsafe fn begin_run() {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            instrument::begin_run();
-            // Most runs follow nothing, and allocate as fast as they would without us.
-            strict::control_while(instrument::edge::follows() || instrument::delay::is_on());
-            outside::set_running(true);
-            forget_timers();
-        }
+    fn begin_run(me: &mut Token) {
+        instrument::begin_run(me);
+        // Most runs follow nothing, and allocate as fast as they would without us.
+        strict::control_while(instrument::edge::follows() || instrument::delay::is_on());
+        outside::set_running(true);
+        forget_timers(me);
     }
 
     fn forget_threads(run: &mut Run<Linux>) {
@@ -242,14 +235,12 @@ impl Platform for Linux {
     }
 
     /// libc ends the process with its last thread, but our carrier is one too.
-    unsafe fn all_finished(_: *mut Logical) {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            super::finalise::<Linux>(Ending::Exited);
-            set_me(core::ptr::null_mut());
-            if (*runtime()).system.carrier.running {
-                libc::exit(0);
-            }
+    fn all_finished(me: &mut Token) {
+        super::finalise(me, Ending::Exited);
+        set_me(core::ptr::null_mut());
+        if me.run().system.carrier.running {
+            // SAFETY: plain call.
+            unsafe { libc::exit(0) };
         }
     }
 

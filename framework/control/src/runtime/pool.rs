@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::logical::Logical;
-use super::{Runtime, robust};
+use super::{Runtime, Token, robust};
 use crate::interpose::keys;
 use crate::real::Real;
 use crate::{snapshot, sys};
@@ -79,8 +79,8 @@ unsafe fn note_blocks(me: *mut Logical) {
 /// Runs the destructors of the calling thread and gives it the look of a new one.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; its routine has returned.
-pub(super) unsafe fn renew(me: *mut Logical) {
+/// Its routine has returned.
+pub(super) unsafe fn renew(me: &mut Token) {
     // SAFETY: by the caller's promise; destructors are program code and run under control.
     unsafe {
         run_destructors();
@@ -91,8 +91,8 @@ pub(super) unsafe fn renew(me: *mut Logical) {
             // A run of a program may load modules at any time.
             notice_modules();
         }
-        note_blocks(me);
-        for block in &(*me).blocks.list {
+        note_blocks(me.thread());
+        for block in &(*me.thread()).blocks.list {
             block.at.copy_from_nonoverlapping(block.image, block.image_len);
             block.at.add(block.image_len).write_bytes(0, block.len - block.image_len);
         }

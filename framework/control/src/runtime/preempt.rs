@@ -14,8 +14,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsiz
 use waylay_control_protocol::account::Beside;
 use waylay_runtime::point;
 
-use super::logical::Logical;
-use super::{blocked, outside, runtime};
+use super::{Token, blocked, outside, runtime};
 use crate::instrument::delay;
 use crate::me::{Unmanaged, me};
 use crate::sys;
@@ -145,21 +144,17 @@ pub(super) fn is_for_caller(signal: c_int) -> bool {
 }
 
 /// Lets others run, from within a handler. The kernel has a say in where this happens.
-///
-/// # Safety
-/// `me` executes the call and holds the token, and was not interrupted inside the library.
-pub(super) unsafe fn give_way(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let errno = *libc::__errno_location();
-        let inside = Unmanaged::enter();
-        // It may be in front of a store that was noted already.
-        delay::drain(me);
-        outside::takes_part(&Beside::Other("a loop without a step was interrupted".into()));
-        point::give_way(me);
-        drop(inside);
-        *libc::__errno_location() = errno;
-    }
+pub(super) fn give_way(me: &mut Token) {
+    // SAFETY: libc gives every thread an errno.
+    let errno = unsafe { *libc::__errno_location() };
+    let inside = Unmanaged::enter();
+    // It may be in front of a store that was noted already.
+    delay::drain(me);
+    outside::takes_part(me, &Beside::Other("a loop without a step was interrupted".into()));
+    point::give_way(me);
+    drop(inside);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
 }
 
 /// Says which kernel thread executes program code from now on.
@@ -196,7 +191,7 @@ unsafe extern "C-unwind" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: 
             return;
         }
         STILL.store(0, Ordering::Relaxed);
-        give_way(me);
+        give_way(Token::held_by(me));
     }
 }
 

@@ -6,8 +6,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::logical::Logical;
-use super::runtime;
+use super::Token;
 use crate::sched::{Key, Shares};
 use crate::sys;
 
@@ -32,8 +31,8 @@ const LONGEST: usize = 1 << 20;
 /// Marks what the calling thread holds. False if something is left to the kernel.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; its program code has ended.
-pub(super) unsafe fn pass_on(me: *mut Logical) -> bool {
+/// Its program code has ended.
+pub(super) unsafe fn pass_on(me: &mut Token) -> bool {
     // SAFETY: the list, in libc's record of the thread, is circular and holds mutexes that exist.
     unsafe {
         let head = list_of(me);
@@ -57,27 +56,34 @@ pub(super) unsafe fn pass_on(me: *mut Logical) -> bool {
     }
 }
 
-unsafe fn mark(me: *mut Logical, lock: &AtomicU32) {
+fn mark(me: &mut Token, lock: &AtomicU32) {
     let value = lock.load(Ordering::Relaxed);
-    // SAFETY: called with the token.
+    // SAFETY: who has the token lives.
     unsafe {
-        if value & OWNER == (*me).kernel_id as u32 {
+        if value & OWNER == (*me.thread()).kernel_id as u32 {
             lock.store(value & WAITERS | OWNER_DIED, Ordering::Release);
-            (*runtime()).sched.freed(Key(core::ptr::from_ref(lock) as usize), Shares::ALL);
+            me.run().sched.freed(Key(core::ptr::from_ref(lock) as usize), Shares::ALL);
         }
     }
 }
 
 /// As libc told the kernel. On the carrier the calling kernel thread is another one, so it is asked for by its number.
-unsafe fn list_of(me: *mut Logical) -> *mut Head {
+fn list_of(me: &mut Token) -> *mut Head {
     let (mut head, mut length) = (0usize, 0usize);
     // SAFETY: a thread of this process; the kernel writes to the locals.
     unsafe {
-        if (*me).robust_list.is_null() {
-            let args = [(*me).kernel_id as usize, &raw mut head as usize, &raw mut length as usize, 0, 0, 0];
+        if (*me.thread()).robust_list.is_null() {
+            let args = [
+                (*me.thread()).kernel_id as usize,
+                &raw mut head as usize,
+                &raw mut length as usize,
+                0,
+                0,
+                0,
+            ];
             sys::call(libc::SYS_get_robust_list, args);
-            (*me).robust_list = head as *mut core::ffi::c_void;
+            (*me.thread()).robust_list = head as *mut core::ffi::c_void;
         }
-        (*me).robust_list.cast()
+        (*me.thread()).robust_list.cast()
     }
 }

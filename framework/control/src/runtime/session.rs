@@ -11,7 +11,7 @@ use super::carrier::{self, Carrier};
 use super::idling::Idling;
 use super::logical::Logical;
 use super::platform::State;
-use super::{calls, lifecycle, outside, pool, preempt, runtime};
+use super::{Token, calls, lifecycle, outside, pool, preempt, runtime};
 use crate::heap::{guard, strict};
 use crate::instrument::{self, Linux};
 use crate::interpose::{alone, processors};
@@ -70,7 +70,7 @@ pub(crate) unsafe fn prepare_to_restore(region: RegionMap) -> Result<(), i32> {
         carrier::start(main)?;
         pool::warm(main);
         for (stack_size, threads) in wishes {
-            match lifecycle::fill_pool(stack_size, threads) {
+            match lifecycle::fill_pool(Token::held_by(main), stack_size, threads) {
                 0 => {}
                 error => return Err(error),
             }
@@ -116,13 +116,14 @@ unsafe fn start(settings: Settings) {
     // SAFETY: called once per run, by its main thread, which is the only one so far.
     unsafe {
         let main = (*runtime()).main;
+        let me = Token::held_by(main);
         if UNCONTROLLED.load(Ordering::Relaxed) {
-            outside::takes_part(&Beside::BeforeMain);
+            outside::takes_part(me, &Beside::BeforeMain);
         }
         (*runtime()).random.begin(Schedule { seed: Seed(!settings.seed), index: settings.run });
-        lifecycle::register(main);
+        lifecycle::register(me, main);
         lifecycle::arm_end(main);
-        instrument::begin_run();
+        instrument::begin_run(me);
         outside::set_running(true);
         let level = (*runtime()).region.level();
         if settings.calls != 0 || settings.guard != 0 || level.sees_accesses() {

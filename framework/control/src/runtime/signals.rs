@@ -7,10 +7,10 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::descriptors::{descriptors_changed, is_watching};
+use super::descriptors::descriptors_changed;
 use super::handover::{demote_me, in_handlers};
 use super::logical::{Logical, Place};
-use super::{TICK_SIGNALS, runtime, timers};
+use super::{TICK_SIGNALS, Token, timers};
 use crate::instrument::edge;
 use crate::sched::State;
 use crate::{snapshot, sys};
@@ -124,34 +124,31 @@ pub(crate) fn kernel_pending() -> u64 {
 }
 
 /// Signals that would reach the running thread but for its mask.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn pending(me: *mut Logical) -> u64 {
-    // SAFETY: by the caller's promise.
-    unsafe { kernel_pending() | (*me).pending_signals | (*runtime()).system.held }
+pub(crate) fn pending(me: &mut Token) -> u64 {
+    // SAFETY: who has the token lives.
+    unsafe { kernel_pending() | (*me.thread()).pending_signals | me.run().system.held }
 }
 
 /// Notes a signal for a thread, or for the process while no thread takes it, and breaks the thread's wait off for it.
 ///
 /// # Safety
-/// The caller holds the token; the thread has not finished.
-unsafe fn post(to: *mut Logical, signal: i32, for_process: bool, origin: Origin) {
+/// The thread has not finished.
+unsafe fn post(me: &mut Token, to: *mut Logical, signal: i32, for_process: bool, origin: Origin) {
     // SAFETY: by the caller's promise.
     unsafe {
-        let runtime = runtime();
         // It belongs to whoever takes it first, and a thread that was waiting may have what it wants by now.
         let is_anybodys = to.is_null() || for_process && (*to).accepts & bit(signal) != 0;
         if is_anybodys && is_kept(signal) {
-            return give_to_kernel(signal, origin);
+            return give_to_kernel(me, signal, origin);
         }
-        if !to.is_null() && (*runtime).sched.thread((*to).id).state == State::Away {
+        if !to.is_null() && me.run().sched.thread((*to).id).state == State::Away {
             // It sits in the kernel on its own kernel thread, where the signal belongs.
-            return raise(to, signal, origin);
+            return raise(me, to, signal, origin);
         }
-        let known = if to.is_null() { &raw mut (*runtime).system.held } else { &raw mut (*to).pending_signals };
+        let runtime = me.run();
+        let known = if to.is_null() { &raw mut runtime.system.held } else { &raw mut (*to).pending_signals };
         if *known & bit(signal) == 0 || signal >= FIRST_REAL_TIME {
-            (*runtime).system.sent.push(Sent { signal, to, for_process, origin });
+            runtime.system.sent.push(Sent { signal, to, for_process, origin });
         }
         *known |= bit(signal);
         if to.is_null() {
@@ -159,17 +156,16 @@ unsafe fn post(to: *mut Logical, signal: i32, for_process: bool, origin: Origin)
         }
         let id = (*to).id;
         if (*to).accepts & bit(signal) != 0 {
-            (*runtime).sched.interrupt(id);
+            runtime.sched.interrupt(id);
         } else if (*to).mask & bit(signal) == 0 {
-            (*runtime).sched.interrupt_for_signal(id);
-        } else if is_kept(signal) && is_watching(to) {
-            (*runtime).sched.interrupt(id);
+            runtime.sched.interrupt_for_signal(id);
+        } else if is_kept(signal) && runtime.system.watches.iter().any(|watch| watch.is_of(to)) {
+            runtime.sched.interrupt(id);
         }
     }
 }
 
-/// Signals that the carrier never blocks: faults of the code that runs there, and those that libc and
-/// the library itself use.
+/// Signals that the carrier never blocks: faults of the code that runs there, and those that libc and the library itself use.
 const NEVER_KEPT: u64 = 0b11 << 31
     | 1 << (libc::SIGSEGV - 1)
     | 1 << (libc::SIGBUS - 1)
@@ -200,46 +196,36 @@ pub(crate) fn kernel_will_keep(signals: u64) {
 }
 
 /// From now on the kernel keeps these signals for the process, those on their way included.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn kernel_keeps(me: *mut Logical, signals: u64) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        kernel_will_keep(signals);
-        let signals = signals & !NEVER_KEPT;
-        let runtime = runtime();
-        if (*me).place == Place::Carrier {
-            // No thread of the program's: the kernel would deliver there what all of them block.
-            sys::block_signals(signals);
-        }
-        let waiting = (*runtime).system.held & signals;
-        (*runtime).system.held &= !waiting;
-        let sent = &mut (*runtime).system.sent;
-        let readable: Vec<Sent> =
-            sent.extract_if(.., |sent| sent.to.is_null() && waiting & bit(sent.signal) != 0).collect();
-        for Sent { signal, origin, .. } in readable {
-            give_to_kernel(signal, origin);
-        }
+pub(crate) fn kernel_keeps(me: &mut Token, signals: u64) {
+    kernel_will_keep(signals);
+    let signals = signals & !NEVER_KEPT;
+    // SAFETY: who has the token lives.
+    if unsafe { (*me.thread()).place } == Place::Carrier {
+        // No thread of the program's: the kernel would deliver there what all of them block.
+        sys::block_signals(signals);
+    }
+    let system = &mut me.run().system;
+    let waiting = system.held & signals;
+    system.held &= !waiting;
+    let readable: Vec<Sent> =
+        system.sent.extract_if(.., |sent| sent.to.is_null() && waiting & bit(sent.signal) != 0).collect();
+    for Sent { signal, origin, .. } in readable {
+        give_to_kernel(me, signal, origin);
     }
 }
 
 /// Gives a signal to the kernel, which keeps it because every thread blocks it, and wakes those who can take it from there.
-///
-/// # Safety
-/// The caller holds the token.
-unsafe fn give_to_kernel(signal: i32, origin: Origin) {
+fn give_to_kernel(me: &mut Token, signal: i32, origin: Origin) {
     snapshot::cannot_undo("sends a signal");
-    // SAFETY: by the caller's promise.
-    unsafe {
-        queue(None, signal, origin);
-        descriptors_changed();
-        let runtime = runtime();
-        for &thread in &(*runtime).logicals {
-            let waits = (*thread).accepts & bit(signal) != 0 && !(*runtime).has_finished(thread);
-            if waits && (*runtime).sched.thread((*thread).id).state != State::Away {
-                (*runtime).sched.interrupt((*thread).id);
-            }
+    Info::of(me, signal, origin).raise_for_process();
+    descriptors_changed(me);
+    let run = me.run();
+    for &thread in &run.logicals {
+        // SAFETY: threads of the run exist until it ends.
+        let (id, waits) =
+            unsafe { ((*thread).id, (*thread).accepts & bit(signal) != 0 && !run.has_finished(thread)) };
+        if waits && run.sched.thread(id).state != State::Away {
+            run.sched.interrupt(id);
         }
     }
 }
@@ -247,21 +233,21 @@ unsafe fn give_to_kernel(signal: i32, origin: Origin) {
 /// The running thread sends a signal to another one, or to itself.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; the thread has not finished.
-pub(crate) unsafe fn send_to_thread(me: *mut Logical, to: *mut Logical, signal: i32, origin: Origin) {
+/// The thread has not finished.
+pub(crate) unsafe fn send_to_thread(me: &mut Token, to: *mut Logical, signal: i32, origin: Origin) {
     // SAFETY: by the caller's promise.
     unsafe {
         edge::signals(me, to);
-        if (*runtime()).sched.thread((*to).id).state == State::Away {
+        if me.run().sched.thread((*to).id).state == State::Away {
             // It sits in the kernel on its own kernel thread, where the signal belongs.
-            return raise(to, signal, origin);
+            return raise(me, to, signal, origin);
         }
         let blocked = (*to).mask & bit(signal) != 0;
         if !blocked && Action::of(signal).is_some_and(|action| action.is_nothing(signal)) {
             return;
         }
-        post(to, signal, false, origin);
-        if to == me {
+        post(me, to, signal, false, origin);
+        if to == me.thread() {
             raise_pending(me);
         }
     }
@@ -269,22 +255,20 @@ pub(crate) unsafe fn send_to_thread(me: *mut Logical, to: *mut Logical, signal: 
 
 /// The running thread sends a signal to the process; false when that is the kernel's business: when it would end the process
 /// or do nothing, and when nobody handles it or waits for it.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn send_to_process(me: *mut Logical, signal: i32, origin: Origin) -> bool {
-    // SAFETY: by the caller's promise.
+pub(crate) fn send_to_process(me: &mut Token, signal: i32, origin: Origin) -> bool {
+    // SAFETY: who has the token lives.
     unsafe {
-        let awaited = (*runtime()).logicals.iter().any(|&thread| (*thread).accepts & bit(signal) != 0);
+        let awaited = me.run().logicals.iter().any(|&thread| (*thread).accepts & bit(signal) != 0);
         // The kernel keeps what every thread blocks; but the carrier, which is no thread of the program's, blocks nothing.
-        let kept = (is_kept(signal) || (*runtime()).system.carrier.is_running()) && (*runtime()).logicals.iter().all(|&thread| {
-            (*runtime()).has_finished(thread) || timers::is_sleeper(thread) || (*thread).mask & bit(signal) != 0
+        let run = me.run();
+        let kept = (is_kept(signal) || run.system.carrier.is_running()) && run.logicals.iter().all(|&thread| {
+            run.has_finished(thread) || timers::is_sleeper(thread) || (*thread).mask & bit(signal) != 0
         });
         if !awaited && !kept && !is_handled(signal) {
             return false;
         }
         send(me, signal, None, origin);
-        if (*me).pending_signals & !(*me).mask != 0 {
+        if (*me.thread()).pending_signals & !(*me.thread()).mask != 0 {
             raise_pending(me);
         }
     }
@@ -304,69 +288,58 @@ unsafe fn takes_for_process(thread: *mut Logical, signal: i32) -> bool {
 
 /// Sends a signal to the thread with that number; or to the first that does not block it, or waits for it; or, if there is none,
 /// keeps it until one of them wants it.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(super) unsafe fn send(me: *mut Logical, signal: i32, to: Option<i32>, origin: Origin) {
-    // SAFETY: by the caller's promise; threads that have not finished exist.
+pub(super) fn send(me: &mut Token, signal: i32, to: Option<i32>, origin: Origin) {
+    // SAFETY: threads that have not finished exist.
     unsafe {
-        let runtime = runtime();
+        let runtime = me.run();
         let takes = |thread: *mut Logical| match to {
             Some(number) => (*thread).kernel_id == number,
             None => takes_for_process(thread, signal),
         };
-        let mut alive = (*runtime).logicals.iter().copied().filter(|&thread| !(*runtime).has_finished(thread));
+        let mut alive = runtime.logicals.iter().copied().filter(|&thread| !runtime.has_finished(thread));
         let target = alive.find(|&thread| takes(thread));
         let waits = target.is_some_and(|target| (*target).accepts & bit(signal) != 0);
         if target.is_some_and(|target| (*target).mask & bit(signal) == 0) && !waits && would_end_process(signal) {
-            (*runtime).system.overdue.push((signal, origin));
+            runtime.system.overdue.push((signal, origin));
             return;
         }
         match target {
             Some(target) => {
                 edge::signals(me, target);
-                let away = (*runtime).sched.thread((*target).id).state == State::Away;
+                let away = me.run().sched.thread((*target).id).state == State::Away;
                 if away || waits || !Action::of(signal).is_some_and(|action| action.is_nothing(signal)) {
-                    post(target, signal, to.is_none(), origin);
+                    post(me, target, signal, to.is_none(), origin);
                 }
             }
-            None => post(core::ptr::null_mut(), signal, true, origin),
+            None => post(me, core::ptr::null_mut(), signal, true, origin),
         }
     }
 }
 
 /// The program may handle signals now that it did not handle before: those that timers were to bring are on their way.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn actions_changed(me: *mut Logical) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        for (signal, origin) in core::mem::take(&mut (*runtime()).system.overdue) {
-            send(me, signal, None, origin);
-        }
+pub(crate) fn actions_changed(me: &mut Token) {
+    for (signal, origin) in core::mem::take(&mut me.run().system.overdue) {
+        send(me, signal, None, origin);
     }
 }
 
 /// Gives signals that nobody wanted to the calling thread, which does not block them any more or is about to wait for them.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn take_held(me: *mut Logical, blocked: u64) {
-    // SAFETY: by the caller's promise.
+pub(crate) fn take_held(me: &mut Token, blocked: u64) {
+    // SAFETY: who has the token lives.
     unsafe {
         actions_changed(me);
-        let runtime = runtime();
-        let held = (*runtime).system.held & !blocked;
+        let thread = me.thread();
+        let runtime = me.run();
+        let held = runtime.system.held & !blocked;
         if held != 0 {
-            (*runtime).system.held &= !held;
-            (*me).pending_signals |= held;
-            let sent = &mut (*runtime).system.sent;
+            runtime.system.held &= !held;
+            (*thread).pending_signals |= held;
+            let sent = &mut runtime.system.sent;
             sent.iter_mut()
                 .filter(|sent| sent.to.is_null() && held & bit(sent.signal) != 0)
-                .for_each(|sent| sent.to = me);
+                .for_each(|sent| sent.to = thread);
         }
-        if (*me).pending_signals & !blocked != 0 {
+        if (*me.thread()).pending_signals & !blocked != 0 {
             raise_pending(me);
         }
     }
@@ -374,89 +347,81 @@ pub(crate) unsafe fn take_held(me: *mut Logical, blocked: u64) {
 
 /// Gives one of these signals to the calling thread, which is about to wait for them, if nobody wanted it before and none that
 /// is for the thread itself is there. The others stay for whoever waits next.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
-pub(crate) unsafe fn take_one_held(me: *mut Logical, set: u64) {
-    // SAFETY: by the caller's promise.
+pub(crate) fn take_one_held(me: &mut Token, set: u64) {
+    // SAFETY: who has the token lives.
     unsafe {
         actions_changed(me);
-        let runtime = runtime();
-        let held = (*runtime).system.held & set;
-        if held != 0 && (kernel_pending() | (*me).pending_signals) & set == 0 {
+        let thread = me.thread();
+        let runtime = me.run();
+        let held = runtime.system.held & set;
+        if held != 0 && (kernel_pending() | (*thread).pending_signals) & set == 0 {
             let signal = held.trailing_zeros() as i32 + 1;
             let is_it = |sent: &Sent| sent.to.is_null() && sent.signal == signal;
-            if let Some(sent) = (*runtime).system.sent.iter_mut().find(|sent| is_it(sent)) {
-                sent.to = me;
-                (*me).pending_signals |= bit(signal);
+            if let Some(sent) = runtime.system.sent.iter_mut().find(|sent| is_it(sent)) {
+                sent.to = thread;
+                (*thread).pending_signals |= bit(signal);
             }
-            if !(*runtime).system.sent.iter().any(is_it) {
-                (*runtime).system.held &= !bit(signal);
+            if !runtime.system.sent.iter().any(is_it) {
+                runtime.system.held &= !bit(signal);
             }
         }
-        if (*me).pending_signals & set != 0 {
+        if (*me.thread()).pending_signals & set != 0 {
             raise_pending(me);
         }
     }
 }
 
 /// Raises the signals that others sent to the running thread.
-///
-/// # Safety
-/// `me` executes the call and holds the token.
 #[cold]
-pub(crate) unsafe fn raise_pending(me: *mut Logical) {
-    // SAFETY: by the caller's promise; the handler runs before the system call returns, on the thread's own kernel
+pub(crate) fn raise_pending(me: &mut Token) {
+    // SAFETY: the thread has the token; the handler runs before the system call returns, on the thread's own kernel
     // thread, or later if the thread blocks the signal.
     unsafe {
-        if snapshot::is_on() && (*me).pending_signals & !(*me).mask == 0 {
+        if snapshot::is_on() && (*me.thread()).pending_signals & !(*me.thread()).mask == 0 {
             return;
         }
         demote_me(me);
         // A handler may wait for things of its own; what the thread was doing goes on behind it.
-        let before = (*runtime()).sched.begin_handlers();
+        let before = me.run().sched.begin_handlers();
         for signal in 1..=64 {
-            if (*me).pending_signals & bit(signal) == 0 {
+            if (*me.thread()).pending_signals & bit(signal) == 0 {
                 continue;
             }
-            (*me).pending_signals &= !bit(signal);
+            (*me.thread()).pending_signals &= !bit(signal);
             while let Some(sent) = take_sent(me, signal) {
-                let first = core::mem::take(&mut (*me).handled);
-                let blocked = (*me).mask & bit(signal) != 0;
+                let first = core::mem::take(&mut (*me.thread()).handled);
+                let blocked = (*me.thread()).mask & bit(signal) != 0;
                 let handled = if blocked { Handled::Nothing } else { handled_by(signal) };
-                in_handlers(me, bit(signal), || raise(me, signal, sent.origin));
-                (*me).handled = if first == Handled::Nothing { handled } else { first };
+                let (thread, info) = (me.thread(), Info::of(me, signal, sent.origin));
+                in_handlers(me, bit(signal), || info.raise(thread));
+                (*me.thread()).handled = if first == Handled::Nothing { handled } else { first };
             }
         }
-        (*runtime()).sched.end_handlers(before);
+        me.run().sched.end_handlers(before);
     }
 }
 
-unsafe fn take_sent(me: *mut Logical, signal: i32) -> Option<Sent> {
-    // SAFETY: called with the token.
-    unsafe {
-        let sent = &mut (*runtime()).system.sent;
-        let place = sent.iter().position(|sent| sent.to == me && sent.signal == signal)?;
-        Some(sent.remove(place))
-    }
+fn take_sent(me: &mut Token, signal: i32) -> Option<Sent> {
+    let thread = me.thread();
+    let sent = &mut me.run().system.sent;
+    let place = sent.iter().position(|sent| sent.to == thread && sent.signal == signal)?;
+    Some(sent.remove(place))
 }
 
 /// A thread is gone, and so are the signals that were for it alone. Another takes those that are for the process.
-///
-/// # Safety
-/// The caller holds the token.
-pub(super) unsafe fn forget(thread: *mut Logical) {
-    // SAFETY: by the caller's promise.
+pub(super) fn forget(me: &mut Token, thread: *mut Logical) {
+    // SAFETY: threads in the list live as long as the run.
     unsafe {
-        let runtime = runtime();
-        let (left, others) = core::mem::take(&mut (*runtime).system.sent).into_iter().partition(|sent| sent.to == thread);
-        (*runtime).system.sent = others;
+        let runtime = me.run();
+        let (left, others) = core::mem::take(&mut runtime.system.sent).into_iter().partition(|sent| sent.to == thread);
+        runtime.system.sent = others;
         let left: Vec<Sent> = left;
         for Sent { signal, origin, .. } in left.into_iter().filter(|sent| sent.for_process) {
-            let alive = |other: &*mut Logical| *other != thread && !(*runtime).has_finished(*other);
+            let runtime = me.run();
+            let alive = |other: &*mut Logical| *other != thread && !runtime.has_finished(*other);
             let takes = |other: &*mut Logical| alive(other) && takes_for_process(*other, signal);
-            let target = (*runtime).logicals.iter().copied().find(takes);
-            post(target.unwrap_or(core::ptr::null_mut()), signal, true, origin);
+            let target = runtime.logicals.iter().copied().find(takes);
+            post(me, target.unwrap_or(core::ptr::null_mut()), signal, true, origin);
         }
     }
 }
@@ -464,52 +429,67 @@ pub(super) unsafe fn forget(thread: *mut Logical) {
 /// Sends a signal to a thread's kernel thread, as if it came from its origin.
 ///
 /// # Safety
-/// The caller holds the token; the thread has a kernel thread.
-unsafe fn raise(to: *mut Logical, signal: i32, origin: Origin) {
+/// The thread has a kernel thread.
+unsafe fn raise(me: &mut Token, to: *mut Logical, signal: i32, origin: Origin) {
+    let info = Info::of(me, signal, origin);
     // SAFETY: by the caller's promise.
-    unsafe { queue(Some((*to).kernel_id), signal, origin) };
+    unsafe { info.raise(to) };
 }
 
-/// Queues a signal in the kernel for one of its threads, or for the process.
-///
-/// # Safety
-/// The caller holds the token.
-unsafe fn queue(to: Option<i32>, signal: i32, origin: Origin) {
-    /// As the kernel lays it out: number, error, code, a gap; process and user, or a timer's number and overruns; the value.
-    #[repr(C)]
-    struct Info {
-        numbers: [i32; 4],
-        sender: [i32; 2],
-        value: usize,
-        rest: [u64; 12],
+/// As the kernel lays it out: number, error, code, a gap; process and user, or a timer's number and overruns; the value.
+#[repr(C)]
+struct Info {
+    numbers: [i32; 4],
+    sender: [i32; 2],
+    value: usize,
+    rest: [u64; 12],
+}
+
+impl Info {
+    /// What comes with a signal.
+    fn of(me: &mut Token, signal: i32, origin: Origin) -> Info {
+        const TIMER: i32 = -2;
+        const QUEUE: i32 = -1;
+        let process = sys::process_id();
+        // SAFETY: takes no pointer.
+        let user = unsafe { sys::call(libc::SYS_getuid, [0; 6]) } as i32;
+        let (code, sender, value) = match origin {
+            Origin::Thread => (libc::SI_TKILL, [process, user], 0),
+            Origin::Process => (libc::SI_USER, [process, user], 0),
+            Origin::Queue(value) => (QUEUE, [process, user], value),
+            // SAFETY: timers live for good.
+            Origin::Timer(value, timer) => (TIMER, [0, unsafe { timers::told(me, timer) } as i32], value),
+        };
+        Info { numbers: [signal, 0, code, 0], sender, value, rest: [0; 12] }
     }
-    const TIMER: i32 = -2;
-    const QUEUE: i32 = -1;
-    let process = sys::process_id();
-    // SAFETY: takes no pointer.
-    let user = unsafe { sys::call(libc::SYS_getuid, [0; 6]) } as i32;
-    let (code, sender, value) = match origin {
-        Origin::Thread => (libc::SI_TKILL, [process, user], 0),
-        Origin::Process => (libc::SI_USER, [process, user], 0),
-        Origin::Queue(value) => (QUEUE, [process, user], value),
-        // SAFETY: by the caller's promise; timers live for good.
-        Origin::Timer(value, timer) => (TIMER, [0, unsafe { timers::told(timer) } as i32], value),
-    };
-    let info = Info { numbers: [signal, 0, code, 0], sender, value, rest: [0; 12] };
-    // SAFETY: the kernel reads 128 bytes, which is what the record has.
-    unsafe {
-        let Some(to) = to else {
-            let args = [process as usize, signal as usize, &raw const info as usize, 0, 0, 0];
+
+    /// Sends it to the process.
+    fn raise_for_process(&self) {
+        let info = core::ptr::from_ref(self) as usize;
+        let args = [sys::process_id() as usize, self.numbers[0] as usize, info, 0, 0, 0];
+        // SAFETY: the kernel reads 128 bytes, which is what the record has.
+        unsafe {
             if sys::call(libc::SYS_rt_sigqueueinfo, args) == -(libc::EPERM as isize) {
                 // What `kill` sends, only `kill` may send, but for the process' first thread.
                 sys::call(libc::SYS_kill, args);
             }
-            return;
-        };
-        let args = [process as usize, to as usize, signal as usize, &raw const info as usize, 0, 0];
-        if sys::call(libc::SYS_rt_tgsigqueueinfo, args) == -(libc::EPERM as isize) {
-            // For another kernel thread the kernel writes these records itself.
-            sys::call(libc::SYS_tgkill, args);
+        }
+    }
+
+    /// Sends it to a thread.
+    ///
+    /// # Safety
+    /// The thread has a kernel thread.
+    unsafe fn raise(&self, to: *mut Logical) {
+        let (process, signal) = (sys::process_id(), self.numbers[0]);
+        // SAFETY: the kernel reads 128 bytes, which is what the record has.
+        unsafe {
+            let info = core::ptr::from_ref(self) as usize;
+            let args = [process as usize, (*to).kernel_id as usize, signal as usize, info, 0, 0];
+            if sys::call(libc::SYS_rt_tgsigqueueinfo, args) == -(libc::EPERM as isize) {
+                // For another kernel thread the kernel writes these records itself.
+                sys::call(libc::SYS_tgkill, args);
+            }
         }
     }
 }

@@ -7,19 +7,19 @@ use waylay_control_protocol::account::Place;
 use waylay_runtime::{Stacks, inspect};
 use waylay_schedule::{Event, EventKind, ThreadId};
 
-use super::runtime;
+use super::Token;
 use crate::instrument::Linux;
-use crate::interpose::mutex_owner;
+use crate::interpose::Mutex;
 
 impl Stacks for Linux {
-    unsafe fn holder(pending: Event) -> Option<ThreadId> {
+    unsafe fn holder(me: &mut Token, pending: Event) -> Option<ThreadId> {
         if pending.kind != EventKind::MutexLock {
             return None;
         }
-        // SAFETY: a thread waits for the mutex, so it exists; called with the token.
+        // SAFETY: a thread waits for the mutex, so it exists.
         unsafe {
-            let owner = mutex_owner(pending.object.0 as *const libc::pthread_mutex_t);
-            let logicals = &(*runtime()).logicals;
+            let owner = Mutex::at(pending.object.0 as *mut libc::pthread_mutex_t).owner();
+            let logicals = &me.run().logicals;
             logicals
                 .iter()
                 .find(|&&thread| owner != 0 && (*thread).kernel_id as u32 == owner)
@@ -27,18 +27,18 @@ impl Stacks for Linux {
         }
     }
 
-    unsafe fn describe_stack() {
-        // SAFETY: by the caller's promise.
-        unsafe { _Unwind_Backtrace(frame, core::ptr::null_mut()) };
+    fn describe_stack(me: &mut Token) {
+        // SAFETY: the function gets the token, and is called before this returns.
+        unsafe { _Unwind_Backtrace(frame, me.thread().cast()) };
     }
 
-    unsafe fn place(address: usize) {
-        // SAFETY: by the caller's promise; the name pointers of dladdr are static strings.
+    fn place(me: &mut Token, address: usize) {
+        // SAFETY: plain call; the name pointers of dladdr are static strings.
         unsafe {
             let mut info: libc::Dl_info = core::mem::zeroed();
             // One byte back: a return address may lie behind the last instruction of the calling function.
             if libc::dladdr((address - 1) as *const c_void, &raw mut info) == 0 || info.dli_fname.is_null() {
-                return tell(Place::Address(address as u64));
+                return tell(me, Place::Address(address as u64));
             }
             let module = CStr::from_ptr(info.dli_fname).to_string_lossy();
             if module.contains("libwaylay_control") {
@@ -47,14 +47,13 @@ impl Stacks for Linux {
             let offset = address - info.dli_fbase as usize;
             let has_name = !info.dli_sname.is_null();
             let name = has_name.then(|| CStr::from_ptr(info.dli_sname).to_string_lossy());
-            tell(Place::InModule(module, offset as u64, name));
+            tell(me, Place::InModule(module, offset as u64, name));
         }
     }
 }
 
-unsafe fn tell(place: Place<'_>) {
-    // SAFETY: called with the token.
-    unsafe { inspect::tell::<Linux>(&Statement::Place(place)) };
+fn tell(me: &mut Token, place: Place<'_>) {
+    inspect::tell(me, &Statement::Place(place));
 }
 
 unsafe extern "C" {
@@ -65,12 +64,12 @@ unsafe extern "C" {
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
 }
 
-unsafe extern "C" fn frame(context: *mut c_void, _: *mut c_void) -> c_int {
-    // SAFETY: the unwinder passes a context of its own.
+unsafe extern "C" fn frame(context: *mut c_void, me: *mut c_void) -> c_int {
+    // SAFETY: the unwinder passes a context of its own, and the thread that has the token.
     unsafe {
         let address = _Unwind_GetIP(context);
         if address != 0 {
-            Linux::place(address);
+            Linux::place(Token::held_by(me.cast()), address);
         }
     }
     0

@@ -15,7 +15,7 @@ use waylay_schedule::{Event, EventKind};
 
 use super::logical::{Logical, Routine};
 use super::signals::{self, Origin};
-use super::{create, descriptors_changed, interrupt, runtime, sleep, step};
+use super::{Token, create, descriptors_changed, sleep, step};
 use crate::me::{Unmanaged, as_program, me};
 use crate::sched::Moment;
 use crate::sys;
@@ -62,8 +62,8 @@ impl Stack {
 /// Creates a detached thread of ours. Returns libc's error number, 0 for success.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; `routine` may be called with `argument`.
-unsafe fn detached(me: *mut Logical, stack: Stack, routine: Routine, argument: *mut c_void) -> i32 {
+/// `routine` may be called with `argument`.
+unsafe fn detached(me: &mut Token, stack: Stack, routine: Routine, argument: *mut c_void) -> i32 {
     let mut attributes = core::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
     let attributes = attributes.as_mut_ptr();
     let mut handle = 0;
@@ -115,12 +115,8 @@ impl Timer {
     }
 
     /// Nanoseconds until it ends, 0 if it is not set, and its interval.
-    ///
-    /// # Safety
-    /// The caller holds the token.
-    pub(crate) unsafe fn left(&self) -> (u64, u64) {
-        // SAFETY: by the caller's promise.
-        let now = unsafe { (*runtime()).sched.clock.now() };
+    pub(crate) fn left(&self, me: &mut Token) -> (u64, u64) {
+        let now = me.run().sched.clock.now();
         let left = self.deadline.map_or(0, |deadline| match self.purpose {
             // Nobody is told of its end.
             Purpose::Nothing if deadline <= now => match (now.0 - deadline.0).checked_rem(self.interval) {
@@ -136,9 +132,9 @@ impl Timer {
 /// Sets a timer, or stops it when there is no deadline. Returns libc's error number, 0 for success.
 ///
 /// # Safety
-/// `me` executes the call and holds the token; the timer lives for good.
+/// The timer lives for good.
 pub(crate) unsafe fn set(
-    me: *mut Logical,
+    me: &mut Token,
     timer: *mut Timer,
     deadline: Option<Moment>,
     interval: u64,
@@ -149,10 +145,10 @@ pub(crate) unsafe fn set(
         (*timer).deadline = deadline;
         (*timer).interval = interval;
         (*timer).untold = None;
-        set_alarm(timer);
+        set_alarm(me, timer);
         let before = core::mem::replace(&mut (*timer).sleeper, core::ptr::null_mut());
         if !before.is_null() {
-            interrupt(before);
+            me.run().sched.interrupt((*before).id);
         }
         if deadline.is_none() || matches!((*timer).purpose, Purpose::Nothing) {
             return 0;
@@ -179,20 +175,21 @@ pub(super) unsafe fn is_sleeper(thread: *mut Logical) -> bool {
 
 /// The life of a sleeper. It is entered as program code is.
 extern "C-unwind" fn sleeper(order: *mut c_void) -> *mut c_void {
-    let me = me();
-    let inside = Unmanaged::enter_from(me);
+    let running = me();
+    let inside = Unmanaged::enter_from(running);
     // SAFETY: the creator passed an order; a thread that runs has the token; timers live for good.
     unsafe {
+        let me = Token::held_by(running);
         let Order { timer, set } = *Box::from_raw(order.cast::<Order>());
         let wanted = move || (*timer).set == set;
         if wanted() {
-            (*timer).sleeper = me;
+            (*timer).sleeper = running;
         }
         while wanted() && let Some(deadline) = (*timer).deadline {
             sleep(me, deadline);
             // It may have been put off meanwhile.
             let Some(deadline) = (*timer).deadline.filter(|_| wanted()) else { break };
-            let now = (*runtime()).sched.clock.now();
+            let now = me.run().sched.clock.now();
             if now < deadline {
                 continue;
             }
@@ -206,7 +203,7 @@ extern "C-unwind" fn sleeper(order: *mut c_void) -> *mut c_void {
                 act(me, timer, deadline);
             }
             if wanted() {
-                set_alarm(timer);
+                set_alarm(me, timer);
             }
         }
         if wanted() {
@@ -233,11 +230,11 @@ fn after(moment: Moment, intervals: u64, length: u64) -> Moment {
 }
 
 /// What has a signal to send interrupts whoever waits for longer.
-unsafe fn set_alarm(timer: *mut Timer) {
+unsafe fn set_alarm(me: &mut Token, timer: *mut Timer) {
     // SAFETY: called with the token; timers live for good.
     unsafe {
         if let Purpose::Signal { .. } = (*timer).purpose {
-            (*runtime()).sched.set_alarm(timer as usize, (*timer).deadline);
+            me.run().sched.set_alarm(timer as usize, (*timer).deadline);
         }
     }
 }
@@ -245,22 +242,22 @@ unsafe fn set_alarm(timer: *mut Timer) {
 /// The program is told that a timer came to its end. How often it did so again meanwhile.
 ///
 /// # Safety
-/// The caller holds the token; the timer was made by [`Timer::new`] and lives for good.
-pub(super) unsafe fn told(timer: *mut Timer) -> u64 {
+/// The timer was made by [`Timer::new`] and lives for good.
+pub(super) unsafe fn told(me: &mut Token, timer: *mut Timer) -> u64 {
     // SAFETY: by the caller's promise.
     unsafe {
         let Some(first) = (*timer).untold.take() else { return 0 };
-        let passed = (*runtime()).sched.clock.now().0.saturating_sub(first.0);
+        let passed = me.run().sched.clock.now().0.saturating_sub(first.0);
         (*timer).overruns = passed.checked_div((*timer).interval).unwrap_or(0);
         if (*timer).interval > 0 && (*timer).deadline.is_some() {
             (*timer).deadline = Some(after(first, (*timer).overruns + 1, (*timer).interval));
-            set_alarm(timer);
+            set_alarm(me, timer);
         }
         (*timer).overruns
     }
 }
 
-unsafe fn act(me: *mut Logical, timer: *mut Timer, end: Moment) {
+unsafe fn act(me: &mut Token, timer: *mut Timer, end: Moment) {
     // SAFETY: the calling thread has the token.
     unsafe {
         match (*timer).purpose {
@@ -290,7 +287,7 @@ unsafe fn act(me: *mut Logical, timer: *mut Timer, end: Moment) {
                 let one = 1u64;
                 let args = [descriptor as usize, &raw const one as usize, size_of_val(&one), 0, 0, 0];
                 sys::call(libc::SYS_write, args);
-                descriptors_changed();
+                descriptors_changed(me);
             }
             Purpose::Nothing => {}
         }

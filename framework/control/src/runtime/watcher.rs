@@ -13,8 +13,7 @@ use waylay_runtime::handover::take_arrivals;
 use super::descriptors::descriptors_changed;
 use super::handover::start;
 use super::outside::{Beside, take_letters, takes_part};
-use super::{SHARED, preempt, runtime};
-use crate::instrument::Linux;
+use super::{SHARED, Token, preempt, runtime};
 use crate::interpose::real_thread;
 use crate::me::Unmanaged;
 use crate::sched::Choice;
@@ -78,18 +77,22 @@ extern "C-unwind" fn watcher(_: *mut c_void) -> *mut c_void {
 
 /// Passes the token on if somebody can run, else lets it float; true in the first case. When threads have been away `for_long`,
 /// those who sleep may be the ones who could bring them back.
+///
+/// # Safety
+/// The calling kernel thread took the token.
 unsafe fn look(for_long: bool) -> bool {
-    // SAFETY: called with the token, which is not used after it is given away.
+    // SAFETY: by the caller's promise, who acts for the main thread; the token is not used after it is given away.
     unsafe {
         loop {
-            take_arrivals::<Linux>();
-            take_letters();
-            descriptors_changed();
-            if for_long && (*runtime()).sched.expire_first() {
-                takes_part(&Beside::Other("a wait in the kernel that took long".into()));
+            let me = Token::held_by((*runtime()).main);
+            take_arrivals(me);
+            take_letters(me);
+            descriptors_changed(me);
+            if for_long && me.run().sched.expire_first() {
+                takes_part(me, &Beside::Other("a wait in the kernel that took long".into()));
             }
-            if let Choice::Run(next) = (*runtime()).sched.choose() {
-                start((&(*runtime()).logicals)[next.index()]);
+            if let Choice::Run(next) = me.run().sched.choose() {
+                start(me.logical(next));
                 return true;
             }
             preempt::held_by(0);

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use waylay_control_protocol::Site;
-use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::RunParameters;
+use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::promise::Aimed;
 
 /// What the library found out about a schedule by itself.

@@ -9,7 +9,7 @@ use waylay_scheduler::{Key, Moment, Shares};
 use crate::edge;
 use crate::platform::{Platform, Thread};
 use crate::point::{Waited, acquire, event_at, step};
-use crate::run::run;
+use crate::token::Token;
 
 const READ: Shares = Shares(1);
 const WRITE: Shares = Shares(2);
@@ -23,7 +23,7 @@ pub enum Way {
     Write,
 }
 
-/// A lock of the program. The functions are called by the running thread, and the lock exists.
+/// A lock of the program, which exists for as long as there is such a value of it.
 pub trait RwLock: Copy {
     /// Who takes it.
     type Thread: Thread;
@@ -34,127 +34,88 @@ pub trait RwLock: Copy {
     fn key(self) -> Key;
 
     /// Whether it could be had.
-    ///
-    /// # Safety
-    /// The lock exists.
-    unsafe fn is_free(self, way: Way) -> bool;
+    fn is_free(self, way: Way) -> bool;
 
     /// Tries to take the real lock.
-    ///
-    /// # Safety
-    /// The lock exists.
-    unsafe fn attempt(self, way: Way) -> c_int;
+    fn attempt(self, way: Way) -> c_int;
 
     /// Gives the real lock back.
-    ///
-    /// # Safety
-    /// The lock exists.
-    unsafe fn give_back(self) -> c_int;
+    fn give_back(self) -> c_int;
 
     /// Whether a failed attempt only says that others hold it, so that `me` has to wait.
-    ///
-    /// # Safety
-    /// The lock exists.
-    unsafe fn judge(self, me: *mut Self::Thread, result: c_int) -> Option<c_int>;
+    fn judge(self, me: &Token<Self::Thread>, result: c_int) -> Option<c_int>;
 
     /// Whether `me` is told at once that it can never have it.
-    ///
-    /// # Safety
-    /// The lock exists.
-    unsafe fn refuses(self, _me: *mut Self::Thread) -> bool {
+    fn refuses(self, _me: &Token<Self::Thread>) -> bool {
         false
     }
 
     /// Whether processes that are not under control may hold it.
-    ///
-    /// # Safety
-    /// The lock exists.
-    unsafe fn is_beyond(self) -> bool {
+    fn is_beyond(self) -> bool {
         false
     }
 }
 
-unsafe fn note_taken<L: RwLock>(me: *mut L::Thread, lock: L, way: Way) {
+fn note_taken<L: RwLock>(me: &mut Token<L::Thread>, lock: L, way: Way) {
     let (shares, held) = match way {
         Way::Read => (WRITE, Held::Shared),
         Way::Write => (Shares::ALL, Held::Exclusive),
     };
-    // SAFETY: called by the running thread.
-    unsafe {
-        edge::locked(me, lock.key(), held);
-        (*run::<<L::Thread as Thread>::System>()).sched.taken(lock.key(), shares);
-    }
+    edge::locked(me, lock.key(), held);
+    me.run().sched.taken(lock.key(), shares);
 }
 
 /// Takes a lock, waiting as long as it takes or until the deadline.
-///
-/// # Safety
-/// `me` executes the call and holds the token; the lock exists.
-pub unsafe fn lock<L: RwLock>(me: *mut L::Thread, lock: L, way: Way, deadline: Option<Moment>) -> c_int {
+pub fn lock<L: RwLock>(me: &mut Token<L::Thread>, lock: L, way: Way, deadline: Option<Moment>) -> c_int {
     let key = lock.key();
     let (kind, shares) = match way {
         Way::Read => (EventKind::RwReadLock, READ),
         Way::Write => (EventKind::RwWriteLock, WRITE),
     };
     let event = event_at(kind, key);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        loop {
-            let attempt = || lock.judge(me, lock.attempt(way));
-            let free = || lock.is_free(way) || lock.refuses(me);
-            let got = match lock.is_beyond() {
-                true => <L::Thread as Thread>::System::acquire_beyond(me, event, deadline, attempt),
-                false => acquire(me, event, key, shares, deadline, free, attempt),
-            };
-            match got {
-                Ok(result) => {
-                    if result == 0 {
-                        note_taken(me, lock, way);
-                    }
-                    return result;
+    loop {
+        let attempt = |me: &mut Token<L::Thread>| lock.judge(me, lock.attempt(way));
+        let free = |me: &mut Token<L::Thread>| lock.is_free(way) || lock.refuses(me);
+        let got = match lock.is_beyond() {
+            true => <L::Thread as Thread>::System::acquire_beyond(me, event, deadline, attempt),
+            false => acquire(me, event, key, shares, deadline, free, attempt),
+        };
+        match got {
+            Ok(result) => {
+                if result == 0 {
+                    note_taken(me, lock, way);
                 }
-                Err(Waited::TimedOut) => return L::TIMED_OUT,
-                Err(Waited::Interrupted | Waited::Done) => {}
+                return result;
             }
+            Err(Waited::TimedOut) => return L::TIMED_OUT,
+            Err(Waited::Interrupted | Waited::Done) => {}
         }
     }
 }
 
 /// Takes a lock, if it is free.
-///
-/// # Safety
-/// As for [`lock`].
-pub unsafe fn try_lock<L: RwLock>(me: *mut L::Thread, lock: L, way: Way) -> c_int {
+pub fn try_lock<L: RwLock>(me: &mut Token<L::Thread>, lock: L, way: Way) -> c_int {
     let kind = if way == Way::Read { EventKind::RwTryReadLock } else { EventKind::RwTryWriteLock };
-    // SAFETY: by the caller's promise.
-    unsafe {
-        step(me, event_at(kind, lock.key()));
-        let result = lock.attempt(way);
-        if result == 0 {
-            note_taken(me, lock, way);
-        }
-        result
+    step(me, event_at(kind, lock.key()));
+    let result = lock.attempt(way);
+    if result == 0 {
+        note_taken(me, lock, way);
     }
+    result
 }
 
 /// Gives a lock back.
-///
-/// # Safety
-/// As for [`lock`].
-pub unsafe fn unlock<L: RwLock>(me: *mut L::Thread, lock: L) -> c_int {
+pub fn unlock<L: RwLock>(me: &mut Token<L::Thread>, lock: L) -> c_int {
     let key = lock.key();
-    // SAFETY: by the caller's promise.
-    unsafe {
-        // Readers let others read; a writer does not.
-        let written = !lock.is_free(Way::Read);
-        let result = lock.give_back();
-        if result == 0 {
-            edge::unlocked(me, key);
-        }
-        if result == 0 && lock.is_free(Way::Write) {
-            (*run::<<L::Thread as Thread>::System>()).sched.freed(key, Shares::ALL);
-        }
-        step(me, event_at(if written { EventKind::RwWriteUnlock } else { EventKind::RwReadUnlock }, key));
-        result
+    // Readers let others read; a writer does not.
+    let written = !lock.is_free(Way::Read);
+    let result = lock.give_back();
+    if result == 0 {
+        edge::unlocked(me, key);
     }
+    if result == 0 && lock.is_free(Way::Write) {
+        me.run().sched.freed(key, Shares::ALL);
+    }
+    step(me, event_at(if written { EventKind::RwWriteUnlock } else { EventKind::RwReadUnlock }, key));
+    result
 }

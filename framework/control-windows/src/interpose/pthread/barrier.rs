@@ -1,17 +1,14 @@
-//! Barriers. Arrivals are counted in the scheduler's lines; the real barrier is never entered by logical threads, so that it
-//! is found unused when it is destroyed.
+//! Barriers. The library does not say how many meet at one, so that is noted here.
 
 use core::ffi::{c_int, c_uint, c_void};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use waylay_schedule::EventKind;
-use waylay_scheduler::{Key, Shares};
+use waylay_runtime::posix::barrier::meet;
+use waylay_scheduler::Key;
 
 use super::EINVAL;
 use crate::interpose::interpose_foreign;
-use crate::runtime::{event_at, runtime, step, wait, wake};
-use crate::watch::edge;
 
 type Barrier = *mut c_void;
 
@@ -46,17 +43,6 @@ interpose_foreign! {
     fn pthread_barrier_wait(barrier: *mut Barrier) -> c_int = real::pthread_barrier_wait(barrier), |me| {
         let key = Key(barrier as usize);
         let Some(count) = with_sizes(|sizes| sizes.get(&key.0).copied()) else { return EINVAL };
-        let event = event_at(EventKind::BarrierWait, key);
-        step(me, event);
-        edge::hands_over(me, key);
-        if (*runtime()).sched.waiting_on(key) + 1 >= count {
-            edge::takes_over(me, key);
-            wake(key, u32::MAX);
-            step(me, event);
-            return LAST;
-        }
-        wait(me, event, key, Shares::ALL, None, None);
-        edge::takes_over(me, key);
-        0
+        meet(me, key, count, LAST, |_| None)
     }
 }

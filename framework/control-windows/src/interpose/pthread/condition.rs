@@ -1,45 +1,49 @@
-//! Condition variables. The real one is never waited on by logical threads. Which waiter a signal reaches is the one that
-//! has waited longest.
+//! Condition variables. The real one is never waited on by logical threads.
 
 use core::ffi::c_int;
 
-use waylay_schedule::{Event, EventKind, ObjectId};
-use waylay_scheduler::{Key, Moment, Shares};
+use waylay_runtime::posix::condition::{self as posix, Then, wait_on, wake};
+use waylay_scheduler::Key;
 
-use super::mutex::{self, Mutex, lock, relock, take_back};
-use super::{ETIMEDOUT, Timespec, after, moment_of};
+use super::mutex::{Locked, Mutex};
+use super::{Timespec, after, moment_of};
 use crate::interpose::interpose_foreign;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, event_at, step, wait, wake};
-use crate::watch::edge;
+use crate::runtime::{Logical, Token};
 
 type Condition = isize;
 
-unsafe fn wait_on(
-    me: *mut Logical,
-    condition: *mut Condition,
-    mutex: *mut Mutex,
-    deadline: Option<Moment>,
-) -> c_int {
-    let key = Key(condition as usize);
-    let event = Event::cond_wait(ObjectId(key.0 as u64), ObjectId(mutex as u64));
-    // SAFETY: by the caller's promise.
-    unsafe {
-        step(me, event);
-        let error = mutex::unlock(me, mutex);
-        if error != 0 {
-            return error;
-        }
-        match wait(me, event, key, Shares::ALL, deadline, Some(relock(mutex))) {
-            Waited::TimedOut => match lock(me, mutex, None) {
-                0 => ETIMEDOUT,
-                error => error,
-            },
-            Waited::Done | Waited::Interrupted => {
-                edge::takes_over(me, key);
-                take_back(me, mutex)
+/// A condition variable of the program, by its address.
+#[derive(Clone, Copy)]
+struct Waited(*mut Condition);
+
+impl Waited {
+    /// # Safety
+    /// The condition variable exists for as long as this value is used.
+    unsafe fn at(condition: *mut Condition) -> Waited {
+        Waited(condition)
+    }
+}
+
+impl posix::Condition for Waited {
+    type Thread = Logical;
+
+    fn key(self) -> Key {
+        Key(self.0 as usize)
+    }
+
+    fn wake_others(self, all: bool) {
+        // SAFETY: the condition variable exists.
+        unsafe {
+            match all {
+                true => real::pthread_cond_broadcast(self.0),
+                false => real::pthread_cond_signal(self.0),
             }
-        }
+        };
+    }
+
+    fn interrupted(self, _: &mut Token) -> Then {
+        Then::Returns
     }
 }
 
@@ -49,51 +53,31 @@ fn wait_outside(mutex: *mut Mutex) {
     outside::did(Key(mutex as usize), Act::Freed);
 }
 
-/// `me` ends waits of logical threads, and of others if there may be any.
-unsafe fn wake_up(
-    me: *mut Logical,
-    condition: *mut Condition,
-    count: u32,
-    kind: EventKind,
-    others: impl FnOnce(),
-) {
-    let key = Key(condition as usize);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        edge::hands_over(me, key);
-        wake(key, count);
-        if outside::may_wait() {
-            others();
-        }
-        step(me, event_at(kind, key));
-    }
-}
-
 interpose_foreign! {
     fn pthread_cond_wait(condition: *mut Condition, mutex: *mut Mutex) -> c_int
         = { wait_outside(mutex); real::pthread_cond_wait(condition, mutex) }, |me| {
-        wait_on(me, condition, mutex, None)
+        wait_on(me, Waited::at(condition), Locked::at(mutex), None)
     }
     fn pthread_cond_timedwait(condition: *mut Condition, mutex: *mut Mutex, until: *const Timespec) -> c_int
         = { wait_outside(mutex); real::pthread_cond_timedwait(condition, mutex, until) }, |me| {
-        wait_on(me, condition, mutex, Some(moment_of(until)))
+        let deadline = moment_of(me, &*until);
+        wait_on(me, Waited::at(condition), Locked::at(mutex), Some(deadline))
     }
     fn pthread_cond_timedwait_relative_np(condition: *mut Condition, mutex: *mut Mutex, span: *const Timespec) -> c_int
         = { wait_outside(mutex); real::pthread_cond_timedwait_relative_np(condition, mutex, span) }, |me| {
-        wait_on(me, condition, mutex, Some(after(span)))
+        let deadline = after(me, &*span);
+        wait_on(me, Waited::at(condition), Locked::at(mutex), Some(deadline))
     }
     fn pthread_cond_signal(condition: *mut Condition) -> c_int = {
         outside::did(Key(condition as usize), Act::Woken(1));
         real::pthread_cond_signal(condition)
     }, |me| {
-        wake_up(me, condition, 1, EventKind::CondSignal, || { real::pthread_cond_signal(condition); });
-        0
+        wake(me, Waited::at(condition), false)
     }
     fn pthread_cond_broadcast(condition: *mut Condition) -> c_int = {
         outside::did(Key(condition as usize), Act::Woken(u32::MAX));
         real::pthread_cond_broadcast(condition)
     }, |me| {
-        wake_up(me, condition, u32::MAX, EventKind::CondBroadcast, || { real::pthread_cond_broadcast(condition); });
-        0
+        wake(me, Waited::at(condition), true)
     }
 }

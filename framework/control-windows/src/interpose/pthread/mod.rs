@@ -22,7 +22,7 @@ use waylay_scheduler::Moment;
 pub(crate) use mutex::Mutexes;
 
 use super::{Foreign, Hook, clock};
-use crate::runtime::runtime;
+use crate::runtime::Token;
 
 pub(super) static FAMILIES: [&[Hook]; 9] = [
     barrier::HOOKS,
@@ -37,6 +37,7 @@ pub(super) static FAMILIES: [&[Hook]; 9] = [
 ];
 
 /// Error numbers of mingw.
+const EINTR: c_int = 4;
 const EAGAIN: c_int = 11;
 const EBUSY: c_int = 16;
 const EINVAL: c_int = 22;
@@ -66,21 +67,13 @@ impl Timespec {
 }
 
 /// The moment of a wall-clock time.
-///
-/// # Safety
-/// The caller holds the token, and `until` is readable.
-unsafe fn moment_of(until: *const Timespec) -> Moment {
-    // SAFETY: by the caller's promise.
-    unsafe { clock::moment_of_unix_time((*until).total()) }
+fn moment_of(me: &mut Token, until: &Timespec) -> Moment {
+    clock::moment_of_unix_time(me, until.total())
 }
 
 /// The moment that lies so far ahead.
-///
-/// # Safety
-/// As for [`moment_of`].
-unsafe fn after(span: *const Timespec) -> Moment {
-    // SAFETY: by the caller's promise.
-    unsafe { (*runtime()).sched.clock.after((*span).total()) }
+fn after(me: &mut Token, span: &Timespec) -> Moment {
+    me.run().sched.clock.after(span.total())
 }
 
 /// Sets the error number of C and returns what says that there is one.

@@ -6,15 +6,13 @@ use core::ffi::c_int;
 use std::collections::BTreeSet;
 use std::sync::{Mutex as Lock, PoisonError};
 
-use waylay_accesses::Way;
-use waylay_schedule::EventKind;
-use waylay_scheduler::{Acquire, ByAddress, Key, Moment, Shares};
+use waylay_runtime::posix::mutex::{self as posix, lock, try_lock, unlock};
+use waylay_scheduler::{ByAddress, Key};
 
 use super::{EBUSY, EDEADLK, ETIMEDOUT, Timespec, moment_of};
 use crate::interpose::{Foreign, interpose_foreign};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, event_at, freed, runtime, step, taken};
-use crate::watch::edge;
+use crate::runtime::{Logical, Token, runtime};
 
 /// A mutex of the program: a pointer of the library's, or what its initialiser says.
 pub(super) type Mutex = isize;
@@ -76,84 +74,71 @@ impl Mutexes {
     }
 }
 
-fn nobody_holds(key: Key) -> bool {
-    // SAFETY: asked by the scheduler, on behalf of the token's holder.
-    unsafe { (*runtime()).system.mutexes.held.get(&key.0).is_none_or(|held| held.times == 0) }
-}
+/// A mutex of the program, by its address.
+#[derive(Clone, Copy)]
+pub(super) struct Locked(*mut Mutex);
 
-/// What a waiter of a condition variable does when it is woken.
-pub(super) fn relock(mutex: *mut Mutex) -> Acquire {
-    let key = Key(mutex as usize);
-    Acquire { event: event_at(EventKind::MutexLock, key), key, is_free: nobody_holds }
-}
-
-/// Locks for `me`, waiting as long as it takes or until the deadline.
-pub(super) unsafe fn lock(me: *mut Logical, mutex: *mut Mutex, deadline: Option<Moment>) -> c_int {
-    let key = Key(mutex as usize);
-    let event = event_at(EventKind::MutexLock, key);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        loop {
-            let free = || !(*runtime()).system.mutexes.is_held_by_another(key.0, (*me).number);
-            match acquire(me, event, key, Shares::ALL, deadline, free, || attempt(me, mutex)) {
-                Ok(result) => {
-                    taken(key, Shares::ALL);
-                    return result;
-                }
-                Err(Waited::TimedOut) => return ETIMEDOUT,
-                Err(Waited::Interrupted | Waited::Done) => {}
-            }
-        }
+impl Locked {
+    /// # Safety
+    /// The mutex exists for as long as this value is used.
+    pub(super) unsafe fn at(mutex: *mut Mutex) -> Locked {
+        Locked(mutex)
     }
 }
 
-/// Tries for `me`; nothing when it has to wait.
-unsafe fn attempt(me: *mut Logical, mutex: *mut Mutex) -> Option<c_int> {
-    let place = mutex as usize;
-    // SAFETY: by the caller's promise; a mutex that was never used has its initialiser's value.
-    unsafe {
-        if mutex.read_volatile() == CHECKING {
-            with_checked(|checked| checked.insert(place));
+/// The system's number of the running thread.
+pub(super) fn number_of(me: &Token) -> u32 {
+    // SAFETY: who has the token lives.
+    unsafe { (*me.thread()).number }
+}
+
+impl posix::Mutex for Locked {
+    type Thread = Logical;
+    const BUSY: c_int = EBUSY;
+    const TIMED_OUT: c_int = ETIMEDOUT;
+
+    fn key(self) -> Key {
+        Key(self.0 as usize)
+    }
+
+    fn is_free(self, me: &mut Token) -> bool {
+        let number = number_of(me);
+        !me.run().system.mutexes.is_held_by_another(self.0 as usize, number)
+    }
+
+    fn attempt(self) -> c_int {
+        // SAFETY: the mutex exists; one that was never used has its initialiser's value.
+        unsafe {
+            if self.0.read_volatile() == CHECKING {
+                with_checked(|checked| checked.insert(self.0 as usize));
+            }
+            real::pthread_mutex_trylock(self.0)
         }
-        let result = real::pthread_mutex_trylock(mutex);
-        if result == 0 {
-            (*runtime()).system.mutexes.locked(place, (*me).number);
-            edge::locked(me, Key(place), Way::Exclusive);
-        }
+    }
+
+    fn judge(self, me: &mut Token, result: c_int) -> Option<c_int> {
         if result != EBUSY {
             return Some(result);
         }
-        let mine = (*runtime()).system.mutexes.is_held_by(place, (*me).number);
+        let (place, number) = (self.0 as usize, number_of(me));
+        let mine = me.run().system.mutexes.is_held_by(place, number);
         (mine && with_checked(|checked| checked.contains(&place))).then_some(EDEADLK)
     }
-}
 
-/// Takes the mutex back after a wait on a condition variable that a wake-up ended.
-pub(super) unsafe fn take_back(me: *mut Logical, mutex: *mut Mutex) -> c_int {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        match attempt(me, mutex) {
-            Some(result) => {
-                taken(Key(mutex as usize), Shares::ALL);
-                result
-            }
-            None => lock(me, mutex, None),
-        }
+    fn note_locked(self, me: &mut Token) {
+        let number = number_of(me);
+        me.run().system.mutexes.locked(self.0 as usize, number);
     }
-}
 
-/// Unlocks and makes waiters ready, without a step.
-pub(super) unsafe fn unlock(me: *mut Logical, mutex: *mut Mutex) -> c_int {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let result = real::pthread_mutex_unlock(mutex);
-        if result == 0 {
-            edge::unlocked(me, Key(mutex as usize));
-        }
-        if result == 0 && (*runtime()).system.mutexes.unlocked(mutex as usize) {
-            freed(Key(mutex as usize), Shares::ALL);
-        }
-        result
+    fn give_back(self, me: &mut Token) -> (c_int, bool) {
+        // SAFETY: the mutex exists.
+        let result = unsafe { real::pthread_mutex_unlock(self.0) };
+        (result, result == 0 && me.run().system.mutexes.unlocked(self.0 as usize))
+    }
+
+    fn nobody_holds(key: Key) -> bool {
+        // SAFETY: asked by the scheduler, on behalf of the token's holder.
+        unsafe { (*runtime()).system.mutexes.held.get(&key.0).is_none_or(|held| held.times == 0) }
     }
 }
 
@@ -192,31 +177,23 @@ interpose_foreign! {
     fn pthread_mutex_init(mutex: *mut Mutex, attributes: *const u32) -> c_int = make(mutex, attributes), |_| {
         make(mutex, attributes)
     }
-    fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int = destroy(mutex), |_| {
-        (*runtime()).system.mutexes.held.remove(&(mutex as usize));
+    fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int = destroy(mutex), |me| {
+        me.run().system.mutexes.held.remove(&(mutex as usize));
         destroy(mutex)
     }
     fn pthread_mutex_lock(mutex: *mut Mutex) -> c_int = real::pthread_mutex_lock(mutex), |me| {
-        lock(me, mutex, None)
+        lock(me, Locked::at(mutex), None)
     }
     fn pthread_mutex_timedlock(mutex: *mut Mutex, until: *const Timespec) -> c_int
-        = real::pthread_mutex_timedlock(mutex, until), |me| { lock(me, mutex, Some(moment_of(until))) }
-
+        = real::pthread_mutex_timedlock(mutex, until), |me| {
+        let deadline = moment_of(me, &*until);
+        lock(me, Locked::at(mutex), Some(deadline))
+    }
     fn pthread_mutex_trylock(mutex: *mut Mutex) -> c_int = real::pthread_mutex_trylock(mutex), |me| {
-        let key = Key(mutex as usize);
-        step(me, event_at(EventKind::MutexTryLock, key));
-        let result = real::pthread_mutex_trylock(mutex);
-        if result == 0 {
-            (*runtime()).system.mutexes.locked(key.0, (*me).number);
-            edge::locked(me, key, Way::Exclusive);
-            taken(key, Shares::ALL);
-        }
-        result
+        try_lock(me, Locked::at(mutex))
     }
     fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int = unlock_outside(mutex), |me| {
-        let result = unlock(me, mutex);
-        step(me, event_at(EventKind::MutexUnlock, Key(mutex as usize)));
-        result
+        unlock(me, Locked::at(mutex))
     }
 }
 

@@ -7,7 +7,7 @@ use waylay_scheduler::Key;
 use crate::interpose::interpose_foreign;
 use crate::interpose::once::{give_place_back, take_place, wait_for_place};
 use crate::me::as_program;
-use crate::runtime::Logical;
+use crate::runtime::Token;
 use crate::watch::edge;
 
 /// What the library leaves in the word.
@@ -19,12 +19,11 @@ unsafe fn is_done(control: *const c_long) -> bool {
 }
 
 /// While it lives, `me` initialises; it may end by an exception.
-struct Turn(*mut Logical, Key);
+struct Turn<'a>(&'a mut Token, Key);
 
-impl Drop for Turn {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // SAFETY: dropped by the running thread, inside the library.
-        unsafe { give_place_back(self.0, self.1) };
+        give_place_back(self.0, self.1);
     }
 }
 
@@ -43,7 +42,7 @@ interpose_foreign! {
             return 0;
         }
         take_place(me, key);
-        let _turn = Turn(me, key);
-        as_program(me, || real::pthread_once(control, initialise))
+        let turn = Turn(me, key);
+        as_program(turn.0, || real::pthread_once(control, initialise))
     }
 }

@@ -10,8 +10,8 @@ use waylay_scheduler::Key;
 
 use super::{EBUSY, ETIMEDOUT, Timespec, moment_of};
 use crate::interpose::interpose_foreign;
-use crate::runtime::Logical;
 use crate::runtime::outside::{self, Act};
+use crate::runtime::{Logical, Token};
 
 /// A lock of the program: a pointer of the library's, or what its initialiser says.
 type Place = isize;
@@ -19,6 +19,14 @@ type Place = isize;
 /// A lock, by its address.
 #[derive(Clone, Copy)]
 struct Lock(*mut Place);
+
+impl Lock {
+    /// # Safety
+    /// The lock exists for as long as this value is used.
+    unsafe fn at(lock: *mut Place) -> Lock {
+        Lock(lock)
+    }
+}
 
 impl RwLock for Lock {
     type Thread = Logical;
@@ -28,19 +36,16 @@ impl RwLock for Lock {
         Key(self.0 as usize)
     }
 
-    unsafe fn is_free(self, way: Way) -> bool {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            match self.attempt(way) {
-                0 => self.give_back() == 0,
-                // What is no lock says so to who takes it.
-                result => result != EBUSY,
-            }
+    fn is_free(self, way: Way) -> bool {
+        match self.attempt(way) {
+            0 => self.give_back() == 0,
+            // What is no lock says so to who takes it.
+            result => result != EBUSY,
         }
     }
 
-    unsafe fn attempt(self, way: Way) -> c_int {
-        // SAFETY: by the caller's promise.
+    fn attempt(self, way: Way) -> c_int {
+        // SAFETY: the lock exists.
         unsafe {
             match way {
                 Way::Read => real::pthread_rwlock_tryrdlock(self.0),
@@ -49,12 +54,12 @@ impl RwLock for Lock {
         }
     }
 
-    unsafe fn give_back(self) -> c_int {
-        // SAFETY: by the caller's promise.
+    fn give_back(self) -> c_int {
+        // SAFETY: the lock exists.
         unsafe { real::pthread_rwlock_unlock(self.0) }
     }
 
-    unsafe fn judge(self, _: *mut Logical, result: c_int) -> Option<c_int> {
+    fn judge(self, _: &Token, result: c_int) -> Option<c_int> {
         (result != EBUSY).then_some(result)
     }
 }
@@ -68,23 +73,29 @@ unsafe fn unlock_outside(lock: *mut Place) -> c_int {
 
 interpose_foreign! {
     fn pthread_rwlock_rdlock(l: *mut Place) -> c_int = real::pthread_rwlock_rdlock(l), |me| {
-        lock(me, Lock(l), Way::Read, None)
+        lock(me, Lock::at(l), Way::Read, None)
     }
     fn pthread_rwlock_wrlock(l: *mut Place) -> c_int = real::pthread_rwlock_wrlock(l), |me| {
-        lock(me, Lock(l), Way::Write, None)
+        lock(me, Lock::at(l), Way::Write, None)
     }
     fn pthread_rwlock_tryrdlock(l: *mut Place) -> c_int = real::pthread_rwlock_tryrdlock(l), |me| {
-        try_lock(me, Lock(l), Way::Read)
+        try_lock(me, Lock::at(l), Way::Read)
     }
     fn pthread_rwlock_trywrlock(l: *mut Place) -> c_int = real::pthread_rwlock_trywrlock(l), |me| {
-        try_lock(me, Lock(l), Way::Write)
+        try_lock(me, Lock::at(l), Way::Write)
     }
     fn pthread_rwlock_timedrdlock(l: *mut Place, until: *const Timespec) -> c_int
-        = real::pthread_rwlock_timedrdlock(l, until), |me| { lock(me, Lock(l), Way::Read, Some(moment_of(until))) }
+        = real::pthread_rwlock_timedrdlock(l, until), |me| {
+        let deadline = moment_of(me, &*until);
+        lock(me, Lock::at(l), Way::Read, Some(deadline))
+    }
     fn pthread_rwlock_timedwrlock(l: *mut Place, until: *const Timespec) -> c_int
-        = real::pthread_rwlock_timedwrlock(l, until), |me| { lock(me, Lock(l), Way::Write, Some(moment_of(until))) }
+        = real::pthread_rwlock_timedwrlock(l, until), |me| {
+        let deadline = moment_of(me, &*until);
+        lock(me, Lock::at(l), Way::Write, Some(deadline))
+    }
 
     fn pthread_rwlock_unlock(l: *mut Place) -> c_int = unlock_outside(l), |me| {
-        unlock(me, Lock(l))
+        unlock(me, Lock::at(l))
     }
 }

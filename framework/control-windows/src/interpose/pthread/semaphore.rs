@@ -2,73 +2,68 @@
 
 use core::ffi::{c_int, c_void};
 
-use waylay_schedule::EventKind;
-use waylay_scheduler::{Key, Moment, Shares};
+use waylay_runtime::posix::semaphore::{self as posix, add, try_wait, wait_for};
+use waylay_scheduler::Key;
 
-use super::{EAGAIN, EINVAL, ETIMEDOUT, Timespec, fail, moment_of};
+use super::{EAGAIN, EINTR, EINVAL, ETIMEDOUT, Timespec, fail, moment_of};
 use crate::interpose::{Foreign, interpose_foreign};
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, Waited, acquire, event_at, freed, step, taken};
-use crate::watch::edge;
+use crate::runtime::{Logical, Token};
 
 type Semaphore = *mut c_void;
 
-/// How many it has; none when it is no semaphore.
-unsafe fn value(semaphore: *mut Semaphore) -> Option<c_int> {
-    static VALUE: Foreign = Foreign::new("sem_getvalue\0");
-    let mut value = 0;
-    // SAFETY: by the caller's promise; the function of this name has this type.
-    let result = unsafe {
-        let ask: unsafe extern "C" fn(*mut Semaphore, *mut c_int) -> c_int =
-            core::mem::transmute(VALUE.address());
-        ask(semaphore, &mut value)
-    };
-    (result == 0).then_some(value)
-}
+/// A semaphore of the program, by its address.
+#[derive(Clone, Copy)]
+struct Counted(*mut Semaphore);
 
-unsafe fn note_taken(me: *mut Logical, semaphore: *mut Semaphore) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        edge::takes(me, Key(semaphore as usize));
-        if value(semaphore).is_none_or(|value| value <= 0) {
-            taken(Key(semaphore as usize), Shares::ALL);
-        }
+impl Counted {
+    /// # Safety
+    /// The semaphore exists for as long as this value is used.
+    unsafe fn at(semaphore: *mut Semaphore) -> Counted {
+        Counted(semaphore)
+    }
+
+    /// How many it has; none when it is no semaphore.
+    fn value(self) -> Option<c_int> {
+        static VALUE: Foreign = Foreign::new("sem_getvalue\0");
+        let mut value = 0;
+        // SAFETY: the semaphore exists; the function of this name has this type.
+        let result = unsafe {
+            let ask: unsafe extern "C" fn(*mut Semaphore, *mut c_int) -> c_int =
+                core::mem::transmute(VALUE.address());
+            ask(self.0, &mut value)
+        };
+        (result == 0).then_some(value)
     }
 }
 
-unsafe fn wait_for(me: *mut Logical, semaphore: *mut Semaphore, deadline: Option<Moment>) -> c_int {
-    let key = Key(semaphore as usize);
-    let event = event_at(EventKind::SemWait, key);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        if value(semaphore).is_none() {
-            return fail(EINVAL);
-        }
-        loop {
-            let free = || value(semaphore).is_some_and(|value| value > 0);
-            let attempt = || (free() && real::sem_trywait(semaphore) == 0).then_some(());
-            match acquire(me, event, key, Shares::ALL, deadline, free, attempt) {
-                Ok(()) => {
-                    note_taken(me, semaphore);
-                    return 0;
-                }
-                Err(Waited::TimedOut) => return fail(ETIMEDOUT),
-                Err(Waited::Interrupted | Waited::Done) => {}
-            }
-        }
-    }
-}
+impl posix::Semaphore for Counted {
+    type Thread = Logical;
+    const TIMED_OUT: c_int = ETIMEDOUT;
+    const INTERRUPTED: c_int = EINTR;
 
-/// Adds to a semaphore, with `post`, and tells who waits.
-unsafe fn add(me: *mut Logical, semaphore: *mut Semaphore, post: impl FnOnce() -> c_int) -> c_int {
-    let key = Key(semaphore as usize);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let result = post();
-        edge::gives(me, key);
-        freed(key, Shares::ALL);
-        step(me, event_at(EventKind::SemPost, key));
-        result
+    fn key(self) -> Key {
+        Key(self.0 as usize)
+    }
+
+    fn is_free(self) -> bool {
+        self.value().is_some_and(|value| value > 0)
+    }
+
+    fn attempt(self) -> c_int {
+        if self.value().is_some_and(|value| value <= 0) {
+            return fail(EAGAIN);
+        }
+        // SAFETY: the semaphore exists.
+        unsafe { real::sem_trywait(self.0) }
+    }
+
+    fn fail(error: c_int) -> c_int {
+        fail(error)
+    }
+
+    fn begin(self, _: &mut Token) -> Option<c_int> {
+        self.value().is_none().then_some(EINVAL)
     }
 }
 
@@ -80,31 +75,24 @@ fn add_outside(semaphore: *mut Semaphore, post: impl FnOnce() -> c_int) -> c_int
 
 interpose_foreign! {
     fn sem_wait(semaphore: *mut Semaphore) -> c_int = real::sem_wait(semaphore), |me| {
-        wait_for(me, semaphore, None)
+        wait_for(me, Counted::at(semaphore), None)
     }
     fn sem_timedwait(semaphore: *mut Semaphore, until: *const Timespec) -> c_int
         = real::sem_timedwait(semaphore, until), |me| {
         if !(*until).is_valid() {
             return fail(EINVAL);
         }
-        wait_for(me, semaphore, Some(moment_of(until)))
+        let deadline = moment_of(me, &*until);
+        wait_for(me, Counted::at(semaphore), Some(deadline))
     }
     fn sem_trywait(semaphore: *mut Semaphore) -> c_int = real::sem_trywait(semaphore), |me| {
-        step(me, event_at(EventKind::SemTryWait, Key(semaphore as usize)));
-        if value(semaphore).is_some_and(|value| value <= 0) {
-            return fail(EAGAIN);
-        }
-        let result = real::sem_trywait(semaphore);
-        if result == 0 {
-            note_taken(me, semaphore);
-        }
-        result
+        try_wait(me, Counted::at(semaphore))
     }
     fn sem_post(semaphore: *mut Semaphore) -> c_int = add_outside(semaphore, || real::sem_post(semaphore)), |me| {
-        add(me, semaphore, || real::sem_post(semaphore))
+        add(me, Counted::at(semaphore), || real::sem_post(semaphore))
     }
     fn sem_post_multiple(semaphore: *mut Semaphore, count: c_int) -> c_int
         = add_outside(semaphore, || real::sem_post_multiple(semaphore, count)), |me| {
-        add(me, semaphore, || real::sem_post_multiple(semaphore, count))
+        add(me, Counted::at(semaphore), || real::sem_post_multiple(semaphore, count))
     }
 }

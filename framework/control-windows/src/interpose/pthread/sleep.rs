@@ -16,7 +16,8 @@ interpose_foreign! {
         if !(*span).is_valid() {
             return fail(EINVAL);
         }
-        sleep(me, after(span));
+        let moment = after(me, &*span);
+        sleep(me, moment);
         0
     }
     fn clock_nanosleep(which: c_int, flags: c_int, time: *const Timespec, left: *mut Timespec) -> c_int
@@ -25,15 +26,16 @@ interpose_foreign! {
             return EINVAL;
         }
         let moment = match (flags & ABSOLUTE != 0, which) {
-            (false, _) => after(time),
-            (true, REALTIME) => moment_of(time),
-            (true, _) => clock::moment_of_counted_time((*time).total()),
+            (false, _) => after(me, &*time),
+            (true, REALTIME) => moment_of(me, &*time),
+            (true, _) => clock::moment_of_counted_time(me, (*time).total()),
         };
         sleep(me, moment);
         0
     }
     fn pthread_delay_np(span: *const Timespec) -> c_int = real::pthread_delay_np(span), |me| {
-        sleep(me, after(span));
+        let moment = after(me, &*span);
+        sleep(me, moment);
         0
     }
 }

@@ -3,32 +3,64 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicIsize, Ordering};
 
-use waylay_accesses::Way;
-use waylay_schedule::EventKind;
-use waylay_scheduler::{Key, Shares};
+use waylay_runtime::posix::mutex::{self as posix, lock, try_lock, unlock};
+use waylay_scheduler::Key;
 
-use super::EBUSY;
+use super::mutex::number_of;
+use super::{EBUSY, ETIMEDOUT};
 use crate::interpose::interpose_foreign;
 use crate::runtime::outside::{self, Act};
-use crate::runtime::{Logical, acquire, event_at, freed, runtime, step, taken};
-use crate::watch::edge;
+use crate::runtime::{Logical, Token};
 
 type Lock = isize;
 
 /// A lock that nobody holds has the value of its initialiser.
 const FREE: Lock = -1;
 
-unsafe fn is_free(lock: *const Lock) -> bool {
-    // SAFETY: by the caller's promise that this is a lock.
-    unsafe { (*lock.cast::<AtomicIsize>()).load(Ordering::Relaxed) == FREE }
+/// A lock of the program, by its address.
+#[derive(Clone, Copy)]
+struct Spun(*mut Lock);
+
+impl Spun {
+    /// # Safety
+    /// The lock exists for as long as this value is used.
+    unsafe fn at(lock: *mut Lock) -> Spun {
+        Spun(lock)
+    }
 }
 
-unsafe fn note_taken(me: *mut Logical, key: Key) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        (*runtime()).system.mutexes.locked(key.0, (*me).number);
-        edge::locked(me, key, Way::Exclusive);
-        taken(key, Shares::ALL);
+impl posix::Mutex for Spun {
+    type Thread = Logical;
+    const BUSY: c_int = EBUSY;
+    const TIMED_OUT: c_int = ETIMEDOUT;
+
+    fn key(self) -> Key {
+        Key(self.0 as usize)
+    }
+
+    fn is_free(self, _: &mut Token) -> bool {
+        Self::nobody_holds(posix::Mutex::key(self))
+    }
+
+    fn attempt(self) -> c_int {
+        // SAFETY: the lock exists.
+        unsafe { real::pthread_spin_trylock(self.0) }
+    }
+
+    fn note_locked(self, me: &mut Token) {
+        let number = number_of(me);
+        me.run().system.mutexes.locked(self.0 as usize, number);
+    }
+
+    fn give_back(self, me: &mut Token) -> (c_int, bool) {
+        me.run().system.mutexes.unlocked(self.0 as usize);
+        // SAFETY: the lock exists.
+        (unsafe { real::pthread_spin_unlock(self.0) }, true)
+    }
+
+    fn nobody_holds(key: Key) -> bool {
+        // SAFETY: the key was made from a lock, which exists.
+        unsafe { (*(key.0 as *const AtomicIsize)).load(Ordering::Relaxed) == FREE }
     }
 }
 
@@ -40,33 +72,7 @@ unsafe fn unlock_outside(lock: *mut Lock) -> c_int {
 }
 
 interpose_foreign! {
-    fn pthread_spin_lock(lock: *mut Lock) -> c_int = real::pthread_spin_lock(lock), |me| {
-        let key = Key(lock as usize);
-        let event = event_at(EventKind::MutexLock, key);
-        loop {
-            let attempt = || Some(real::pthread_spin_trylock(lock)).filter(|&result| result != EBUSY);
-            if let Ok(result) = acquire(me, event, key, Shares::ALL, None, || is_free(lock), attempt) {
-                note_taken(me, key);
-                return result;
-            }
-        }
-    }
-    fn pthread_spin_trylock(lock: *mut Lock) -> c_int = real::pthread_spin_trylock(lock), |me| {
-        let key = Key(lock as usize);
-        step(me, event_at(EventKind::MutexTryLock, key));
-        let result = real::pthread_spin_trylock(lock);
-        if result == 0 {
-            note_taken(me, key);
-        }
-        result
-    }
-    fn pthread_spin_unlock(lock: *mut Lock) -> c_int = unlock_outside(lock), |me| {
-        let key = Key(lock as usize);
-        let result = real::pthread_spin_unlock(lock);
-        edge::unlocked(me, key);
-        (*runtime()).system.mutexes.unlocked(key.0);
-        freed(key, Shares::ALL);
-        step(me, event_at(EventKind::MutexUnlock, key));
-        result
-    }
+    fn pthread_spin_lock(l: *mut Lock) -> c_int = real::pthread_spin_lock(l), |me| { lock(me, Spun::at(l), None) }
+    fn pthread_spin_trylock(l: *mut Lock) -> c_int = real::pthread_spin_trylock(l), |me| { try_lock(me, Spun::at(l)) }
+    fn pthread_spin_unlock(l: *mut Lock) -> c_int = unlock_outside(l), |me| { unlock(me, Spun::at(l)) }
 }

@@ -53,16 +53,16 @@ interpose_foreign! {
         routine: Routine,
         argument: *mut c_void,
     ) -> c_int = real::pthread_create(thread, attributes, routine, argument), |me| {
-        let known = (*runtime()).logicals.len();
+        let known = me.run().logicals.len();
         let start = Box::into_raw(Box::new(Start { routine, argument }));
-        (*me).unpreemptible += 1;
+        (*me.thread()).unpreemptible += 1;
         let result = as_program(me, || real::pthread_create(thread, attributes, begin, start.cast()));
-        (*me).unpreemptible -= 1;
+        (*me.thread()).unpreemptible -= 1;
         if result != 0 {
             drop(Box::from_raw(start));
             return result;
         }
-        if let Some(&new) = (&(*runtime()).logicals).get(known) {
+        if let Some(&new) = (&me.run().logicals).get(known) {
             (*new).unpreemptible = 1;
             step(me, Event::on_thread(EventKind::ThreadSpawn, (*new).id));
         }
@@ -71,7 +71,7 @@ interpose_foreign! {
 
     fn pthread_join(thread: usize, result: *mut *mut c_void) -> c_int = real::pthread_join(thread, result), |me| {
         match logical(thread) {
-            Some(other) if other != me => {
+            Some(other) if other != me.thread() => {
                 while join_point(me, other, None) == Waited::Interrupted {}
                 // All that is left to wait for is the library's own clean-up.
                 real::pthread_join(thread, result)

@@ -7,6 +7,7 @@
 use super::stub;
 use crate::interpose::virtual_ticks;
 use crate::me::{Unmanaged, me};
+use crate::runtime::Token;
 
 /// Puts virtual time in place of what was read, with the processor's number if that is asked for: 0, as `sched_getcpu`
 /// says. False when the program is to see real time.
@@ -21,7 +22,7 @@ pub(super) unsafe fn show(saved: usize, with_processor: bool) -> bool {
     let _inside = Unmanaged::enter();
     // SAFETY: a logical thread that runs program code holds the token; the registers are by the caller's promise there.
     unsafe {
-        let Some(ticks) = virtual_ticks(me) else { return false };
+        let Some(ticks) = virtual_ticks(Token::held_by(me)) else { return false };
         let [low, high, processor] = stub::results(saved);
         low.write(ticks & u64::from(u32::MAX));
         high.write(ticks >> 32);

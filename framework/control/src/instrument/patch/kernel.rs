@@ -5,6 +5,7 @@
 use super::stub;
 use crate::interpose::serve;
 use crate::me::{Unmanaged, me};
+use crate::runtime::Token;
 
 /// Serves the call, if that is ours to do; the program then finds the result where the kernel would have left it. False when
 /// the kernel is to be called.
@@ -22,7 +23,7 @@ pub(super) unsafe fn call(saved: usize) -> bool {
         let (number, arguments) = stub::call(saved);
         // The kernel does not know of libc's errno.
         let errno = *libc::__errno_location();
-        let Some(result) = serve(me, number, arguments) else { return false };
+        let Some(result) = serve(Token::held_by(me), number, arguments) else { return false };
         let result = if result == -1 { -i64::from(*libc::__errno_location()) } else { result };
         *libc::__errno_location() = errno;
         let [value, _, served] = stub::results(saved);

@@ -8,6 +8,7 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 use crate::instrument::edge;
 use crate::me::{Unmanaged, me};
+use crate::runtime::Token;
 use crate::sched::Key;
 
 /// Functions without effect.
@@ -103,7 +104,7 @@ macro_rules! orders {
             if !me.is_null() {
                 let _inside = Unmanaged::enter();
                 // SAFETY: a logical thread that runs program code has the token.
-                unsafe { edge::$edge(me, Key(object.addr())) };
+                unsafe { edge::$edge(Token::held_by(me), Key(object.addr())) };
             }
         }
     )+};
