@@ -166,3 +166,17 @@ fn a_library_stops_its_thread_when_the_program_ends() {
         assert_eq!(baton.assert_clean().schedule, carrier.assert_clean().schedule);
     }
 }
+
+/// Equal schedules under both ways to switch: the kernel keeps the signal, and has no say in who runs.
+#[test]
+fn signals_are_read_from_a_descriptor_that_is_older_than_the_first_thread() {
+    let program = Program::build("signal_reader.c");
+    for run in 0..20 {
+        let [baton, carrier] = BOTH.map(|switching| program.run(switching, 6, run));
+        for outcome in [&baton, &carrier] {
+            outcome.assert_clean();
+            assert!(!outcome.partly_controlled, "{outcome:#?}");
+        }
+        assert_eq!(baton.schedule, carrier.schedule, "run {run}");
+    }
+}

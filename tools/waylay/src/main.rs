@@ -33,6 +33,7 @@ mod serve;
 mod shard;
 mod show;
 mod sites;
+mod stream;
 mod suite;
 mod tui;
 mod verify;

@@ -1,6 +1,5 @@
 //! Exit codes, and errors on their way to the user.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -8,31 +7,16 @@ use serde_json::json;
 use waylay_driver::store::owed;
 use waylay_report::escape::Plain;
 
-/// The same for people: what a plugin or a program under test has in its texts is shown, and no terminal obeys it.
+use crate::stream::write;
+
+/// Tells people something: what a plugin or a program under test has in its texts is shown, and no terminal obeys it.
 pub(crate) fn tell(text: std::fmt::Arguments<'_>) {
     let text = Plain(&text.to_string()).to_string();
     crate::progress::above(|| write(&mut std::io::stderr().lock(), format_args!("{text}")));
 }
 
-/// Writes as far as somebody reads. The macros of the standard library panic when the reader went away, as `head` does
-/// and as a terminal does that is closed under a nightly campaign; these take their place in this crate.
-///
-/// A message is one piece: standard error has no buffer, and other processes write into the same terminal or log.
-pub(crate) fn write(to: &mut dyn Write, text: std::fmt::Arguments<'_>) {
-    let whole;
-    let text = match text.as_str() {
-        Some(text) => text,
-        None => {
-            whole = text.to_string();
-            &whole
-        }
-    };
-    let _ = to.write_all(text.as_bytes());
-    let _ = to.flush();
-}
-
 macro_rules! print {
-    ($($text:tt)*) => { $crate::output::write(&mut std::io::stdout().lock(), format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::stream::write(&mut std::io::stdout().lock(), format_args!($($text)*)) };
 }
 macro_rules! println {
     ($($text:tt)*) => { print!("{}\n", format_args!($($text)*)) };
@@ -133,27 +117,4 @@ pub(crate) fn write_file(path: &std::path::Path, content: &[u8]) -> Result<(), F
         let _ = std::fs::remove_file(&part);
         own(error)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_is_written_in_one_piece() {
-        #[derive(Default)]
-        struct Pieces(Vec<Vec<u8>>);
-        impl Write for Pieces {
-            fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
-                self.0.push(piece.to_vec());
-                Ok(piece.len())
-            }
-            fn flush(&mut self) -> std::io::Result<()> {
-                Ok(())
-            }
-        }
-        let mut pieces = Pieces::default();
-        write(&mut pieces, format_args!("{}: {}\n", 1, Plain("two")));
-        assert_eq!(pieces.0, [b"1: two\n"]);
-    }
 }

@@ -140,7 +140,7 @@ fn show(state: &State, elapsed: Duration) {
     let mut drawn = locked(&DRAWN);
     let columns = line.chars().count();
     let rest = drawn.saturating_sub(columns);
-    crate::output::write(&mut std::io::stderr().lock(), format_args!("\r{line}{:rest$}", ""));
+    crate::stream::write(&mut std::io::stderr().lock(), format_args!("\r{line}{:rest$}", ""));
     *drawn = columns;
 }
 

@@ -27,7 +27,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "framework/control/src/lib.rs",
         "runtime",
-        "blocked calls carrier descriptors handover idling lifecycle logical outside patience platform pool preempt robust session signals timers waiters watcher",
+        "blocked calls carrier descriptors handover idling lifecycle logical outside patience platform pool preempt session signals timers watcher",
     ),
     ("framework/control/src/lib.rs", "snapshot", "keeper signals trap"),
     ("framework/control-windows/src/lib.rs", "", "access interpose me patch runtime watch"),
@@ -59,9 +59,9 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "framework/runtime/src/lib.rs",
         "",
-        "closing edge ending handover in_process inspect platform point run",
+        "closing ending handover in_process inspect platform point run token",
     ),
-    ("framework/schedule/src/lib.rs", "", "any conversation portfolio"),
+    ("framework/schedule/src/lib.rs", "", "any conversation happened idiom orders portfolio"),
     ("framework/schedule/src/lib.rs", "", "spec spec_text"),
     ("tools/waylay/src/main.rs", "", "aimed explore"),
     ("tools/waylay/src/main.rs", "", "args lots pack run serve shard"),
