@@ -100,8 +100,16 @@ pub unsafe fn stop<P: Platform>() {
         return;
     }
     P::set_running(false);
-    // SAFETY: the caller's kernel thread executes the token's holder.
-    conclude::<P::Logical>(unsafe { Token::of_the_run() }, Ending::Exited);
+    // SAFETY: the runtime is installed, and nobody else is at work; the caller's kernel thread executes the token's holder.
+    unsafe {
+        let run = &mut *P::slot().get();
+        if run.logicals.is_empty() {
+            // Between two runs nobody has a token.
+            let (series, stage) = run.stage();
+            return series.leave_off(stage);
+        }
+        conclude::<P::Logical>(Token::of_the_run(), Ending::Exited);
+    }
 }
 
 /// Everything that the driver and the next process want to know about a run that was stopped.

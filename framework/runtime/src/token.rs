@@ -92,10 +92,7 @@ impl<T: Thread> Token<T> {
         // SAFETY: by the caller's promise.
         unsafe {
             let run = T::System::slot().get();
-            let logicals = &(*run).logicals;
-            // Between the runs of a series there is the main thread alone, whoever the scheduler heard of last.
-            let holder = logicals.get((*run).sched.current().index()).unwrap_or(&logicals[0]);
-            Token::held_by(*holder)
+            Token::held_by((&(*run).logicals)[(*run).sched.current().index()])
         }
     }
 
