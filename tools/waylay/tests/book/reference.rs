@@ -69,7 +69,7 @@ fn reference_of_commands_is_what_they_say_of_themselves() {
 #[test]
 fn reference_of_kinds_is_what_the_code_knows() {
     let mut out = "| kind | what broke |\n|---|---|\n".to_owned();
-    for (place, kind) in Kind::ALL.into_iter().enumerate() {
+    for (place, kind) in Kind::ALL.iter().enumerate() {
         assert_eq!(*kind as usize, place, "all kinds, in their order");
         let _ = writeln!(out, "| `{}` | {} |", kind.word(), kind.meaning());
     }
