@@ -2,7 +2,7 @@
 //!
 //! After "Maple: A Coverage-Driven Testing Tool for Multithreaded Programs", Yu, Narayanasamy, Pereira and Pokam, OOPSLA 2012.
 //! Runs show in which orders conflicting events of two threads came, and which of these events could have come in another order
-//! ([`orders`](crate::orders)). Each order that is possible and was not seen is tried: threads are held back at one end until
+//! ([`orders`]). Each order that is possible and was not seen is tried: threads are held back at one end until
 //! another has done the other, and given up on after a bound. That is [`Ordered`], which also serves the search for a cause and
 //! the search between two places. Then chains of two orders are tried: one thread's event between two of another thread that
 //! touch the same thing. An order that does not come is tried a few times, each time with other steps around it and, where

@@ -199,8 +199,6 @@ fn iterations_in(campaign: &Path) -> u64 {
 
 #[test]
 fn a_signal_ends_the_campaign_in_order() {
-    // What is ignored stays so, and under `nohup cargo test` this one is. SAFETY: a plain call.
-    unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let place = place_with("idle", IDLE, "");
         let running = place.start(&["run", "waylay.toml", "--json"]);

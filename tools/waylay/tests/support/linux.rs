@@ -1,10 +1,22 @@
 //! What the tests need of Linux: a compiler, signals, `/proc`.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::{Running, Workplace};
+
+/// Lets a hang-up reach the command. Under `nohup cargo test` it is ignored, and what is ignored stays so.
+pub(crate) fn forget_nohup(command: &mut Command) {
+    // SAFETY: the one call that is made between fork and exec may be made there.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            Ok(())
+        })
+    };
+}
 
 impl Workplace {
     /// Compiles a plugin in C with one test: see [`C_BEGINNING`].

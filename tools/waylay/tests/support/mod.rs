@@ -87,6 +87,7 @@ impl Workplace {
         command.env_remove("RUST_BACKTRACE");
         // Tests look for what is said, and one of them at how much.
         command.env("WAYLAY_VERBOSE", "1");
+        sys::forget_nohup(&mut command);
         command
     }
 

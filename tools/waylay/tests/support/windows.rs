@@ -15,6 +15,9 @@ use windows_sys::Win32::System::Threading::{
     CreateRemoteThread, OpenProcess, PROCESS_ALL_ACCESS, PROCESS_TERMINATE, TerminateProcess,
 };
 
+/// There is no hang-up that a process could ignore.
+pub(crate) fn forget_nohup(_command: &mut std::process::Command) {}
+
 /// What Ctrl-C does.
 pub(crate) fn ask_to_end(pid: i32) {
     console_event(pid as u32, CTRL_C_EVENT);
