@@ -10,7 +10,7 @@ use std::time::Duration;
 use support::{again, campaign, entry, utc};
 use waylay_history::query::Filter;
 use waylay_history::sighting::Sighting;
-use waylay_history::{FILE, History, HistoryError};
+use waylay_history::{FILE, History};
 
 const OUT: &str = "WAYLAY_TEST_OUT";
 const PREFIX: &str = "WAYLAY_TEST_PREFIX";
@@ -164,7 +164,7 @@ fn a_file_that_is_cut_off_ends_nobody() {
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
     }
     let asked = history.totals();
-    assert!(matches!(asked, Err(HistoryError::CutOff { .. })), "{asked:?}");
+    assert!(matches!(asked, Err(waylay_history::HistoryError::CutOff { .. })), "{asked:?}");
     drop(history);
     History::open(place.path()).unwrap().totals().unwrap();
 }
