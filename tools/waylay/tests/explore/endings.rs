@@ -22,7 +22,7 @@ const EARLY: &str = r"
 use std::sync::atomic::{AtomicPtr, Ordering};
 static POINTER: AtomicPtr<u32> = AtomicPtr::new(std::ptr::null_mut());
 #[inline(never)]
-fn user() { let pointer = POINTER.load(Ordering::SeqCst); unsafe { *pointer = 2 } }
+fn user() { let pointer = POINTER.load(Ordering::SeqCst); unsafe { *pointer = 2 } } // SAFETY: none, which is the point.
 fn main() {
     let thread = std::thread::spawn(user);
     POINTER.store(Box::into_raw(Box::new(1)), Ordering::SeqCst);

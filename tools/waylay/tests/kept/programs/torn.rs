@@ -4,14 +4,14 @@ use std::thread;
 
 struct Pair(UnsafeCell<[u64; 16]>);
 
-// Wrong, which is the point.
+// SAFETY: none, which is the point.
 unsafe impl Sync for Pair {}
 
 static PAIR: Pair = Pair(UnsafeCell::new([0; 16]));
 
 fn writes() {
     let pair = PAIR.0.get();
-    unsafe {
+    unsafe { // SAFETY: none but for the lifetime: two threads get here at a time.
         (*pair)[0] = 7;
         (*pair)[15] = 7;
     }
@@ -19,7 +19,7 @@ fn writes() {
 
 fn reads() {
     let pair = PAIR.0.get();
-    let (first, last) = unsafe { ((*pair)[0], (*pair)[15]) };
+    let (first, last) = unsafe { ((*pair)[0], (*pair)[15]) }; // SAFETY: as above.
     if first == 7 && last == 0 {
         std::process::abort();
     }
