@@ -32,6 +32,7 @@ use crate::race::{self, Race, RaceText};
 use crate::recording::Conditions;
 use crate::server::{Guide, RunError};
 use crate::sys::HOLD_THEMSELVES;
+use crate::timings::{self, Stage};
 use crate::variable::Variables;
 
 /// What a fresh process showed.
@@ -436,7 +437,10 @@ fn stacks_at(
         let threads = snapshot.threads.iter_mut().filter(|thread| Some(thread.id) == blamed);
         threads.for_each(|thread| thread.context = ThreadContext::Stopped(registers));
     }
-    let mut stacks = names.stacks(&snapshot);
+    let mut stacks = {
+        let _stage = timings::within(Stage::Names);
+        names.stacks(&snapshot)
+    };
     stacks.sort_by_key(|stack| Some(stack.id) != blamed);
     Ok(stacks)
 }

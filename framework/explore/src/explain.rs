@@ -14,6 +14,7 @@ use crate::cause::cause;
 use crate::minimize::{Minimized, minimize_with};
 use crate::recording::StrictRecord;
 use crate::server::{RunError, Server};
+use crate::timings::{self, Stage};
 
 /// Processor time that goes into it unless somebody says otherwise.
 pub const DEFAULT_BUDGET: Duration = Duration::from_secs(5);
@@ -38,7 +39,11 @@ pub fn explain(
     let unknown = |reason: String| Why { cause: None, no_cause: Some(reason) };
     // Minimising takes at most half, so that something is left for the cause.
     let (half, whole) = (Budget::new(budget / 2), Budget::new(budget));
-    let mut server = Server::start(&record.program, library, &record.conditions)?;
+    let mut server = {
+        let _stage = timings::within(Stage::Start);
+        Server::start(&record.program, library, &record.conditions)?
+    };
+    let stage = timings::within(Stage::Minimize);
     let minimized = match minimize_with(record, schedule, library, &mut server, &half) {
         Ok(minimized) => minimized,
         Err(error) => match error.into_run() {
@@ -46,10 +51,12 @@ pub fn explain(
             Err(reason) => return Ok(Explanation { minimized: None, why: unknown(reason) }),
         },
     };
+    drop(stage);
     // A race is its own cause: nothing orders its two accesses.
     if record.kind == Kind::Race {
         return Ok(Explanation { minimized: Some(minimized), why: Why::default() });
     }
+    let _stage = timings::within(Stage::Cause);
     let why = match cause(record, &minimized.turns, library, &mut server, &whole, names)? {
         Ok(cause) => Why { cause: Some(cause), no_cause: None },
         // When stores are seen is no event of a thread, so that orders of those may not be enough.

@@ -35,6 +35,7 @@ use crate::server::RunError;
 use crate::share::Share;
 use crate::sites::{Sites, Taught};
 use crate::summary::{Found, Summary};
+use crate::timings::{self, Milestone, Stage};
 use crate::worker::{Worker, is_restorable};
 
 /// Runs that had to be killed after which no more are made, unless there is a time limit: each costs the whole patience,
@@ -164,6 +165,7 @@ pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, Expl
     exploration.summary.take_workers(plan.restart, &workers);
     drop(workers);
     if state.is_ok() {
+        let _stage = timings::within(Stage::Libraries);
         exploration.look_into_libraries();
     }
     exploration.save(&mut campaign, &mut store, progress);
@@ -205,6 +207,7 @@ fn command_line(plan: &Plan) -> String {
 
 /// Makes the folder of a campaign, and the store for what fails. `what` is explored.
 pub(crate) fn open_campaign(plan: &Plan, what: &str) -> Result<(Campaign, FailureStore), ExploreError> {
+    let _stage = timings::within(Stage::Keep);
     let seed = waylay_dist::Seed::new(plan.seed);
     let config = format!(
         "# waylay explore of one program: see strict.json in the folder of each failure\n# {}\n",
@@ -380,6 +383,8 @@ impl<'a> Exploration<'a> {
                 wanted &= progress.tick(&shared.state(begun.elapsed()));
                 wanted
             };
+            timings::reach(Milestone::Schedule);
+            let _stage = timings::within(Stage::Runs);
             run_batch(&batch, workers, self.plan, (&self.conditions, &self.sites), shared, &mut look)?
         };
         let mut made = 0;
@@ -502,6 +507,7 @@ impl<'a> Exploration<'a> {
         }
         let over = match failed {
             Some((failure, schedule)) => {
+                timings::reach(Milestone::Failure);
                 let schedule = &schedule.unwrap_or_default();
                 let failing = Failing { planned, observed: &observed, failure: &failure, schedule };
                 let conditions = self.sites.conditions_of(&self.conditions, planned.run.index);
@@ -590,10 +596,12 @@ impl<'a> Exploration<'a> {
             summary.failure_dir = found.failure_dir.clone();
             summary.replay = found.replay.clone();
         }
+        timings::reach(Milestone::Report);
         progress.found(found);
     }
 
     fn save(&mut self, campaign: &mut Campaign, store: &mut FailureStore, progress: &mut dyn Progress) {
+        let _stage = timings::within(Stage::Keep);
         owed::settle();
         store.flush();
         let seconds = self.begun.elapsed().as_secs_f64();

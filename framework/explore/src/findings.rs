@@ -25,6 +25,7 @@ use crate::recording::{self, Conditions, RecordError, StrictRecord};
 use crate::server::RunError;
 use crate::streams::KEPT;
 use crate::summary::Found;
+use crate::timings::{self, Stage};
 
 /// Failing runs with one key that are confirmed and looked at; there may be several signatures behind one key.
 const EXAMINED_PER_KEY: u64 = 5;
@@ -198,6 +199,7 @@ impl<'a> Findings<'a> {
             self.unexplained.insert(evidence.signature.hash.clone(), tried);
         }
         let failure = &failure;
+        let _stage = timings::within(Stage::Keep);
         let finding = self.finding(failing, &evidence, why.clone());
         let recorded = store.record(finding, |path| evidence.seen.dump(path));
         let folder = recorded.folder.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
@@ -282,6 +284,7 @@ impl<'a> Findings<'a> {
         conditions: &Conditions,
         schedule: &Schedule,
     ) -> Result<Evidence, RunError> {
+        let _stage = timings::within(Stage::Confirm);
         let Plan { program, library, expected, seed, .. } = self.plan;
         let run = (*seed, failing.planned.run.index);
         confirm(program, library, conditions, expected, run, schedule, failing.failure, &mut self.names)

@@ -65,6 +65,7 @@ pub mod streams;
 pub mod suite;
 pub mod summary;
 mod sys;
+pub mod timings;
 pub mod variable;
 mod worker;
 

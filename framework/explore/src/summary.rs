@@ -14,6 +14,7 @@ use crate::delayed::DelayedText;
 use crate::race::RaceText;
 use crate::recording::Steps;
 use crate::restart::{Off, Restart};
+use crate::timings::Timings;
 use crate::worker::Worker;
 
 /// One signature.
@@ -218,6 +219,9 @@ pub struct Summary {
     pub promises_nothing: bool,
     /// What else should be known.
     pub notes: Vec<String>,
+    /// Where the time went, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timings: Option<Timings>,
     /// The campaign's folder.
     pub folder: PathBuf,
 }
@@ -345,6 +349,7 @@ impl Summary {
             ));
         }
         lines.extend(self.notes.iter().cloned());
-        lines.join("\n") + "\n"
+        let timings = self.timings.as_ref().map(Timings::text).unwrap_or_default();
+        lines.join("\n") + "\n" + &timings
     }
 }

@@ -14,6 +14,7 @@ use crate::restart::{Experience, FAILING, Off, Restart, difference};
 use crate::restored::{Answer, Order, Restored};
 use crate::server::{Guide, RunError, Server};
 use crate::streams::KEPT;
+use crate::timings::{self, Stage};
 
 /// Other places for the program's memory that are tried: a table that is ordered by addresses may happen to be the same.
 const ELSEWHERE: u32 = 24;
@@ -58,6 +59,7 @@ pub(crate) struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// Starts what is needed.
     pub(crate) fn start(plan: &'a Plan) -> Result<Worker<'a>, RunError> {
+        let _stage = timings::within(Stage::Start);
         let server = Server::start(&plan.program, &plan.library, &plan.conditions)?;
         let mut known = Experience::default();
         if plan.restart != Restart::Fork {
@@ -107,6 +109,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn ready_for(&mut self, conditions: &Conditions, restorable: bool) -> Result<(), RunError> {
         if restorable && std::mem::take(&mut self.unstarted) {
             let plan = self.plan;
+            let _stage = timings::within(Stage::Snapshot);
             match Restored::start(&plan.program, &plan.library, &plan.conditions) {
                 Ok(started) => (self.restored, self.handed) = (Some(started), conditions.steps.handed),
                 Err(error) => self.known.off = Some(Off::Impossible(error.to_string())),

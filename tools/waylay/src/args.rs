@@ -298,6 +298,9 @@ pub(crate) struct ExploreSettings {
     /// End when so many schedules in a row showed no new order of two conflicting places in the code.
     #[arg(long, value_name = "SCHEDULES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) stop_after_quiet: Option<u64>,
+    /// Say at the end where the time went, stage by stage.
+    #[arg(long)]
+    pub(crate) timings: bool,
     /// The seed that every random choice comes from.
     #[arg(long)]
     pub(crate) seed: Option<Seed>,

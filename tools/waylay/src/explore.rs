@@ -16,6 +16,7 @@ use waylay_explore::program::Program;
 use waylay_explore::recording::{Conditions, Steps};
 use waylay_explore::server::RunError;
 use waylay_explore::summary::Found;
+use waylay_explore::timings::{self, Stage};
 use waylay_history::feed::Feed;
 use waylay_history::write::Context;
 use waylay_schedule::Spec;
@@ -78,8 +79,9 @@ pub(crate) fn explore_program(
         eprintln!("waylay: exploring {} with {}, seed {seed}", plan.program.file.display(), plan.strategy);
     }
     let mut lines = Lines::new(options);
-    let summary = explorer::explore(&plan, &mut lines).map_err(refused)?;
+    let mut summary = explorer::explore(&plan, &mut lines).map_err(refused)?;
     lines.finish();
+    summary.timings = options.timings.then(timings::spent);
     eprint!("\n{}", summary.text());
     if json {
         print_json(&summary)?;
@@ -232,6 +234,7 @@ impl Lines {
     pub(crate) fn new(options: &ExploreSettings) -> Lines {
         interrupt::watch();
         let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
+        let _stage = timings::within(Stage::History);
         let feed = match Feed::open(&options.out, Context::default()) {
             Ok(feed) => Some(feed),
             Err(error) => {
@@ -256,6 +259,7 @@ impl Lines {
 
     /// Ends the history.
     pub(crate) fn finish(mut self) {
+        let _stage = timings::within(Stage::History);
         if let Some(problem) = self.feed.take().and_then(Feed::finish) {
             eprintln!("waylay: the history is not written: {problem}");
         }
@@ -287,6 +291,7 @@ impl Progress for Lines {
     }
 
     fn campaign(&mut self, record: &CampaignRecord, _folder: &Path, failures: &[&FailureEntry]) {
+        let _stage = timings::within(Stage::History);
         if let Some(feed) = &self.feed {
             feed.campaign(record);
             feed.failures(failures.iter().copied());

@@ -48,6 +48,8 @@ use args::{Arguments, Command, ConfigCommand};
 use output::Failed;
 
 fn main() -> ExitCode {
+    // What `--timings` tells begins here.
+    waylay_explore::timings::begin();
     // Its flags are its own, `--json` and `--help` too, so they are not ours to read.
     let mut given = std::env::args_os();
     if given.nth(1).is_some_and(|first| first == "randomizer") {

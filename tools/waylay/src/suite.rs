@@ -16,6 +16,7 @@ use waylay_explore::suite::summary::{SuiteNumbers, SuiteSummary};
 use waylay_explore::suite::together::{self, Standing, Watcher};
 use waylay_explore::suite::{Case, Suite, SuiteError, binary, folder};
 use waylay_explore::summary::Found;
+use waylay_explore::timings;
 use waylay_history::feed::Feed;
 use waylay_history::write::Context;
 use waylay_schedule::Shard;
@@ -146,6 +147,9 @@ pub(crate) fn run(
         folder: explored.folder,
     };
     eprint!("\n{}", summary.text());
+    if settings.timings {
+        eprint!("{}", timings::spent().text());
+    }
     if json {
         print_json(&summary)?;
     }

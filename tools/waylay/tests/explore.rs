@@ -107,6 +107,34 @@ fn an_order_violation_is_a_crash_with_the_place() {
     assert!(stacks.contains("main  at"), "the other thread has a stack too: {stacks}");
 }
 
+/// The order of moments and the sum of stages hold on any machine, however busy.
+#[test]
+fn timings_say_where_all_of_the_time_went() {
+    let place = Workplace::new();
+    let program = build(&place, ORDER, &[]);
+    let ran = explore(&place, &["--runs", "400", "--stop-on-first", "--timings"], &program);
+    assert_eq!(ran.status.code(), Some(1), "{ran:#?}");
+    let timings = &json(&ran)["timings"];
+    let seconds = |value: &Value| value.as_f64().expect("a number of seconds");
+    let moments = ["to_first_schedule", "to_first_failure", "to_first_report", "seconds"];
+    let moments = moments.map(|name| seconds(&timings[name]));
+    assert!(moments[0] > 0.0 && moments.is_sorted(), "{timings}");
+    let stages = timings["stages"].as_array().expect("a list");
+    let sum: f64 = stages.iter().map(|stage| seconds(&stage["seconds"])).sum();
+    assert!((sum - moments[3]).abs() < 1e-6, "{timings}");
+    for name in ["start", "runs", "confirm", "names", "minimize", "cause", "keep", "history"] {
+        let stage = stages.iter().find(|stage| stage["stage"] == name);
+        assert!(stage.is_some_and(|stage| seconds(&stage["seconds"]) > 0.0), "{name}: {timings}");
+    }
+    let text = &ran.stderr;
+    assert!(
+        text.contains("where the time went") && text.contains("the first failure was told after"),
+        "{text}"
+    );
+    let without = explore(&place, &["--runs", "5"], &program);
+    assert!(json(&without).get("timings").is_none(), "{without:#?}");
+}
+
 #[test]
 fn two_locks_deadlock_with_every_stack() {
     let (_place, summary) = finds(LOCKS, &[], "deadlock", "deadlock in program [first] [main] [second]", 1);
