@@ -17,6 +17,9 @@ const FIRST: u64 = 64;
 /// Later, one run in so many is: the first number counts up to the second run. Shards of a night all make these, so there are few.
 const LATER: [(u64, u64); 2] = [(32, 1 << 14), (256, u64::MAX)];
 
+/// Runs of a batch that measure and are learned from besides: until they are heard, a strategy plans with what it knew before.
+const MEASURING: u64 = 16;
+
 /// A run to be made.
 #[derive(Clone, Debug)]
 pub struct Planned {
@@ -113,6 +116,7 @@ impl Learner {
         let size = if self.one_by_one { 1 } else { self.batch }.min(most);
         self.batch = (self.batch * 2).min(LARGEST);
         let mut planned = Vec::with_capacity(size as usize);
+        let mut measuring = 0;
         while (planned.len() as u64) < size && !self.exhausted {
             let run = Run { seed: self.seed, index: self.next };
             let Some(parameters) = self.strategy.plan(run) else {
@@ -121,7 +125,11 @@ impl Learner {
             };
             let later = LATER.iter().find(|&&(_, until)| self.next < until).map_or(1, |&(every, _)| every);
             // Also where nothing is learned: in which orders events come is counted.
-            let listen = self.one_by_one || self.planned < FIRST || self.next.is_multiple_of(later);
+            measuring += u64::from(parameters.profiling);
+            let listen = self.one_by_one
+                || self.planned < FIRST
+                || self.next.is_multiple_of(later)
+                || parameters.profiling && measuring <= MEASURING;
             planned.push(Planned { run, parameters, listen, handed: self.handed });
             self.next += 1;
             self.planned += 1;

@@ -77,8 +77,10 @@ impl Guarantee {
             }
             // Runs that aim at a depth are those of the one member that aims; the others promise nothing by depth.
             Spec::Portfolio(members) if depth > 0 => {
-                let mut aiming =
-                    members.iter().filter(|member| matches!(member, Spec::Pct(_) | Spec::RPro(_)));
+                let mut aiming = members
+                    .iter()
+                    .map(|(member, _)| member)
+                    .filter(|member| matches!(member, Spec::Pct(_) | Spec::RPro(_)));
                 let (Some(one), None) = (aiming.next(), aiming.next()) else { return None };
                 Guarantee::of(&RunParameters { strategy: one.to_string(), ..parameters.clone() })
             }

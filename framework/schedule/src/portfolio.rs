@@ -1,9 +1,13 @@
 //! A portfolio: several strategies take turns, and those that pay get more of them.
 //!
 //! The rule. Runs come in pairs. The first of a pair goes round and round through the members, so each of m members
-//! has at least one run in 2m whatever happens. The second goes to the member with the greatest (w+1)/(r+2), where r
-//! is how many runs it had and w how many of those showed a failure that was new; among equals, to the one with fewer
-//! runs, then to the earlier. A member whose space is exhausted drops out.
+//! has at least one run in 2m whatever happens. The second goes to the member with the greatest (w+g)/(r+2), where r
+//! is how many runs it had, w how many of those showed a failure that was new, and g its weight: what is known of it
+//! before the first run. Among equals, it goes to the one with fewer runs, then to the earlier. A member whose space is
+//! exhausted drops out.
+//!
+//! So until something is found each member has its weight's share of all runs, if that is one in 2m at least. What it costs
+//! when the weights are wrong: a bug that only one member finds takes at most 2m times the runs that this member takes alone.
 //!
 //! A run counts when it is planned, so several can be planned before the first is over; whose it is stands in its
 //! parameters. What is heard of runs decides then a little later, and of some runs nothing may be heard.
@@ -23,6 +27,7 @@ struct Member {
     text: String,
     runs: u64,
     wins: u64,
+    weight: u32,
     exhausted: bool,
 }
 
@@ -46,9 +51,16 @@ pub struct Tally {
 }
 
 impl Portfolio {
-    /// A portfolio of these strategies; an empty one is exhausted from the start.
-    pub fn new(members: Vec<AnyStrategy>) -> Portfolio {
-        let member = |strategy| Member { strategy, text: String::new(), runs: 0, wins: 0, exhausted: false };
+    /// A portfolio of these strategies with their weights; an empty one is exhausted from the start.
+    pub fn new(members: Vec<(AnyStrategy, u32)>) -> Portfolio {
+        let member = |(strategy, weight)| Member {
+            strategy,
+            text: String::new(),
+            runs: 0,
+            wins: 0,
+            weight,
+            exhausted: false,
+        };
         Portfolio { members: members.into_iter().map(member).collect(), current: 0, turns: 0, round: 0 }
     }
 
@@ -66,13 +78,14 @@ impl Portfolio {
             self.round = (place + 1) % count;
             return Some(place);
         }
-        // (w+1)/(r+2) compared by cross-multiplication, so that no rounding decides.
+        // (w+g)/(r+2) compared by cross-multiplication, so that no rounding decides.
         let mut best: Option<usize> = None;
         for (place, member) in self.members.iter().enumerate().filter(|(_, member)| left(member)) {
             let better = best.is_none_or(|best| {
                 let best = &self.members[best];
-                let mine = u128::from(member.wins + 1) * u128::from(best.runs + 2);
-                let theirs = u128::from(best.wins + 1) * u128::from(member.runs + 2);
+                let paid = |member: &Member| u128::from(member.wins) + u128::from(member.weight);
+                let mine = paid(member) * u128::from(best.runs + 2);
+                let theirs = paid(best) * u128::from(member.runs + 2);
                 mine > theirs || (mine == theirs && member.runs < best.runs)
             });
             if better {
@@ -182,7 +195,7 @@ mod tests {
     use crate::spec::Spec;
 
     fn portfolio(texts: &[&str]) -> Portfolio {
-        let build = |text: &&str| text.parse::<Spec>().unwrap().build();
+        let build = |text: &&str| (text.parse::<Spec>().unwrap().build(), 1);
         Portfolio::new(texts.iter().map(build).collect())
     }
 
@@ -236,6 +249,26 @@ mod tests {
             turn(&mut portfolio, index, |_| false);
         }
         assert!(portfolio.tallies().all(|tally| tally.runs == 200));
+    }
+
+    /// The shares are exact, not a matter of chance: by weight, and at least one run in 2m.
+    #[test]
+    fn without_news_runs_go_by_weight() {
+        let shares = |weights: [u32; 5]| {
+            let members = weights.map(|weight| (Spec::Random.build(), weight));
+            let mut portfolio = Portfolio::new(members.into());
+            for index in 0..1_000 {
+                turn(&mut portfolio, index, |_| false);
+            }
+            portfolio.tallies().map(|tally| tally.runs).collect::<Vec<_>>()
+        };
+        let near = |runs: Vec<u64>, expected: [u64; 5]| {
+            let near = runs.iter().zip(expected).all(|(&runs, expected)| runs.abs_diff(expected) <= 10);
+            assert!(near, "{runs:?} instead of {expected:?}");
+        };
+        near(shares([2, 5, 1, 1, 1]), [200, 500, 100, 100, 100]);
+        near(shares([1; 5]), [200; 5]);
+        near(shares([1_000, 1, 1, 1, 1]), [600, 100, 100, 100, 100]);
     }
 
     #[test]

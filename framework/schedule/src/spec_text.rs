@@ -70,6 +70,11 @@ pub enum SpecError {
     /// A portfolio is a member of a portfolio.
     #[error("a portfolio cannot be a member of a portfolio: name its members instead")]
     NestedPortfolio,
+    /// A member's weight cannot be read.
+    #[error(
+        "{0:?} is no weight of a member of a portfolio: a whole number from 1 to 1000, as in portfolio:pct*2+pos"
+    )]
+    Weight(String),
 }
 
 fn did_you_mean(hint: Option<&str>) -> String {

@@ -9,7 +9,8 @@
 //!
 //! Which events are interesting is a choice made per run: one shared object or one kind of event, drawn among
 //! those that profiling runs saw used by two threads or more, or all events (which is URW). Profiling runs are
-//! random walks.
+//! random walks. When other events become steps they are made again, because what was no step when it was counted would
+//! never be focused on; until then the old counts serve.
 //!
 //! Deviations: counts are estimates, the greatest of two profiling runs by thread number; a thread
 //! with nothing left by the count weighs 1, so that a wrong estimate cannot starve it; when all that can run waits
@@ -65,11 +66,45 @@ pub struct Surw<S = ChaCha> {
     /// Uninteresting steps since the last interesting one.
     dull: u64,
     patience: u64,
+    lengths: Vec<u64>,
+    parents: Vec<u32>,
+    /// What runs are planned with, and what is being counted to take its place.
+    known: Profile,
+    fresh: Profile,
+    /// Other events became steps since `known` was counted.
+    outdated: bool,
+    /// Profiling runs that were planned for `fresh`.
+    asked: u32,
+    /// The first run that is not planned yet, and the first whose events are steps as they are now.
+    planned_until: u64,
+    valid_from: u64,
+    /// Whether the events of this run are.
+    valid: bool,
+}
+
+/// What profiling runs counted.
+#[derive(Clone, Debug, Default)]
+struct Profile {
     census: Census,
     lengths: Vec<u64>,
     parents: Vec<u32>,
-    learned_lengths: Vec<u64>,
-    learned_parents: Vec<u32>,
+}
+
+impl Profile {
+    fn is_whole(&self) -> bool {
+        self.census.runs() >= PROFILING_RUNS
+    }
+
+    fn take(&mut self, lengths: &[u64], parents: &[u32]) {
+        self.census.end();
+        self.lengths.resize(self.lengths.len().max(lengths.len()), 0);
+        for (learned, &length) in self.lengths.iter_mut().zip(lengths) {
+            *learned = (*learned).max(length);
+        }
+        if parents.len() > self.parents.len() {
+            self.parents = parents.to_vec();
+        }
+    }
 }
 
 impl Surw {
@@ -95,11 +130,15 @@ impl<S: Source> Surw<S> {
             intended: None,
             dull: 0,
             patience: PATIENCE_LEAST,
-            census: Census::default(),
             lengths: Vec::new(),
             parents: Vec::new(),
-            learned_lengths: Vec::new(),
-            learned_parents: Vec::new(),
+            known: Profile::default(),
+            fresh: Profile::default(),
+            outdated: false,
+            asked: 0,
+            planned_until: 0,
+            valid_from: 0,
+            valid: true,
         }
     }
 
@@ -125,7 +164,7 @@ impl<S: Source> Surw<S> {
         self.lengths[thread.index()] += 1;
         let event = self.pending[thread.index()];
         if self.profiling {
-            self.census.count(thread, &event);
+            self.fresh.census.count(thread, &event);
         } else if in_focus(self.focus, &event) {
             self.left.set(thread, self.left.get(thread).saturating_sub(1));
             self.intended = None;
@@ -154,13 +193,18 @@ impl<S: Source> Strategy for Surw<S> {
             Selection::Drawn => "surw",
             Selection::All => "surw:focus=all",
         });
-        parameters.threads = self.learned_lengths.len() as u32;
-        parameters.steps = self.learned_lengths.iter().sum();
-        parameters.parents = self.learned_parents.clone();
-        parameters.profiling = self.census.runs() < PROFILING_RUNS;
-        if !parameters.profiling {
+        self.planned_until = self.planned_until.max(run.index.saturating_add(1));
+        let whole = self.known.is_whole();
+        let profile = if whole { &self.known } else { &self.fresh };
+        parameters.threads = profile.lengths.len() as u32;
+        parameters.steps = profile.lengths.iter().sum();
+        parameters.parents.clone_from(&profile.parents);
+        parameters.profiling = !whole || self.outdated && self.asked < PROFILING_RUNS;
+        if parameters.profiling {
+            self.asked += 1;
+        } else {
             let candidates = match self.selection {
-                Selection::Drawn => self.census.candidates(),
+                Selection::Drawn => profile.census.candidates(),
                 Selection::All => Vec::new(),
             };
             let mut stream = ChaCha::new();
@@ -168,8 +212,8 @@ impl<S: Source> Strategy for Surw<S> {
             // All events are one of the candidates.
             parameters.focus = candidates.get(stream.below(candidates.len() as u64 + 1) as usize).copied();
             parameters.lengths = match parameters.focus {
-                Some(focus) => self.census.lengths(focus, self.learned_lengths.len()),
-                None => self.learned_lengths.clone(),
+                Some(focus) => profile.census.lengths(focus, profile.lengths.len()),
+                None => profile.lengths.clone(),
             };
         }
         Some(parameters)
@@ -179,6 +223,7 @@ impl<S: Source> Strategy for Surw<S> {
         self.source.begin(run);
         self.focus = parameters.focus;
         self.profiling = parameters.profiling;
+        self.valid = run.index >= self.valid_from;
         self.left.clear();
         self.planned = with_descendants(&parameters.lengths, &parameters.parents);
         self.pending.clear();
@@ -190,7 +235,7 @@ impl<S: Source> Strategy for Surw<S> {
         self.lengths.clear();
         self.parents.clear();
         if self.profiling {
-            self.census.begin();
+            self.fresh.census.begin();
         }
     }
 
@@ -272,16 +317,86 @@ impl<S: Source> Strategy for Surw<S> {
     }
 
     fn end(&mut self, report: &RunReport<'_>) {
-        if self.profiling && report.outcome != Outcome::Cut {
-            self.census.end();
-            let threads = self.learned_lengths.len().max(self.lengths.len());
-            self.learned_lengths.resize(threads, 0);
-            for (learned, &length) in self.learned_lengths.iter_mut().zip(&self.lengths) {
-                *learned = (*learned).max(length);
-            }
-            if self.parents.len() > self.learned_parents.len() {
-                self.learned_parents.clone_from(&self.parents);
-            }
+        let wanted = self.outdated || !self.known.is_whole();
+        if !self.profiling || !self.valid || !wanted {
+            return;
         }
+        if report.outcome == Outcome::Cut {
+            // Another one in its place.
+            self.asked = self.asked.saturating_sub(1);
+            return;
+        }
+        self.fresh.take(&self.lengths, &self.parents);
+        if self.fresh.is_whole() {
+            self.known = std::mem::take(&mut self.fresh);
+            self.outdated = false;
+        }
+    }
+
+    fn steps_changed(&mut self) {
+        self.fresh = Profile::default();
+        self.outdated = self.known.is_whole();
+        self.asked = 0;
+        self.valid_from = self.planned_until;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::ObjectId;
+    use crate::run::Seed;
+
+    const RUN: u64 = 3;
+
+    /// Two threads of which each makes one event on `object`.
+    fn walk(surw: &mut Surw, index: u64, object: ObjectId) -> RunParameters {
+        let run = Run { seed: Seed(RUN), index };
+        let parameters = surw.plan(run).expect("SURW is never exhausted");
+        make(surw, run, &parameters, object);
+        parameters
+    }
+
+    fn make(surw: &mut Surw, run: Run, parameters: &RunParameters, object: ObjectId) {
+        surw.begin(run, parameters);
+        for thread in [ThreadId(0), ThreadId(1)] {
+            surw.spawned(thread, None);
+            surw.ready(thread, Event::access(EventKind::PlainWrite, object.0, 8));
+        }
+        while let Some(thread) = surw.pick() {
+            surw.finished(thread);
+        }
+        surw.end(&RunReport { outcome: Outcome::Passed, steps: 2, lengths: &[], news: false });
+    }
+
+    #[test]
+    fn what_becomes_a_step_can_be_focused_on() {
+        let (before, after) = (ObjectId(1), ObjectId(2));
+        let mut surw = Surw::new(Selection::Drawn);
+        assert!((0..2).all(|index| walk(&mut surw, index, before).profiling));
+        let focused = |parameters: &RunParameters| match parameters.focus {
+            Some(Focus::Object(object)) => Some(object),
+            _ => None,
+        };
+        let early: Vec<_> = (2..100).filter_map(|index| focused(&walk(&mut surw, index, before))).collect();
+        assert!(!early.is_empty() && early.iter().all(|&object| object == before));
+        // A run that was planned before says nothing of the steps that there are now.
+        let stale = Run { seed: Seed(RUN), index: 100 };
+        let planned = RunParameters { profiling: true, ..surw.plan(stale).unwrap() };
+        surw.steps_changed();
+        make(&mut surw, stale, &planned, before);
+        // Two runs are counted anew; what is planned before they are heard is planned as before.
+        let ahead: Vec<RunParameters> =
+            (101..110).map(|index| surw.plan(Run { seed: Seed(RUN), index }).unwrap()).collect();
+        assert_eq!(
+            ahead.iter().map(|one| one.profiling).collect::<Vec<_>>(),
+            [&[true; 2][..], &[false; 7]].concat()
+        );
+        assert!(ahead.iter().filter_map(focused).all(|object| object == before));
+        for (index, parameters) in (101..103).zip(&ahead) {
+            make(&mut surw, Run { seed: Seed(RUN), index }, parameters, after);
+        }
+        let late: Vec<_> = (110..210).filter_map(|index| focused(&walk(&mut surw, index, after))).collect();
+        assert!(!late.is_empty() && late.iter().all(|&object| object == after));
     }
 }

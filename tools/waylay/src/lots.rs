@@ -185,7 +185,7 @@ fn is_bounded(scenario: &Scenario) -> bool {
 
 fn searches(strategy: &Spec) -> bool {
     match strategy {
-        Spec::Portfolio(members) => members.iter().any(searches),
+        Spec::Portfolio(members) => members.iter().any(|(member, _)| searches(member)),
         other => other.is_search(),
     }
 }

@@ -190,8 +190,13 @@ fn who_waits_for_a_plain_flag_takes_over_what_is_behind_it() {
     for how in [FAST, PLAIN] {
         let program = build(&place, "waits.c", how, false);
         for way in ["yield", "usleep", "nanosleep", "spin"] {
+            // How long somebody waits differs from schedule to schedule, so k does a little; were the thousand words steps,
+            // it would be beyond a thousand.
             let [little, much] = ["10", "1000"].map(|count| steps_of(&place, &[&program, way, count]));
-            assert_eq!(little, much, "{way} {how:?}: k depends on how much is handed over");
+            assert!(
+                little.max(much) < 100,
+                "{way} {how:?}: k is {little} with 10 words and {much} with 1000"
+            );
         }
     }
 }

@@ -34,6 +34,7 @@ fn a_printed_spec_parses_to_itself() {
         "noise:one-in=20,sleep=3ms",
         "portfolio",
         "portfolio:pct:depth=2,steps=10+stride:max=2+dfs",
+        "portfolio:pct:depth=2*3+surw*1+pos*1000",
     ] {
         let spec = parse(text);
         assert_eq!(parse(&spec.to_string()), spec, "{text} prints as {spec}");
@@ -52,6 +53,10 @@ fn options_reach_the_strategy() {
     assert_eq!(options.longest, Duration::from_secs(2));
     let Spec::Portfolio(members) = parse("portfolio") else { panic!() };
     assert_eq!(members.len(), super::MEMBERS.len());
+    let weights: Vec<u32> = members.iter().map(|&(_, weight)| weight).collect();
+    assert_eq!(weights, super::MEMBERS.map(|(_, weight)| weight));
+    let Spec::Portfolio(members) = parse("portfolio: pct * 3 + pos") else { panic!() };
+    assert_eq!(members, [(parse("pct"), 3), (Spec::Pos, 1)]);
 }
 
 #[test]
@@ -75,6 +80,9 @@ fn errors_say_what_to_write() {
     assert!(error("pb:bound=99999999999").contains("whole number"));
     assert!(error("noise:sleep=5").contains("such as 500us"));
     assert!(error("portfolio:pct+").contains("unknown strategy \"\""));
+    for weight in ["0", "1001", "-1", "x", ""] {
+        assert!(error(&format!("portfolio:pct*{weight}+pos")).contains("from 1 to 1000"), "{weight}");
+    }
     assert!(error("portfolio:pct+portfolio").contains("member of a portfolio"));
 }
 
