@@ -52,6 +52,7 @@ fn shell(place: &Workplace, text: &str) -> Command {
         .args(["-ec", text])
         .current_dir(place.path())
         .env("PATH", format!("{}:{path}", built.display()))
+        .env("WAYLAY_INCLUDE", root().join("framework/abi/include"))
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("NO_COLOR");
     command
@@ -79,8 +80,31 @@ fn serve(place: &Workplace, block: &Block, says: &str) -> Ran {
 }
 
 fn follow(page: &str) {
-    let text = fs::read_to_string(root().join("docs").join(page)).unwrap();
+    follow_in(&Workplace::new(), page);
+}
+
+/// The five things that people do first, with the files beside the page.
+#[test]
+fn examples() {
     let place = Workplace::new();
+    copy(&root().join("examples"), place.path());
+    follow_in(&place, "../examples/README.md");
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            fs::create_dir(&to).unwrap();
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+fn follow_in(place: &Workplace, page: &str) {
+    let text = fs::read_to_string(root().join("docs").join(page)).unwrap();
     let mut said = String::new();
     let all = blocks(&text);
     for (number, block) in all.iter().enumerate() {
@@ -91,13 +115,13 @@ fn follow(page: &str) {
             // Several tests at the same time cannot have one port.
             fs::write(path, whole.replace("127.0.0.1:7979", "127.0.0.1:0")).unwrap();
         } else if block.is("run") {
-            let ran = place.start_command(shell(&place, whole)).finish();
+            let ran = place.start_command(shell(place, whole)).finish();
             let wanted = block.value("exit").unwrap_or("0");
             said = format!("{}\n{}", ran.stdout, ran.stderr);
             assert!(wanted == "any" || ran.code() == wanted.parse().ok(), "{page}: {whole}{said}");
         } else if block.is("serve") {
             let says = all.get(number + 1).filter(|next| next.is("says")).map_or("", |next| &next.text);
-            let ran = serve(&place, block, says);
+            let ran = serve(place, block, says);
             assert!(matches!(ran.code(), Some(0 | 1)), "{page}: {whole}{}", ran.stderr);
             said = ran.stderr;
         } else if block.is("says") {
