@@ -57,7 +57,10 @@ pub(crate) fn stop_at_step_limit<T: Thread>(me: &mut Token<T>) {
         // Whoever sleeps may be who the others look for.
         Some(Asks::Quiet) if alone && me.watch().has_changed_memory() => return,
         Some(Asks::Quiet) => {
-            me.run().sched.expire_first();
+            if me.run().all_look() {
+                me.run().looking.forget();
+                me.run().sched.expire_first();
+            }
             return;
         }
         Some(Asks::Work) => {

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use waylay_control_protocol::{RegionMap, Settings};
 use waylay_schedule::{AnyStrategy, ChaCha, ThreadId};
-use waylay_scheduler::{Limits, Scheduler, Series, Stage, State};
+use waylay_scheduler::{Limits, Looking, Scheduler, Series, Stage, State};
 
 use crate::platform::{Platform, Thread};
 
@@ -19,6 +19,8 @@ pub struct Run<P: Platform> {
     pub settings: Settings,
     /// When the run has gone on for long enough.
     pub limits: Limits,
+    /// Whether threads that could run only look.
+    pub looking: Looking,
     /// By [`ThreadId`].
     pub logicals: Vec<*mut P::Logical>,
     /// Seeded bytes for those who ask for random ones, apart from the strategy's stream, so that neither shifts the other.
@@ -51,6 +53,7 @@ impl<P: Platform> Run<P> {
             region,
             settings,
             limits,
+            looking: Looking::default(),
             logicals: Vec::new(),
             random: ChaCha::new(),
             looks: 0,
@@ -63,9 +66,23 @@ impl<P: Platform> Run<P> {
 
     /// A number that changes with every step, also from run to run: two looks that see the same saw the same moment.
     pub fn moment(&self) -> u64 {
+        self.moment_of(self.sched.steps)
+    }
+
+    fn moment_of(&self, step: u64) -> u64 {
         /// More steps than a run has between two looks.
         const STEPS_BITS: u32 = 40;
-        self.series.begun().wrapping_shl(STEPS_BITS).wrapping_add(self.sched.steps)
+        self.series.begun().wrapping_shl(STEPS_BITS).wrapping_add(step)
+    }
+
+    /// Whether every thread that could run only looks since something changed last.
+    pub fn all_look(&mut self) -> bool {
+        let since = self.moment_of(self.limits.last_change());
+        let Run { sched, looking, .. } = self;
+        let threads = || (0..sched.thread_count()).map(|thread| sched.thread(ThreadId(thread as u32)));
+        let rivals = threads().enumerate().filter(|(_, thread)| thread.state == State::Ready);
+        let rivals = rivals.map(|(number, _)| number).filter(|&number| number != sched.current().index());
+        looking.all(since, threads().map(|thread| thread.steps), rivals)
     }
 
     /// Whether no more program code runs on this thread. One that takes part in no run has not finished.

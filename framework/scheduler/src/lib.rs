@@ -12,6 +12,7 @@ mod closing;
 mod heard;
 mod learning;
 mod limits;
+mod looking;
 mod plan;
 mod recording;
 mod scheduler;
@@ -25,6 +26,7 @@ mod waiting;
 
 pub use clock::{Clock, Moment};
 pub use limits::{Asks, Limits};
+pub use looking::Looking;
 pub use plan::{Planned, plan};
 pub use recording::Recording;
 pub use scheduler::{Choice, Flush, Scheduler, TimeoutPolicy};

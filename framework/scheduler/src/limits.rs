@@ -69,8 +69,9 @@ impl Limits {
     /// Asks whether time should pass when nothing has changed for a while, long before that is a livelock: where sleeps end
     /// only when nothing else can run, a thread that looks at a flag again and again would keep the one asleep that is to set it.
     pub fn asking_for_time(self) -> Limits {
-        /// More than loops look that sleep or give up soon (Rust's locks: 100), and little beside what a livelock takes.
-        const PATIENCE: u64 = 2_000;
+        /// More than loops look that sleep or give up soon (Rust's locks: 100), and little beside what a livelock takes. Time
+        /// passes at the second question at the earliest ([`Looking`](crate::Looking)).
+        const PATIENCE: u64 = 1_000;
         Limits { patience: PATIENCE, restless: PATIENCE, due: Self::DUE, ..self }
     }
 
@@ -213,13 +214,13 @@ mod tests {
     fn time_is_asked_for_long_before_a_livelock_and_again_after_a_while() {
         let mut limits = Limits::of(5_000_000).or_when_quiet().asking_for_time();
         limits.progressed(100);
+        assert!(!limits.are_reached(1_099) && limits.are_reached(1_100));
+        assert_eq!(limits.asks_for_time(1_100), Some(Asks::Quiet));
+        assert_eq!(limits.asks_for_time(1_100), None);
         assert!(!limits.are_reached(2_099) && limits.are_reached(2_100));
-        assert_eq!(limits.asks_for_time(2_100), Some(Asks::Quiet));
-        assert_eq!(limits.asks_for_time(2_100), None);
-        assert!(!limits.are_reached(4_099) && limits.are_reached(4_100));
         assert_eq!(limits.asks_for_time(500_100), None, "that is a livelock");
         limits.begin();
-        assert_eq!(limits.asks_for_time(2_000), Some(Asks::Quiet));
+        assert_eq!(limits.asks_for_time(1_000), Some(Asks::Quiet));
         assert_eq!(
             Limits::of(5_000_000).or_when_quiet().asks_for_time(90_000),
             None,

@@ -304,7 +304,7 @@ int main(void) {
         let ran = explore(&place, &["--runs", "100"], &program);
         let hint = json(&ran)["found"][0]["hint"].as_str().unwrap_or_default().to_owned();
         assert!(hint.contains("--idle-timeouts") && ran.stderr.contains(&hint), "{way}: {ran:#?}");
-        let ran = explore(&place, &["--runs", "100", "--idle-timeouts"], &program);
+        let ran = explore(&place, &["--runs", "600", "--idle-timeouts"], &program);
         assert_eq!(ran.status.code(), Some(0), "{way}: {ran:#?}");
     }
 }
