@@ -279,6 +279,7 @@ fn keys_of_scenarios_and_tests() {
         ),
         (2, "runs = 10", "`runs` has no meaning in mode `free` (set mode = \"strict\", or leave it out)"),
         (2, "mode = 'chaos'", "unknown mode `chaos` (known here: free, randomized, strict)"),
+        (2, "dump = 'huge'", "unknown size of dumps `huge` (known here: none, mini, heap, full)"),
         (2, "share = 0", "a share must be greater than 0"),
         (2, "share = inf", "a share must be greater than 0"),
         (2, "duration = '0s'", "a scenario's duration must be longer than zero"),
