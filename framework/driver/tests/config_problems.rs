@@ -260,6 +260,11 @@ fn wrong_types() {
         ("evidence = { keep-hang = true }", "unknown key `keep-hang` (did you mean `keep-hung`?)"),
         ("defaults = { workers = 2000 }", "a test has at most 1024 workers"),
         (
+            "evidence = { dump-format = ['minidumb'] }",
+            "unknown format of dumps `minidumb` (did you mean `minidump`?)",
+        ),
+        ("evidence = { dump-limit = '1KiB' }", "a dump needs at least 1MiB (`dump = \"none\"` writes none)"),
+        (
             "defaults = { plugin = 'x' }",
             "unknown key `plugin` (known here: workers, hang-timeout, start-timeout, cancel-timeout, iterations, max-failures, leaks)",
         ),

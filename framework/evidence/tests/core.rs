@@ -31,7 +31,9 @@ fn has_gdb() -> bool {
 fn gdb(program: &Path, core: &Path, commands: &[&str]) -> String {
     let mut command = Command::new("gdb");
     command.args(["-batch", "-nx", "-iex", "set debuginfod enabled off"]).env("DEBUGINFOD_URLS", "");
-    commands.iter().for_each(|text| drop(command.args(["-ex", text])));
+    for text in commands {
+        command.args(["-ex", text]);
+    }
     let output = command.arg(program).arg(core).output().expect("gdb runs");
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
