@@ -49,7 +49,14 @@ fn opened(place: &Workplace, failure: &Failure) -> String {
     let words: Vec<&str> = list(&words["command"]).iter().map(text).collect();
     let mut command = Command::new(words[0]);
     command.args(["-batch", "-nx", "-ex", "set debuginfod enabled off"]).env("DEBUGINFOD_URLS", "");
-    command.args(&words[1..]).args(["-ex", "thread apply all bt", "-ex", "print telltale"]);
+    command.args(&words[1..]).args([
+        "-ex",
+        "thread apply all bt",
+        "-ex",
+        "set language c",
+        "-ex",
+        "print telltale",
+    ]);
     let output = command.output().expect("gdb runs");
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -59,10 +66,11 @@ fn gdb_sees_in_a_core_what_the_stacks_show() {
     if !has_gdb() {
         return;
     }
-    for (way, kind) in [("0", "crash"), ("1", "deadlock")] {
+    let strict = "mode = \"strict\"\nruns = 3\n";
+    for (way, kind, mode) in [("0", "crash", ""), ("1", "deadlock", ""), ("1", "deadlock", strict)] {
         let place = Workplace::new();
         place.compile("ways", &format!("#define WAY {way}\n{WAYS}"));
-        place.write("waylay.toml", &config("dump = \"heap\"\n"));
+        place.write("waylay.toml", &config(&format!("{mode}dump = \"heap\"\n")));
         let ran = place.waylay(&["run", "waylay.toml", "--json"]);
         let failure = ran.failures().into_iter().find(|failure| failure.kind() == kind).expect(kind);
         assert_eq!(list(&failure.json["gaps"]).len(), 0, "{:#}", failure.json);
