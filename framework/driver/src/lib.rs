@@ -11,6 +11,7 @@
 //! - [`secrets`]: what is not written down
 //! - [`record`]: what a campaign counted, as data
 //! - [`store`]: findings become files that survive anything
+//! - [`dumps`]: which dumps of a failing process are written, and how large
 //! - [`archive`]: what is kept becomes the data of reports, at any later time
 //! - `host`: one host process, what it tells, and who in it is late
 //! - `randomizer`: the process that suspends threads of that host
@@ -33,6 +34,8 @@ pub mod secrets;
 pub mod record;
 
 pub mod store;
+
+pub mod dumps;
 
 pub mod archive;
 

@@ -60,6 +60,11 @@ pub(crate) fn clean_text(text: &mut String) {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
 }
 
+/// Bytes of the longest secret.
+pub(crate) fn longest() -> usize {
+    with(|secrets| secrets.needles.iter().map(|(needle, _)| needle.len()).max().unwrap_or(0))
+}
+
 /// How many bytes at the end may be the beginning of a secret.
 pub(crate) fn open_end(bytes: &[u8]) -> usize {
     with(|secrets| secrets.open_end(bytes))

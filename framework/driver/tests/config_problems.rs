@@ -260,6 +260,11 @@ fn wrong_types() {
         ("evidence = { keep-hang = true }", "unknown key `keep-hang` (did you mean `keep-hung`?)"),
         ("defaults = { workers = 2000 }", "a test has at most 1024 workers"),
         (
+            "evidence = { dump-format = ['minidumb'] }",
+            "unknown format of dumps `minidumb` (did you mean `minidump`?)",
+        ),
+        ("evidence = { dump-limit = '1KiB' }", "a dump needs at least 1MiB (`dump = \"none\"` writes none)"),
+        (
             "defaults = { plugin = 'x' }",
             "unknown key `plugin` (known here: workers, hang-timeout, start-timeout, cancel-timeout, iterations, max-failures, leaks)",
         ),
@@ -279,6 +284,7 @@ fn keys_of_scenarios_and_tests() {
         ),
         (2, "runs = 10", "`runs` has no meaning in mode `free` (set mode = \"strict\", or leave it out)"),
         (2, "mode = 'chaos'", "unknown mode `chaos` (known here: free, randomized, strict)"),
+        (2, "dump = 'huge'", "unknown size of dumps `huge` (known here: none, mini, heap, full)"),
         (2, "share = 0", "a share must be greater than 0"),
         (2, "share = inf", "a share must be greater than 0"),
         (2, "duration = '0s'", "a scenario's duration must be longer than zero"),

@@ -11,10 +11,11 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use waylay_dist::{Dist, Seed, Spec};
 use waylay_driver::config::{
-    At, ByteSize, Config, Contained, Evidence, FileMode, HooksRef, Leaks, Length, Loaded, Mode, Objects,
-    Overrides, Param, Pattern, PluginRef, Pot, PotRule, Scenario, Source, Span, StepLevel, Strict, Test,
-    TimeoutRule, load, parse,
+    At, ByteSize, Config, Contained, DumpFormat, Evidence, FileMode, HooksRef, Leaks, Length, Loaded, Mode,
+    Objects, Overrides, Param, Pattern, PluginRef, Pot, PotRule, Scenario, Source, Span, StepLevel, Strict,
+    Test, TimeoutRule, load, parse,
 };
+use waylay_evidence::DumpSize;
 
 fn read(text: &str) -> Loaded {
     parse(Source::new("test.toml", text), &Overrides::default())
@@ -82,6 +83,9 @@ handles = false
 threads = false
 
 [evidence]
+dump = "heap"
+dump-format = ["minidump"]
+dump-limit = "64MiB"
 dumps-per-signature = 0
 max-signatures = 5
 keep-hung = true
@@ -110,6 +114,9 @@ redact = ["INTERNAL_*"]
     assert_eq!(
         config.evidence,
         Evidence {
+            dump: DumpSize::Heap,
+            dump_format: vec![DumpFormat::Minidump],
+            dump_limit: ByteSize(64 << 20),
             dumps_per_signature: 0,
             max_signatures: 5,
             keep_hung: true,
@@ -152,6 +159,7 @@ plugin-path = []
 name = "a"
 mode = "free"
 share = 1.0
+dump = "mini"
 
   [[scenario.test]]
   plugin = "p"
@@ -172,6 +180,9 @@ handles = true
 threads = true
 
 [evidence]
+dump = "mini"
+dump-format = ["minidump"]
+dump-limit = "1GiB"
 dumps-per-signature = 3
 max-signatures = 1000
 keep-hung = false
@@ -371,7 +382,15 @@ fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
             }
             let name = at(format!("{i}{name}"));
             let mode = if strict.is_some() { Mode::Strict } else { Mode::Free };
-            scenarios.push(Scenario { name, mode, randomizer: None, length, strict, tests: unlike });
+            scenarios.push(Scenario {
+                name,
+                mode,
+                randomizer: None,
+                length,
+                strict,
+                dump: DumpSize::ALL[i % 4],
+                tests: unlike,
+            });
         }
         scenarios
     })
@@ -390,6 +409,9 @@ fn config() -> impl Strategy<Value = Config> {
     );
     let evidence = (any::<u32>(), 1_u32.., any::<bool>(), 4096_u64..).prop_map(
         |(dumps_per_signature, max_signatures, keep_hung, limit)| Evidence {
+            dump: DumpSize::ALL[max_signatures as usize % 4],
+            dump_format: if keep_hung { vec![DumpFormat::Minidump] } else { Vec::new() },
+            dump_limit: ByteSize(limit | 1 << 20),
             dumps_per_signature,
             max_signatures,
             keep_hung,

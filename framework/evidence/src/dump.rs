@@ -1,4 +1,4 @@
-//! A minidump for a debugger, checked before it is called one.
+//! A minidump and a core for a debugger, checked before they are called so.
 //!
 //! Dump writers succeed silently with no threads when another tracer holds the target. So the file is read
 //! back: every thread that lived before and after must be in it, and the exception must be the one that
@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use crate::crash::CrashContext;
 use crate::identity::{ProcessId, ThreadId};
+use crate::registers::Registers;
 use crate::snapshot::Tracer;
 use crate::sys;
 
@@ -33,6 +34,122 @@ impl Default for DumpLimits {
         // A dump of 17 threads takes 2 to 4 ms; seconds mean that a thread cannot be stopped.
         DumpLimits { timeout: Duration::from_secs(5), size: None }
     }
+}
+
+/// How much memory a dump holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DumpSize {
+    /// There is none.
+    None,
+    /// Stacks, what they point to nearby, and the variables of modules.
+    Mini,
+    /// That, and all memory that the process wrote to and shares with nobody.
+    Heap,
+    /// All that can be read.
+    Full,
+}
+
+impl DumpSize {
+    /// Every size.
+    pub const ALL: [Self; 4] = [Self::None, Self::Mini, Self::Heap, Self::Full];
+
+    /// Its name in TOML.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Mini => "mini",
+            Self::Heap => "heap",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// Whether [`write_core`] can do anything on this system.
+pub const KNOWS_CORES: bool = sys::KNOWS_CORES;
+
+/// What an ELF core holds.
+pub struct CoreOptions<'a> {
+    /// How much memory.
+    pub size: DumpSize,
+    /// Bytes of memory beyond which nothing more is added; stacks come first.
+    pub limit: u64,
+    /// How long copying memory may take; what is missing then is left out.
+    pub timeout: Duration,
+    /// How long threads may take to stop.
+    pub stop_timeout: Duration,
+    /// The thread that comes first, when no signal says it.
+    pub first: Option<ThreadId>,
+    /// The thread that a signal hit, with the registers that its handler was given.
+    pub crash: Option<&'a CrashContext>,
+    /// Registers that are known better than the kernel knows them.
+    pub known: Vec<(ThreadId, Registers)>,
+    /// Overwrites what must not be written down.
+    pub scrub: &'a (dyn Fn(&mut [u8]) + Sync),
+    /// The longest that `scrub` looks for: so much before and behind a piece of memory is shown to it.
+    pub secret_bytes: usize,
+}
+
+impl Default for CoreOptions<'_> {
+    fn default() -> Self {
+        CoreOptions {
+            size: DumpSize::Mini,
+            limit: 1 << 30,
+            // The process stands still meanwhile; what was not copied by then is a gap that is told.
+            timeout: Duration::from_secs(30),
+            stop_timeout: Duration::from_millis(500),
+            first: None,
+            crash: None,
+            known: Vec::new(),
+            scrub: &|_| (),
+            secret_bytes: 0,
+        }
+    }
+}
+
+impl std::fmt::Debug for CoreOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CoreOptions")
+            .field("size", &self.size)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A core that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreInfo {
+    /// Its size.
+    pub bytes: u64,
+    /// Threads in it.
+    pub threads: usize,
+    /// Bytes of memory that belong to a core of this size and are not in it: the limit was reached, time was over, or they
+    /// could not be read.
+    pub left_out: u64,
+}
+
+/// Writes an ELF core of a living process, which gdb and lldb open. The process stands still meanwhile; after
+/// [`capture_and_hold`](crate::capture_and_hold) the core shows the moment of the snapshot.
+///
+/// Call it before [`minidump`], whose writer lets the process go on.
+pub fn write_core(pid: ProcessId, path: &Path, options: &CoreOptions<'_>) -> Result<CoreInfo, DumpError> {
+    let before = sys::threads_of(pid);
+    let partial = Partial::beside(path);
+    let (info, written) = sys::write_core(pid, &partial.0, options)?;
+    let after: HashSet<_> = sys::threads_of(pid).into_iter().collect();
+    let living = before.into_iter().filter(|thread| after.contains(thread));
+    let missing = living.filter(|thread| !written.contains(thread)).count();
+    if missing > 0 {
+        let tracer = after.into_iter().find_map(|thread| sys::tracer_of(pid, thread));
+        return Err(DumpError::Incomplete { pid, found: written.len(), missing, tracer });
+    }
+    fs::rename(&partial.0, path).map_err(|source| DumpError::File {
+        action: "rename",
+        path: path.into(),
+        source,
+    })?;
+    Ok(info)
 }
 
 /// A dump that was written and checked.

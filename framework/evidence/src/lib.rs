@@ -8,7 +8,7 @@
 //! 2. [`unwind`] walks the copied stacks offline.
 //! 3. [`Symbolizer`] turns addresses into [`Frame`]s, from a snapshot or from raw addresses.
 //! 4. [`minidump()`] writes a dump for a debugger and reads it back before calling it done; after [`capture_and_hold()`]
-//!    it shows the very moment of the snapshot.
+//!    it shows the very moment of the snapshot. [`write_core()`] writes an ELF core in the same standstill.
 //! 5. [`mod@classify`] decides from two samples what kind of hang it is.
 //! 6. [`signature`] says what makes two failures the same.
 //! 7. [`build`] says which builds of which files were running.
@@ -42,7 +42,9 @@ pub mod unwind;
 
 pub use build::Build;
 pub use crash::{CrashContext, CrashContextError};
-pub use dump::{DumpError, DumpInfo, DumpLimits, minidump};
+pub use dump::{
+    CoreInfo, CoreOptions, DumpError, DumpInfo, DumpLimits, DumpSize, KNOWS_CORES, minidump, write_core,
+};
 
 pub use identity::{ProcessId, ThreadId};
 pub use memory_map::{Mapping, MappingSource, MemoryImage, MemoryMap, MemoryMapError};

@@ -50,6 +50,8 @@ pub struct Mapping {
     pub writable: bool,
     /// Whether it can be executed.
     pub executable: bool,
+    /// Whether what is written to it is seen by others.
+    pub shared: bool,
     /// Offset of `start` in the file.
     pub offset: u64,
     /// Device of the file, as the kernel prints it, major and minor.
@@ -182,6 +184,7 @@ fn parse_mapping(line: &str) -> Option<Mapping> {
         readable: flags.first() == Some(&b'r'),
         writable: flags.get(1) == Some(&b'w'),
         executable: flags.get(2) == Some(&b'x'),
+        shared: flags.get(3) == Some(&b's'),
         offset: u64::from_str_radix(offset, 16).ok()?,
         device: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
         inode: inode.parse().ok()?,

@@ -8,13 +8,14 @@ use std::path::Path;
 
 use waylay_control_protocol::account::{Departure, Operation, Standing};
 use waylay_control_protocol::{Account, Ending, RegionMap};
+use waylay_driver::dumps::{Dumper, Subject};
 use waylay_driver::failure::Kind;
+use waylay_driver::store::Dumped;
 use waylay_evidence::render::{self, RenderOptions};
 use waylay_evidence::signature::{Signature, normal_message};
 use waylay_evidence::{
-    CaptureOptions, CodeAddress, DumpLimits, Frame, MemoryMap, Origin, Registers, Scheduled, SchedulerState,
-    Symbolizer, ThreadContext, ThreadId, ThreadStack, Wait, capture, files_of_unit, may_be_qualified,
-    minidump, origin,
+    CaptureOptions, CodeAddress, Frame, MemoryMap, Origin, Registers, Scheduled, SchedulerState, Symbolizer,
+    ThreadContext, ThreadId, ThreadStack, Wait, capture, files_of_unit, may_be_qualified, origin,
 };
 use waylay_report::timeline::conversation::{self, Told};
 use waylay_report::timeline::names::Names;
@@ -93,6 +94,8 @@ pub struct Rerun {
     told: Option<Told>,
     names: Names,
     variables: Variables,
+    /// Those of the thread at which it is held, if they are known better.
+    registers: Option<Registers>,
     held: Held,
 }
 
@@ -105,16 +108,17 @@ impl Rerun {
         timeline
     }
 
-    /// Writes a dump while the process is still held; returns its number of threads.
-    pub fn dump(&self, path: &Path) -> Result<usize, String> {
+    /// Writes a dump while the process is still held; says what came of it.
+    pub fn dump(&self, path: &Path, dumper: &Dumper) -> Result<Dumped, String> {
         let crash = match &self.held.stop {
             Stop::Signal(crash) => Some(&**crash),
             Stop::Exit { .. } | Stop::Late => None,
             Stop::Gone(_) => return Err("the process was gone".to_owned()),
         };
-        minidump(self.held.process(), path, crash, &DumpLimits::default())
-            .map(|info| info.threads)
-            .map_err(|error| error.to_string())
+        let blamed = self.stacks.first().map(|stack| stack.id);
+        let known = blamed.zip(self.registers).into_iter().collect();
+        let pid = self.held.process().0;
+        dumper.write(&Subject { pid, crash, first: blamed, known }, path)
     }
 }
 
@@ -231,6 +235,7 @@ fn rerun_until(
         told,
         names: objects,
         variables,
+        registers,
         held,
     })
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use waylay_control_protocol::{Memory, Statement};
+use waylay_driver::dumps::Dumper;
 use waylay_driver::failure::{Finding, Kind, Occurrence, Signature};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
@@ -201,7 +202,7 @@ impl<'a> Findings<'a> {
         let failure = &failure;
         let _stage = timings::within(Stage::Keep);
         let finding = self.finding(failing, &evidence, why.clone());
-        let recorded = store.record(finding, |path| evidence.seen.dump(path));
+        let recorded = store.record(finding, |path| evidence.seen.dump(path, &Dumper::default()));
         let folder = recorded.folder.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
         if let Some(folder) = &folder {
             self.write(folder, failing, record, &evidence, (minimized.as_ref(), &why))?;

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use waylay_driver::campaign::{Examination, Examiner, FailedSchedule};
 use waylay_driver::config::TimeoutRule;
+use waylay_driver::dumps::Dumper;
 use waylay_driver::failure::Kind;
+use waylay_driver::store::Dumped;
 use waylay_evidence::{Symbolizer, ThreadStack};
 use waylay_host::plan::SchedulePlan;
 use waylay_report::cause::Why;
@@ -281,8 +283,8 @@ impl Examination for Shown {
         &self.why
     }
 
-    fn dump(&self, path: &Path) -> Result<usize, String> {
-        self.seen.dump(path)
+    fn dump(&self, path: &Path, dumper: &Dumper) -> Result<Dumped, String> {
+        self.seen.dump(path, dumper)
     }
 
     fn keep(&self, folder: &Path) -> Result<(), String> {

@@ -286,6 +286,7 @@ mod cases {
             seed: loaded.config.seed.expect("given"),
             duration: None,
             config: loaded.portable().to_string(),
+            dumps: Default::default(),
             retention: Retention { evidence_per_signature: 1, dumps_per_campaign: 50, signatures: 200 },
             log_limit: 1 << 20,
             keep_hung: false,

@@ -21,8 +21,8 @@ pub(crate) use fleet::{
     CollectOptions, FleetCommand, FleetFolder, FleetRunOptions, MergeOptions, On, PackOptions,
 };
 pub(crate) use kept::{
-    CompletionsOptions, ExportOptions, FailuresOptions, HuntOptions, ManOptions, ReportOptions, ShowOptions,
-    VerifyOptions,
+    CompletionsOptions, DumpReader, ExportOptions, FailuresOptions, HuntOptions, ManOptions, OpenOptions,
+    ReportOptions, ShowOptions, VerifyOptions,
 };
 pub(crate) use suite::{CargoOptions, CaseOptions, SuiteOptions};
 
@@ -140,6 +140,8 @@ pub(crate) enum Command {
     Failures(FailuresOptions),
     /// Show everything that is known about a failure.
     Show(ShowOptions),
+    /// Open what was kept of a failure in a debugger.
+    Open(OpenOptions),
     /// Pack a failure with its evidence into one zip.
     Export(ExportOptions),
     /// Run until it is sure that a failure is fixed, or until it comes back.

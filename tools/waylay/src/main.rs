@@ -23,6 +23,7 @@ mod manual;
 mod merge;
 mod minimize;
 mod new;
+mod open;
 mod pack;
 mod progress;
 mod replay;
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         Command::Report(options) => report::report(&options, json),
         Command::Failures(options) => report::failures(&options, json),
         Command::Show(options) => show::show(&options, json),
+        Command::Open(options) => open::open(&options, json),
         Command::Export(options) => export::export(&options, json),
         Command::Verify(options) => verify::verify(&options, json),
         Command::Bound(options) => bound::bound(&options, json),

@@ -7,6 +7,7 @@ use waylay_dist::Seed;
 use waylay_driver::campaign::{self, Examiner, LeakPolicy, LeakSettings, Options, Scenario, Selection};
 use waylay_driver::catalog::Installation;
 use waylay_driver::config::{self, Loaded, Overrides, Pattern, Source};
+use waylay_driver::dumps::DumpPlan;
 use waylay_driver::interrupt;
 use waylay_driver::report::{Detail, Live, Silent, Terminal, count, plural, summary_text};
 use waylay_driver::store::{Campaign, Retention};
@@ -61,6 +62,11 @@ pub(crate) fn options(loaded: &Loaded) -> Options {
         seed: config.seed.unwrap_or_else(Seed::fresh),
         duration: config.duration,
         config: loaded.portable().to_string(),
+        dumps: DumpPlan {
+            formats: config.evidence.dump_format.clone(),
+            size: config.evidence.dump,
+            limit: config.evidence.dump_limit.0,
+        },
         retention: Retention {
             evidence_per_signature: config.evidence.dumps_per_signature.into(),
             dumps_per_campaign: DUMPS_PER_CAMPAIGN,

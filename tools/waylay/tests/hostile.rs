@@ -4,6 +4,8 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "hostile/cores.rs"]
+mod cores;
 #[path = "hostile/damaged.rs"]
 mod damaged;
 #[path = "hostile/disk.rs"]
@@ -203,7 +205,8 @@ fn nothing_secret_is_written_down() {
     place.write(
         "waylay.toml",
         "[defaults]\nworkers = 1\nleaks = false\nmax-failures = 2\n[[scenario]]\nname = \"s\"\n[[scenario.test]]\n\
-         plugin = \"telltale\"\niterations = 4\n[evidence]\nredact = [\"INTERNAL_*\"]\n",
+         plugin = \"telltale\"\niterations = 4\n[evidence]\nredact = [\"INTERNAL_*\"]\n\
+         dump = \"full\"\ndump-format = [\"minidump\", \"core\"]\n",
     );
     let with_secrets = |arguments: &[&str]| {
         let mut command = place.command(arguments);
@@ -221,6 +224,7 @@ fn nothing_secret_is_written_down() {
     assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
     let crash = ran.failures().into_iter().find(|failure| failure.kind() == "crash").expect("a crash");
     assert!(number(&crash.json["dump_threads"]) >= 1);
+    assert!(crash.folder.join("core").metadata().is_ok_and(|core| core.len() > 1 << 20), "{:#}", crash.json);
     let exported = with_secrets(&["export", crash.folder.to_str().expect("plain"), "--to", "sent.zip"]);
     assert_eq!(exported.code(), Some(0), "{}", exported.stderr);
     let unpacked = std::process::Command::new("python3")

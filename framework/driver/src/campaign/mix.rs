@@ -118,6 +118,7 @@ impl Builder<'_> {
                     duration,
                     randomizer: randomizer.map(|settings| Randomization { settings, seed: None }),
                     strict: scenario.strict.clone(),
+                    dump: scenario.dump,
                     tests,
                 });
             }

@@ -47,6 +47,7 @@ pub use waylay_leaks::LeakPolicy;
 use crate::archive;
 use crate::catalog::Installation;
 use crate::config::{FileMode, Pattern};
+use crate::dumps::{DumpPlan, Dumper};
 use crate::environment::Environment;
 use crate::host::{HostLog, StartError};
 use crate::report::{self, FailureLine, Live, Summary};
@@ -73,6 +74,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// The effective configuration, kept with the results.
     pub config: String,
+    /// In which formats dumps are written, and how large; how much memory they hold is the scenarios'.
+    pub dumps: DumpPlan,
     /// How much evidence to keep.
     pub retention: Retention,
     /// Bytes of log to keep.
@@ -179,6 +182,7 @@ fn run_all(
             suspected: Vec::new(),
             averages,
             examiner,
+            dumper: Dumper::new(options.dumps.clone()),
             examined: Default::default(),
         };
         let durations: Vec<Option<Duration>> = scenarios.iter().map(|scenario| scenario.duration).collect();

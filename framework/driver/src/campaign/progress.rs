@@ -381,7 +381,14 @@ mod tests {
     }
 
     fn progress(tests: Vec<ScenarioTest>) -> Progress {
-        let scenario = Scenario { name: "s".into(), duration: None, randomizer: None, strict: None, tests };
+        let scenario = Scenario {
+            name: "s".into(),
+            duration: None,
+            randomizer: None,
+            strict: None,
+            dump: waylay_evidence::DumpSize::Mini,
+            tests,
+        };
         Progress::new(scenario, Seed::new(1))
     }
 

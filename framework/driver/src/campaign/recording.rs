@@ -3,8 +3,6 @@
 
 use std::path::Path;
 
-use waylay_evidence::{CrashContext, DumpLimits, ProcessId};
-
 use super::draft::{Draft, GONE, Unattributed};
 use super::leaks::LeakSeen;
 use super::progress::Progress;
@@ -12,9 +10,10 @@ use super::scene::Scene;
 use super::session::Session;
 use super::supervisor::Supervisor;
 use crate::archive;
+use crate::dumps::Subject;
 use crate::failure::{Finding, Kind};
 use crate::report::plural;
-use crate::store::Shelved;
+use crate::store::{Dumped, Shelved};
 
 impl Supervisor<'_> {
     /// Records a finding and, when it is the test's last permitted one, retires the test.
@@ -26,9 +25,12 @@ impl Supervisor<'_> {
         }
         let Draft { finding, crash, test, alive, shelved, still } = draft;
         let mut lost_log = Ok(());
+        let dumper = self.dumper.clone();
+        let first = finding.stacks.first().map(|stack| stack.id);
+        let subject = Subject { pid: session.host.pid(), crash: crash.as_ref(), first, known: Vec::new() };
         self.keep(finding, shelved, |path| {
             lost_log = Self::keep_randomizer_log(session, path);
-            if alive { dump(session.host.pid(), crash.as_ref(), path) } else { Err(GONE.to_owned()) }
+            if alive { dumper.write(&subject, path) } else { Err(GONE.to_owned()) }
         });
         session.goes_on_after(still);
         if let Err(reason) = lost_log {
@@ -67,7 +69,7 @@ impl Supervisor<'_> {
         &mut self,
         finding: Finding,
         shelved: Option<Shelved>,
-        dump: impl FnOnce(&Path) -> Result<usize, String>,
+        dump: impl FnOnce(&Path) -> Result<Dumped, String>,
     ) {
         self.keep_with(finding, shelved, dump, || {});
     }
@@ -77,7 +79,7 @@ impl Supervisor<'_> {
         &mut self,
         finding: Finding,
         shelved: Option<Shelved>,
-        dump: impl FnOnce(&Path) -> Result<usize, String>,
+        dump: impl FnOnce(&Path) -> Result<Dumped, String>,
         before: impl FnOnce(),
     ) {
         let signature = finding.signature.id.clone();
@@ -104,9 +106,12 @@ impl Supervisor<'_> {
     pub(super) fn shelve(&mut self, session: &Session, draft: &mut Draft) {
         let mut lost_log = Ok(());
         let still = draft.still.take();
+        let first = draft.finding.stacks.first().map(|stack| stack.id);
+        let subject =
+            Subject { pid: session.host.pid(), crash: draft.crash.as_ref(), first, known: Vec::new() };
         draft.shelved = self.failures.shelve(&draft.finding, |path| {
             lost_log = Self::keep_randomizer_log(session, path);
-            dump(session.host.pid(), draft.crash.as_ref(), path)
+            self.dumper.write(&subject, path)
         });
         session.goes_on_after(still);
         if let Err(reason) = lost_log {
@@ -139,11 +144,4 @@ impl Supervisor<'_> {
         self.shelve(session, &mut draft);
         self.unattributed.push(Unattributed { draft, among: session.assignment.tests.clone() });
     }
-}
-
-/// Writes a dump and returns its number of threads.
-fn dump(pid: u32, crash: Option<&CrashContext>, path: &Path) -> Result<usize, String> {
-    waylay_evidence::minidump(ProcessId(pid), path, crash, &DumpLimits::default())
-        .map(|info| info.threads)
-        .map_err(|error| error.to_string())
 }

@@ -32,6 +32,7 @@ impl Supervisor<'_> {
     pub(crate) fn run(&mut self, scenario: Scenario, deadline: Option<Instant>) -> Result<(), CampaignError> {
         let began = Instant::now();
         let mut deadline = Deadline::new(deadline, scenario.duration);
+        self.dumper.plan.size = scenario.dump;
         let mut progress = Progress::new(scenario, self.campaign.record.seed).with_clock(&self.clock);
         self.run_to_the_end(&mut progress, began, &mut deadline)?;
         self.attribute_leftovers(&progress)?;

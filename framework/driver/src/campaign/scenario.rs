@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use waylay_dist::Spec;
+use waylay_evidence::DumpSize;
 
 use super::combination::Combination;
 use super::disturbance::Randomization;
@@ -21,6 +22,8 @@ pub struct Scenario {
     pub randomizer: Option<Randomization>,
     /// How its schedules are made, in strict mode.
     pub strict: Option<Strict>,
+    /// How much memory its dumps hold.
+    pub dump: DumpSize,
     /// Its tests.
     pub tests: Vec<ScenarioTest>,
 }

@@ -21,11 +21,13 @@ use waylay_schedule::{RunParameters, Schedule};
 
 use super::scenario::ScenarioTest;
 use crate::config::Strict;
+use crate::dumps::Dumper;
 use crate::failure::{Kind, Signature};
 use crate::host::{ControlRegion, RunTotals};
 pub use crate::host::{Past, PlainSteps};
 use crate::record::StrictNumbers;
 use crate::report::{Covered, PlaceNames, count, ledger, left_out, plural};
+use crate::store::Dumped;
 
 /// One strict test over all of its hosts.
 #[derive(Clone, Debug)]
@@ -290,8 +292,8 @@ pub trait Examination {
     fn gaps(&self) -> &[String];
     /// Which orders of events it needs, if that was sought.
     fn why(&self) -> &Why;
-    /// Writes a dump; returns its number of threads.
-    fn dump(&self, path: &Path) -> Result<usize, String>;
+    /// Writes what is wanted of dumps.
+    fn dump(&self, path: &Path, dumper: &Dumper) -> Result<Dumped, String>;
     /// Writes into the failure's folder what is needed to run the schedule again.
     fn keep(&self, folder: &Path) -> Result<(), String>;
 }

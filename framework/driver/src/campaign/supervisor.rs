@@ -9,6 +9,7 @@ use super::Options;
 use super::draft::Unattributed;
 use super::investigation::Investigator;
 use super::strict::{Examined, Examiner};
+use crate::dumps::Dumper;
 use crate::host::{HostCommand, HostLog};
 use crate::randomizer::RandomizerCommand;
 use crate::report::Live;
@@ -40,6 +41,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) averages: Averages,
     /// Runs failing schedules again; none where that is impossible.
     pub(crate) examiner: Option<Box<dyn Examiner>>,
+    /// Writes dumps as the scenario at work wants them.
+    pub(crate) dumper: Dumper,
     /// What was examined already.
     pub(crate) examined: Examined,
 }

@@ -92,11 +92,12 @@ impl Supervisor<'_> {
         let first_schedule = confirmed.filter(|_| !is_new && folder.is_dir() && !has_schedule(&folder));
         let leading = first_schedule.map(|_| finding.clone());
         let mut lost = Ok(());
+        let dumper = self.dumper.clone();
         self.keep_with(
             finding,
             shelved,
             |path| match &examination {
-                Some(examination) => examination.dump(path),
+                Some(examination) => examination.dump(path, &dumper),
                 None => Err("it was not run again".to_owned()),
             },
             || {

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 use waylay_dist::Seed;
+use waylay_evidence::DumpSize;
 
 use super::bytes::ByteSize;
 use super::diagnostic::Findings;
+use super::dump::DumpFormat;
 use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
 use super::randomizer::RandomizerKeys;
@@ -44,6 +46,7 @@ pub(super) struct ScenarioTable {
     pub(super) share: Optional<f64>,
     pub(super) randomizer: Option<RandomizerKeys>,
     pub(super) strict: StrictKeys,
+    pub(super) dump: Optional<DumpSize>,
     pub(super) tests: Vec<TestTable>,
 }
 
@@ -61,6 +64,10 @@ pub(super) struct LeakKeys {
 /// `[evidence]`.
 #[derive(Default)]
 pub(super) struct EvidenceKeys {
+    pub(super) dump: Optional<DumpSize>,
+    pub(super) has_formats: bool,
+    pub(super) dump_format: Vec<At<DumpFormat>>,
+    pub(super) dump_limit: Optional<ByteSize>,
     pub(super) dumps_per_signature: Optional<u32>,
     pub(super) max_signatures: Optional<u32>,
     pub(super) keep_hung: Optional<bool>,
@@ -115,6 +122,7 @@ impl ScenarioTable {
                 patch: reader.optional("patch"),
                 minimize: reader.optional("minimize"),
             },
+            dump: reader.optional("dump"),
             tests: reader
                 .required_tables("test", "a test", "add a [[scenario.test]]")
                 .into_iter()
@@ -144,6 +152,10 @@ impl LeakKeys {
 impl EvidenceKeys {
     fn read(mut reader: TableReader<'_, '_>) -> Self {
         let keys = Self {
+            dump: reader.optional("dump"),
+            has_formats: reader.has("dump-format"),
+            dump_format: reader.list("dump-format"),
+            dump_limit: reader.optional("dump-limit"),
             dumps_per_signature: reader.optional("dumps-per-signature"),
             max_signatures: reader.optional("max-signatures"),
             keep_hung: reader.optional("keep-hung"),

@@ -38,6 +38,10 @@ impl fmt::Display for Config {
 
         let evidence = &self.evidence;
         writeln!(f, "\n[evidence]")?;
+        writeln!(f, "dump = \"{}\"", evidence.dump.name())?;
+        let formats: Vec<_> = evidence.dump_format.iter().map(|format| quoted(format.name())).collect();
+        writeln!(f, "dump-format = [{}]", formats.join(", "))?;
+        writeln!(f, "dump-limit = \"{}\"", evidence.dump_limit)?;
         writeln!(f, "dumps-per-signature = {}", evidence.dumps_per_signature)?;
         writeln!(f, "max-signatures = {}", evidence.max_signatures)?;
         writeln!(f, "keep-hung = {}", evidence.keep_hung)?;
@@ -56,6 +60,7 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
         Length::Fixed(duration) => writeln!(f, "duration = \"{}\"", format_duration(duration))?,
         Length::Share(share) => writeln!(f, "share = {}", toml::Value::from(share))?,
     }
+    writeln!(f, "dump = \"{}\"", scenario.dump.name())?;
     if let Some(strict) = &scenario.strict {
         writeln!(f, "strategy = {}", quoted(&strict.strategy))?;
         if let Some(runs) = strict.runs {

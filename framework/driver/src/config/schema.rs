@@ -3,7 +3,9 @@
 //! What a schema can say is said here; what needs the whole file, or a plugin, is what `waylay check` is for.
 
 use serde_json::{Value, json};
+use waylay_evidence::DumpSize;
 
+use super::dump::DumpFormat;
 use super::mode::Mode;
 
 /// The schema.
@@ -124,6 +126,7 @@ fn scenario() -> Value {
             },
             "patch": boolean("Of strict mode: whether atomic instructions of plugins that were not compiled for it are steps."),
             "minimize": text("Of strict mode: processor time for minimising each failure and finding its cause, such as 5s; off: neither."),
+            "dump": dump_size("How much memory its dumps hold."),
             "test": { "type": "array", "minItems": 1, "items": reference("test"), "description": "What runs in it; at least one." },
         }),
     )
@@ -211,10 +214,18 @@ fn leaks() -> Value {
     )
 }
 
+fn dump_size(words: &str) -> Value {
+    json!({ "enum": DumpSize::ALL.map(DumpSize::name), "description": words })
+}
+
 fn evidence() -> Value {
     object(
         &[],
         json!({
+            "dump": dump_size("How much memory dumps hold, in scenarios that do not say."),
+            "dump-format": { "type": "array", "items": { "enum": DumpFormat::ALL.map(DumpFormat::name) },
+                             "description": "In which formats dumps are written." },
+            "dump-limit": described("size", "Most bytes of memory in one core."),
             "dumps-per-signature": whole(0, "Occurrences of one signature whose evidence is kept in full."),
             "max-signatures": whole(1, "Different failures that get a folder."),
             "keep-hung": boolean("Leave a hung process for a debugger."),

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use waylay_dist::Seed;
+use waylay_evidence::DumpSize;
 use waylay_randomizer::RawSettings;
 
 use super::allotment::{self, Length};
 use super::bytes::ByteSize;
+use super::dump::DumpFormat;
 use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
 use super::source::At;
@@ -46,6 +48,8 @@ pub struct Scenario {
     pub length: Length,
     /// How its schedules are made, in strict mode.
     pub strict: Option<Strict>,
+    /// How much memory its dumps hold.
+    pub dump: DumpSize,
     /// Its tests; at least one.
     pub tests: Vec<Test>,
 }
@@ -70,6 +74,12 @@ pub struct Leaks {
 /// How much evidence is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
+    /// How much memory dumps hold, in scenarios that do not say.
+    pub dump: DumpSize,
+    /// In which formats dumps are written; at least one.
+    pub dump_format: Vec<DumpFormat>,
+    /// Most bytes of memory in one core.
+    pub dump_limit: ByteSize,
     /// How many failures with one signature keep their dump.
     pub dumps_per_signature: u32,
     /// How many signatures are kept in full; later ones are counted.
@@ -120,6 +130,10 @@ pub(super) mod default {
     /// Puts the first finding within a minute.
     pub(crate) const LEAK_WARM_UP: Duration = Duration::from_secs(8);
     pub(crate) const FALSE_ALARMS_PER_HOUR: f64 = 1e-6;
+    /// What a debugger needs for stacks and variables.
+    pub(crate) const DUMP: DumpSize = DumpSize::Mini;
+    pub(crate) const DUMP_FORMAT: DumpFormat = DumpFormat::Minidump;
+    pub(crate) const DUMP_LIMIT: ByteSize = ByteSize(1 << 30);
     pub(crate) const DUMPS_PER_SIGNATURE: u32 = 3;
     pub(crate) const MAX_SIGNATURES: u32 = 1000;
     pub(crate) const LOG_LIMIT: ByteSize = ByteSize(10 << 20);

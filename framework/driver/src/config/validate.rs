@@ -10,6 +10,7 @@ use waylay_dist::format_duration;
 use super::allotment::Length;
 use super::bytes::ByteSize;
 use super::diagnostic::{Diagnostic, Findings};
+use super::dump::DumpFormat;
 use super::file::{ConfigFile, EvidenceKeys, LeakKeys, ScenarioTable};
 use super::mode::Mode;
 use super::pattern::Pattern;
@@ -33,10 +34,13 @@ pub(super) fn validate(file: ConfigFile, overrides: &Overrides, findings: &Findi
     let tables = file.scenarios.iter().filter_map(|scenario| scenario.randomizer.as_ref());
     tables.chain(&file.randomizer).for_each(|table| table.check(findings));
     let leaks = leaks(file.leaks, findings);
+    let evidence = evidence(file.evidence, overrides, findings);
     let scenarios = file
         .scenarios
         .into_iter()
-        .map(|scenario| self::scenario(scenario, &file.defaults, file.randomizer.as_ref(), &leaks, findings))
+        .map(|scenario| {
+            self::scenario(scenario, &file.defaults, file.randomizer.as_ref(), (&leaks, &evidence), findings)
+        })
         .collect();
     test_keys(&file.defaults, findings);
     Config {
@@ -46,7 +50,7 @@ pub(super) fn validate(file: ConfigFile, overrides: &Overrides, findings: &Findi
         plugin_path: file.plugin_path,
         scenarios,
         leaks,
-        evidence: evidence(file.evidence, overrides, findings),
+        evidence,
     }
 }
 
@@ -119,7 +123,7 @@ fn scenario(
     table: ScenarioTable,
     defaults: &TestKeys,
     general: Option<&RandomizerKeys>,
-    leaks: &Leaks,
+    (leaks, evidence): (&Leaks, &Evidence),
     findings: &Findings,
 ) -> Scenario {
     let mode = table.mode.unwrap_or(At::new(Mode::Free, table.span));
@@ -190,6 +194,7 @@ fn scenario(
             None => Length::Share(value(table.share).unwrap_or(default::SHARE)),
         },
         strict,
+        dump: value(table.dump).unwrap_or(evidence.dump),
         tests,
     }
 }
@@ -281,7 +286,26 @@ fn evidence(keys: EvidenceKeys, overrides: &Overrides, findings: &Findings) -> E
     if let Some(limit) = keys.log_limit.filter(|limit| limit.value < ByteSize(4096)) {
         findings.add(Diagnostic::error(limit.span, "a log needs at least 4KiB"));
     }
+    if let Some(limit) = keys.dump_limit.filter(|limit| limit.value < ByteSize(1 << 20)) {
+        findings.add(
+            Diagnostic::error(limit.span, "a dump needs at least 1MiB").help("`dump = \"none\"` writes none"),
+        );
+    }
+    let mut dump_format: Vec<DumpFormat> = Vec::new();
+    for format in keys.dump_format {
+        match dump_format.contains(&format.value) {
+            true => findings
+                .add(Diagnostic::error(format.span, format!("`{}` is there twice", format.value.name()))),
+            false => dump_format.push(format.value),
+        }
+    }
+    if !keys.has_formats {
+        dump_format.push(default::DUMP_FORMAT);
+    }
     Evidence {
+        dump: value(keys.dump).unwrap_or(default::DUMP),
+        dump_format,
+        dump_limit: value(keys.dump_limit).unwrap_or(default::DUMP_LIMIT),
         dumps_per_signature: value(keys.dumps_per_signature).unwrap_or(default::DUMPS_PER_SIGNATURE),
         max_signatures: value(keys.max_signatures).unwrap_or(default::MAX_SIGNATURES),
         keep_hung: overrides.keep_hung.or(value(keys.keep_hung)).unwrap_or(false),

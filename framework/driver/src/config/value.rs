@@ -7,9 +7,11 @@ use toml::Spanned;
 use toml::de::DeValue;
 use waylay_control_protocol::Memory;
 use waylay_dist::{Seed, Value, parse_duration};
+use waylay_evidence::DumpSize;
 
 use super::bytes::ByteSize;
 use super::diagnostic::{Diagnostic, Findings};
+use super::dump::DumpFormat;
 use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
 use super::source::{At, Span};
@@ -217,6 +219,32 @@ impl FromToml for Mode {
         Self::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
             Refusal::Help(format!("unknown mode `{text}`"), suggestion::help(text, &names))
+        })
+    }
+}
+
+impl FromToml for DumpFormat {
+    const EXPECTED: &'static str = "a format of dumps: \"minidump\" or \"core\"";
+
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
+        let text = text(value)?;
+        let format = Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            Refusal::Help(format!("unknown format of dumps `{text}`"), suggestion::help(text, &names))
+        })?;
+        let refused = |reason| Refusal::Value(format!("a `{text}` cannot be written: {reason}"));
+        format.available().map(|()| format).map_err(refused)
+    }
+}
+
+impl FromToml for DumpSize {
+    const EXPECTED: &'static str = "a size of dumps: \"none\", \"mini\", \"heap\" or \"full\"";
+
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
+        let text = text(value)?;
+        Self::ALL.into_iter().find(|size| size.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            Refusal::Help(format!("unknown size of dumps `{text}`"), suggestion::help(text, &names))
         })
     }
 }

@@ -27,7 +27,9 @@ pub(crate) const FURTHER_OCCURRENCES: &str = "occurrences.jsonl";
 const MOST_FURTHER: u64 = 10_000;
 
 /// Files that whoever writes a dump may leave beside it.
-const BESIDE_DUMP: [&str; 2] = ["randomizer.log", "randomizer.log.1"];
+const BESIDE_DUMP: [&str; 3] = [CORE_FILE, "randomizer.log", "randomizer.log.1"];
+/// The core of a failure, beside its minidump.
+pub const CORE_FILE: &str = "core";
 
 /// Writes findings into `failures/` and keeps one entry per signature.
 pub struct FailureStore {
@@ -46,7 +48,16 @@ pub struct FailureStore {
 #[derive(Debug)]
 pub struct Shelved {
     folder: PathBuf,
-    dump: Result<usize, String>,
+    dump: Result<Dumped, String>,
+}
+
+/// What was written of a process.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Dumped {
+    /// Threads in the dump; none when no dump was wanted.
+    pub threads: Option<usize>,
+    /// What is missing, and why.
+    pub gaps: Vec<String>,
 }
 
 struct Entry {
@@ -100,7 +111,7 @@ impl FailureStore {
     pub fn shelve(
         &mut self,
         finding: &Finding,
-        dump: impl FnOnce(&Path) -> Result<usize, String>,
+        dump: impl FnOnce(&Path) -> Result<Dumped, String>,
     ) -> Option<Shelved> {
         let keep = self.keep(&finding.signature.id);
         if matches!(keep, Keep::CountOnly | Keep::Count) {
@@ -115,7 +126,8 @@ impl FailureStore {
         };
         owed::write(&folder.join("stacks.txt"), finding.stacks_text.as_bytes(), false);
         owed::write(&folder.join("log.txt"), finding.log_tail.as_bytes(), false);
-        let entry = self.entry_of(finding.clone(), &folder, dump.as_ref().ok().copied());
+        let entry =
+            self.entry_of(finding.clone(), &folder, dump.as_ref().ok().and_then(|dumped| dumped.threads));
         owed::write(&folder.join("failure.json"), &to_json(&entry), true);
         Some(Shelved { folder, dump })
     }
@@ -124,7 +136,7 @@ impl FailureStore {
     pub fn record_shelved(&mut self, finding: Finding, shelved: Shelved) -> Recorded {
         let Shelved { folder, dump } = shelved;
         let recorded = self.record(finding, |path| {
-            let threads = dump?;
+            let dumped = dump?;
             for name in BESIDE_DUMP {
                 let (from, to) = (folder.join(name), path.with_file_name(name));
                 match fs::rename(&from, to) {
@@ -133,8 +145,12 @@ impl FailureStore {
                 }
             }
             let from = folder.join("dump.dmp");
-            fs::rename(&from, path).map_err(|error| format!("{}: {error}", from.display()))?;
-            Ok(threads)
+            match fs::rename(&from, path) {
+                // It was not wanted.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                result => result.map_err(|error| format!("{}: {error}", from.display()))?,
+            }
+            Ok(dumped)
         });
         owed::remove_folder(&folder);
         recorded
@@ -145,12 +161,12 @@ impl FailureStore {
         owed::remove_folder(&shelved.folder);
     }
 
-    /// Records a finding. `dump` writes a dump to the given path and returns its number of threads; it is called only
+    /// Records a finding. `dump` writes a dump to the given path and says what came of it; it is called only
     /// when one is to be kept, and its error becomes a gap in the evidence.
     pub fn record(
         &mut self,
         mut finding: Finding,
-        dump: impl FnOnce(&Path) -> Result<usize, String>,
+        dump: impl FnOnce(&Path) -> Result<Dumped, String>,
     ) -> Recorded {
         let id = finding.signature.id.clone();
         let text = &mut finding.signature.text;
@@ -169,9 +185,10 @@ impl FailureStore {
             owed::make_folder(&place);
             if keep == Keep::Everything {
                 match without_secrets(dump, &place.join("dump.dmp")) {
-                    Ok(threads) => {
-                        dump_threads = Some(threads);
-                        self.dumps += 1;
+                    Ok(dumped) => {
+                        dump_threads = dumped.threads;
+                        finding.gaps.extend(dumped.gaps);
+                        self.dumps += u64::from(dump_threads.is_some());
                     }
                     Err(reason) => finding.gaps.push(format!("no dump: {reason}")),
                 }
@@ -338,13 +355,19 @@ fn to_json(entry: &FailureEntry) -> Vec<u8> {
     text
 }
 
-/// Has a dump written and takes what is secret out of it. One that cannot be cleaned is not kept.
-fn without_secrets(dump: impl FnOnce(&Path) -> Result<usize, String>, path: &Path) -> Result<usize, String> {
+/// Has a dump written and takes what is secret out of it. One that cannot be cleaned is not kept. A core has nothing secret
+/// from the beginning.
+fn without_secrets(
+    dump: impl FnOnce(&Path) -> Result<Dumped, String>,
+    path: &Path,
+) -> Result<Dumped, String> {
     firm::remove_link(path);
-    let threads = dump(path)?;
-    secrets::clean_file(path).map_err(|error| {
-        let _ = fs::remove_file(path);
-        format!("secrets could not be taken out of it: {error}")
-    })?;
-    Ok(threads)
+    let dumped = dump(path)?;
+    match secrets::clean_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let _ = fs::remove_file(path);
+            Err(format!("secrets could not be taken out of it: {error}"))
+        }
+        _ => Ok(dumped),
+    }
 }

@@ -10,7 +10,7 @@
 //!     series.json           the same counters over time (limited)
 //!     host.log              what the hosts printed (limited)
 //!     randomizer.log        what the last randomizer did (limited)
-//!     failures/<signature>/ failure.json, occurrences.jsonl, stacks.txt, log.txt, dump.dmp, randomizer.log,
+//!     failures/<signature>/ failure.json, occurrences.jsonl, stacks.txt, log.txt, dump.dmp, core, randomizer.log,
 //!                           timeline.svg, replay.sh (Windows: replay.cmd)
 //!     failures/undecided-…/ the same, while it may still turn out to be something else
 //! ```
@@ -30,7 +30,8 @@ pub(crate) use atomic::take_made_again;
 pub(crate) use averages::Averages;
 pub use campaign::{Campaign, InterruptedCampaign};
 pub(crate) use failures::FURTHER_OCCURRENCES;
-pub use failures::{FailureStore, Recorded, Shelved};
+pub use failures::{CORE_FILE, Dumped, FailureStore, Recorded, Shelved};
+pub(crate) use firm::remove_link;
 pub use marker::is_at_work;
 pub use retention::{Keep, Retention};
 pub(crate) use series::FILE as SERIES_FILE;

@@ -13,6 +13,6 @@ mod windows;
 use windows as system;
 
 pub(crate) use system::{
-    Standstill, capture, capture_and_hold, find_sources, memory_map_text, open_module, read_memory,
-    threads_of, tracer_of, write_dump,
+    KNOWS_CORES, Standstill, capture, capture_and_hold, find_sources, memory_map_text, open_module,
+    read_memory, threads_of, tracer_of, write_core, write_dump,
 };

@@ -73,6 +73,41 @@ pub(crate) struct ShowOptions {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct OpenOptions {
+    /// The failure: its folder, its number in the latest campaign, or the beginning of its signature.
+    #[arg(value_name = "ID")]
+    pub(crate) failure: PathBuf,
+    /// Folder of the results.
+    #[arg(long, default_value = "waylay-out")]
+    pub(crate) out: PathBuf,
+    /// The debugger; gdb when absent. gdb needs a core, lldb takes a minidump too.
+    #[arg(long, value_name = "DEBUGGER")]
+    pub(crate) with: Option<DumpReader>,
+    /// Print the command line instead of running it.
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+/// Who opens dumps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DumpReader {
+    /// The GNU debugger.
+    Gdb,
+    /// The debugger of LLVM.
+    Lldb,
+}
+
+impl DumpReader {
+    /// The command.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            DumpReader::Gdb => "gdb",
+            DumpReader::Lldb => "lldb",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
     /// The failure: its folder, its number in the latest campaign, or the beginning of its signature.
     #[arg(value_name = "ID")]

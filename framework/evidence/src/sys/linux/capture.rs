@@ -48,7 +48,7 @@ pub(crate) fn capture_and_hold(
 }
 
 /// Tracing belongs to a thread and ends with it, so that nothing can stay traced.
-fn on_tracing_thread<T: Send>(
+pub(super) fn on_tracing_thread<T: Send>(
     pid: ProcessId,
     trace: impl FnOnce() -> Result<T, CaptureError> + Send,
 ) -> Result<T, CaptureError> {
@@ -107,7 +107,7 @@ fn trace<H>(
 
 /// Stops every thread, including those created meanwhile. Threads that end are forgotten; those that do not
 /// stop in time come back as the second list.
-fn stop_all(
+pub(super) fn stop_all(
     pid: ProcessId,
     timeout: Duration,
     activities: &mut HashMap<ThreadId, Activity>,

@@ -88,6 +88,14 @@ fn state_letter(pid: ProcessId, thread: ThreadId) -> Option<u8> {
     stat_fields(&stat)?.next()?.first().copied()
 }
 
+/// The process group and the session of a process.
+pub(super) fn group_and_session(pid: ProcessId) -> Option<(u32, u32)> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // State and parent come first.
+    let mut numbers = stat_fields(&stat)?.skip(2).map(|field| std::str::from_utf8(field).ok()?.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
 /// The fields of a `stat` line after the name. The name may hold blanks and brackets, so the last bracket
 /// counts.
 fn stat_fields(stat: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {

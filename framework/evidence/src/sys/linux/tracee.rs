@@ -19,6 +19,7 @@ use std::ptr;
 use crate::identity::{ProcessId, ThreadId};
 use crate::registers::Registers;
 
+use super::core_file::{Thread, UserRegisters};
 use super::procfs;
 
 /// A thread that was asked to stop and has not been seen to.
@@ -120,9 +121,54 @@ impl Stopped {
         self.thread
     }
 
-    /// Reads the registers; fails if the thread was killed meanwhile.
+    /// Everything that a core holds of the thread; nothing if it was killed meanwhile.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn position(&self) -> io::Result<Position> {
+    pub(super) fn state(&self) -> Option<Thread> {
+        let user = self.user_registers().ok()?;
+        let registers = UserRegisters([
+            user.r15,
+            user.r14,
+            user.r13,
+            user.r12,
+            user.rbp,
+            user.rbx,
+            user.r11,
+            user.r10,
+            user.r9,
+            user.r8,
+            user.rax,
+            user.rcx,
+            user.rdx,
+            user.rsi,
+            user.rdi,
+            user.orig_rax,
+            user.rip,
+            user.cs,
+            user.eflags,
+            user.rsp,
+            user.ss,
+            user.fs_base,
+            user.gs_base,
+            user.ds,
+            user.es,
+            user.fs,
+            user.gs,
+        ]);
+        let mut float = [0_u8; 512];
+        // SAFETY: the kernel writes one user_fpregs_struct, which has 512 bytes, to the address given.
+        let result = unsafe {
+            libc::ptrace(
+                libc::PTRACE_GETFPREGS,
+                self.thread.0 as libc::pid_t,
+                ptr::null_mut::<libc::c_void>(),
+                float.as_mut_ptr(),
+            )
+        };
+        Some(Thread { id: self.thread.0, signal: 0, registers, float: (result >= 0).then_some(float) })
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn user_registers(&self) -> io::Result<libc::user_regs_struct> {
         let mut user = std::mem::MaybeUninit::<libc::user_regs_struct>::zeroed();
         // SAFETY: the kernel writes one user_regs_struct to the address given.
         let result = unsafe {
@@ -137,7 +183,13 @@ impl Stopped {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the structure is plain integers, zeroed before and filled by the kernel.
-        let user = unsafe { user.assume_init() };
+        Ok(unsafe { user.assume_init() })
+    }
+
+    /// Reads the registers; fails if the thread was killed meanwhile.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn position(&self) -> io::Result<Position> {
+        let user = self.user_registers()?;
         Ok(Position {
             registers: Registers::all([
                 user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp, user.r8,

@@ -1,6 +1,7 @@
 //! Windows: SuspendThread and GetThreadContext to stop and read registers, Toolhelp for what is there.
 
 mod capture;
+mod core;
 mod dump;
 mod memory;
 mod process;
@@ -9,6 +10,7 @@ mod stopped;
 mod waits;
 
 pub(crate) use capture::{Standstill, capture, capture_and_hold};
+pub(crate) use core::{KNOWS_CORES, write_core};
 pub(crate) use dump::write_dump;
 pub(crate) use memory::read_memory;
 pub(crate) use process::{threads_of, tracer_of};
