@@ -318,6 +318,11 @@ impl<'a> Exploration<'a> {
         }
     }
 
+    /// Whether runs were made, and none had threads of its own or failed.
+    pub(crate) fn had_no_threads(&self) -> bool {
+        self.made > 0 && self.single == self.made
+    }
+
     fn go(
         &mut self,
         workers: &mut [Worker<'_>],
@@ -493,8 +498,7 @@ impl<'a> Exploration<'a> {
         }
         self.single =
             if observed.threads <= self.plan.own_threads && failed.is_none() { self.single + 1 } else { 0 };
-        if self.single == self.made && self.single >= SINGLE_THREADED.min(self.plan.runs.unwrap_or(u64::MAX))
-        {
+        if self.had_no_threads() && self.single >= SINGLE_THREADED.min(self.plan.runs.unwrap_or(u64::MAX)) {
             let program = self.plan.program.title();
             if self.beside == Some(Beside::BeforeMain) {
                 return Err(ExploreError::ThreadsBeforeMain(program));

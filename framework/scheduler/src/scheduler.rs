@@ -67,9 +67,9 @@ pub struct Scheduler {
     patient: u32,
     /// Whether a signal may come that no thread sends.
     pub signals_may_come: bool,
-    /// A wait ended by its deadline since that was asked last.
-    timed_out: bool,
-    /// One did although others could run.
+    /// A wait ended by its deadline although others could run, for the first time since that was asked last.
+    hurry: bool,
+    /// One did in this run.
     hurried: bool,
 }
 
@@ -94,7 +94,7 @@ impl Scheduler {
             away: 0,
             patient: 0,
             signals_may_come: false,
-            timed_out: false,
+            hurry: false,
             hurried: false,
         }
     }
@@ -111,7 +111,7 @@ impl Scheduler {
         self.recording.clear();
         (self.steps, self.switches, self.live, self.away, self.patient) = (0, 0, 0, 0, 0);
         self.signals_may_come = false;
-        (self.timed_out, self.hurried) = (false, false);
+        (self.hurry, self.hurried) = (false, false);
         self.current = ThreadId::MAIN;
     }
 
@@ -169,9 +169,17 @@ impl Scheduler {
     /// Whether, for the first time in this run, a wait was ended by its deadline although others could run.
     #[inline]
     pub fn takes_first_hurry(&mut self) -> bool {
-        let now = core::mem::take(&mut self.timed_out) && !self.hurried && !self.is_alone();
-        self.hurried |= now;
-        now
+        core::mem::take(&mut self.hurry)
+    }
+
+    /// Whether another thread than this one could run at the moment at which it gives up waiting: one that is ready, or one
+    /// whose own deadline was earlier. Of two sleeping threads the one that sleeps longer may be chosen first.
+    fn could_another_run(&self, waiter: ThreadId, deadline: Option<Moment>) -> bool {
+        let is_ready = |thread: &Thread| thread.state == State::Ready;
+        let is_over =
+            |thread: &Thread| deadline.is_some_and(|end| thread.deadline.is_some_and(|one| one < end));
+        let mut threads = self.threads.iter().enumerate();
+        threads.any(|(number, thread)| number != waiter.index() && (is_ready(thread) || is_over(thread)))
     }
 
     /// How many threads wait in the kernel.
@@ -500,9 +508,12 @@ impl Scheduler {
             entry.state = State::Ready;
             entry.outcome = Outcome::TimedOut;
             entry.then = None;
-            self.timed_out = true;
-            if let Some(deadline) = entry.deadline {
+            let deadline = entry.deadline;
+            if let Some(deadline) = deadline {
                 self.clock.advance_to(deadline);
+            }
+            if !self.hurried && self.could_another_run(next, deadline) {
+                (self.hurry, self.hurried) = (true, true);
             }
         }
         if self.threads[next.index()].deadline.is_some() {

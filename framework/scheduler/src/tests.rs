@@ -141,6 +141,25 @@ fn a_deadline_of_choice_may_come_before_others_are_done() {
 }
 
 #[test]
+fn the_longer_of_two_sleeps_that_ends_first_is_told() {
+    let mut scheduler = scheduler(2, TimeoutPolicy::Choice);
+    until_runs(&mut scheduler, ThreadId(1));
+    let late = scheduler.clock.after(3_600_000_000_000);
+    let mut next = run(scheduler.sleep(late));
+    // Nobody is ready when both sleep, but the other's time comes first.
+    for _ in 0..1000 {
+        if next == ThreadId(1) {
+            assert!(scheduler.takes_first_hurry());
+            assert!(!scheduler.takes_first_hurry(), "told once");
+            return;
+        }
+        assert!(!scheduler.takes_first_hurry(), "the shorter sleep ended first");
+        next = run(scheduler.sleep(scheduler.clock.after(1)));
+    }
+    panic!("the longer sleep never ends first");
+}
+
+#[test]
 fn time_waits_for_a_thread_that_is_away() {
     let mut scheduler = scheduler(2, TimeoutPolicy::Idle);
     let away = Event::new(EventKind::BlockingReturn, ObjectId::UNKNOWN);

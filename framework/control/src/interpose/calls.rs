@@ -4,13 +4,13 @@
 //! registers, let the scheduler decide, and jump to the function behind.
 
 use core::arch::naked_asm;
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 use core::sync::atomic::AtomicBool;
 
 use waylay_patch::registers::KEPT_R11;
 use waylay_patch::{enter_with_arguments, leave_with_arguments};
 
-use super::cancellation_point;
+use super::{above, cancellation_point};
 use crate::me::{Unmanaged, me};
 use crate::real::Real;
 use crate::runtime::{Token, calls};
@@ -30,6 +30,19 @@ unsafe extern "C-unwind" fn before_ending_call(real: &'static Real, caller: usiz
         unsafe { cancellation_point(Token::held_by(me)) };
     }
     real.address()
+}
+
+/// The same for calls that open a file by its name.
+unsafe extern "C-unwind" fn before_opening(
+    real: &'static Real,
+    caller: usize,
+    path: *const c_char,
+) -> *mut c_void {
+    // SAFETY: as this function's caller promises; a logical thread gave the path to libc.
+    unsafe {
+        let function = before_ending_call(real, caller);
+        if !me().is_null() && above::is_hidden(path) { above::no_such_file as *mut c_void } else { function }
+    }
 }
 
 /// Threads are asked to end whether or not such calls are steps. A byte, because assembly looks at it.
@@ -58,6 +71,7 @@ macro_rules! passing {
                     "jmp r11",
                     "2:",
                     enter_with_arguments!(),
+                    "mov rdx, rdi",
                     "lea rdi, [rip + {real}]",
                     "mov rsi, [rbp + 8]",
                     "call {before}",
@@ -84,7 +98,8 @@ passing! {
     scanf fscanf __isoc99_scanf __isoc99_fscanf
     ftruncate ftruncate64 unlink rename remove mkdir rmdir access stat fstat lstat
 }
-passing! { before_ending_call if ALWAYS: open open64 openat openat64 creat }
+passing! { before_ending_call if ALWAYS: openat openat64 creat }
+passing! { before_opening if ALWAYS: open open64 }
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 //! otherwise it announces the operation, lets the scheduler decide, and carries the operation out on the real object
 //! where one exists (so that owners, kinds and error numbers are libc's own) without ever waiting in the kernel.
 
+mod above;
 pub(crate) mod alone;
 pub(crate) mod attributes;
 mod asynchronous;

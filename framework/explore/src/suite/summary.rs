@@ -96,6 +96,10 @@ impl SuiteSummary {
             cases(self.explored.len()),
             self.seconds
         ));
+        let missed = self.explored.iter().filter(|one| one.was_missed()).count();
+        if missed > 0 {
+            lines.push(format!("{} not reached in that time: give more with --for", cases(missed)));
+        }
         lines.extend(self.notes.iter().cloned());
         lines.join("\n") + "\n"
     }
@@ -106,11 +110,19 @@ fn cases(number: usize) -> String {
 }
 
 impl CaseResult {
+    /// Whether the time was over before its first schedule.
+    fn was_missed(&self) -> bool {
+        self.unable.is_none() && self.summary.runs == 0
+    }
+
     fn line(&self, width: usize) -> String {
         let Summary { runs, threads, steps, schedules_per_second, .. } = &self.summary;
         let mut text = format!("  {:width$}  ", self.case);
         if let Some(why) = &self.unable {
             return text + "not explored: " + why;
+        }
+        if self.was_missed() {
+            return text + "not reached: the time was over before its first schedule";
         }
         text += &format!(
             "{:>7} schedules  {:>6}/s  {threads} threads  k {:>5}  ",
@@ -120,7 +132,7 @@ impl CaseResult {
         );
         match (self.summary.found.first(), &self.summary.guarantee) {
             (Some(found), _) => text += &format!("{}: {}", found.kind, found.what),
-            (None, _) if self.summary.limit_reached == *runs && *runs > 0 => text += "no run came to its end",
+            (None, _) if self.summary.limit_reached == *runs => text += "no run came to its end",
             (None, Some(promise)) => {
                 text += &format!(
                     "no failure; depth {} found with probability {:.2}",
@@ -144,5 +156,13 @@ mod tests {
         };
         assert_eq!(line(1204, 61), "queue (libtest): 1,204 cases, 61 start threads");
         assert_eq!(line(1, 1), "queue (libtest): 1 case, 1 starts threads");
+    }
+
+    #[test]
+    fn a_case_without_a_schedule_is_no_clean_one() {
+        let missed = CaseResult { case: "late".to_owned(), ..CaseResult::default() };
+        let text = SuiteSummary { explored: vec![missed], ..SuiteSummary::default() }.text();
+        assert!(text.contains("not reached") && !text.contains("no failure"), "{text}");
+        assert!(text.contains("1 case not reached in that time: give more with --for"), "{text}");
     }
 }

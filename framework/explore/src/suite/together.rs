@@ -314,7 +314,9 @@ impl Entry<'_> {
     }
 
     fn has_no_threads(&self) -> bool {
-        matches!(self.over, Some(Over::NoThreads))
+        // Its time may have been over before it had as many runs as are needed to retire it.
+        let alone = || self.exploration.as_ref().is_some_and(|exploration| exploration.had_no_threads());
+        matches!(self.over, Some(Over::NoThreads)) || alone()
     }
 
     fn end_workers(&mut self) {

@@ -140,6 +140,12 @@ fn bugs_in_a_suite_of_boost_test_are_found_case_by_case() {
     let Some(binary) = build(&place, "boost.cpp", &["-lboost_unit_test_framework"]) else { return };
     let cases = ["shared/counter_loses_nothing", "shared/account_transfers_both_ways", "shared/box_is_full"];
     finds(&place, &binary, cases, 4, ("boost.cpp:11", "[1 != 2]"), ("exception", "the box is empty"));
+    // Boost.Test walks up the tree of processes, and a fresh process has fewer above it than those that found the failure.
+    let summary = suite(&place, &["--runs", "200"], &binary).json();
+    for name in cases {
+        let found = &of_case(&summary, name)["found"][0];
+        assert_eq!(found["confirmed"], true, "{found:#}");
+    }
 }
 
 const STRANGE: &str = r#"
@@ -188,6 +194,78 @@ fn suites_that_are_strange_are_told_so() {
         list(&listed.json()["suites"][0]["cases"]).len()
     };
     assert_eq!((part("1/3"), part("2/3"), part("3/3")), (2, 1, 1));
+}
+
+#[test]
+fn a_thread_that_an_earlier_case_left_is_no_thread_of_the_later_ones() {
+    let place = Workplace::new();
+    let text = "#[test] fn a_leaves_one() { std::thread::spawn(|| loop { std::thread::park() }); }\n\
+                #[test] fn b_has_none() {}\n#[test] fn c_has_none() {}\n";
+    let binary = build_rust(&place, &place.write("left.rs", text), "left");
+    let ran = suite(&place, &["--runs", "20"], &binary);
+    assert_eq!(ran.code(), Some(0), "{ran:#?}");
+    // Said before anything is explored.
+    let first = ran.stderr.lines().find(|line| line.contains("3 cases")).unwrap_or_default();
+    assert!(first.ends_with("left (libtest): 3 cases, 1 starts threads"), "{ran:#?}");
+}
+
+/// Has the marks of libtest, and another list each time: a case is gone when it is to be run.
+const FICKLE: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+const char *marks[] = {"RUST_TEST_THREADS", "--test-threads"};
+static void *nothing(void *p) { return p; }
+static void *harness(void *p) {
+    pthread_t thread;
+    pthread_create(&thread, 0, nothing, 0);
+    pthread_join(thread, 0);
+    return p;
+}
+int main(int argc, char **argv) {
+    int list = 0, ignored = 0, stays = 0;
+    for (int i = 1; i < argc; i++) {
+        list |= !strcmp(argv[i], "--list");
+        ignored |= !strcmp(argv[i], "--ignored");
+        stays |= !strcmp(argv[i], "stays");
+    }
+    if (list && !ignored) {
+        FILE *seen = fopen("listed", "r");
+        puts(seen ? "stays: test" : "goes: test\nstays: test");
+        if (!seen) seen = fopen("listed", "w");
+        fclose(seen);
+    }
+    if (stays) {
+        pthread_t thread;
+        pthread_create(&thread, 0, harness, 0);
+        pthread_join(thread, 0);
+    }
+    return argc > 1000 ? !marks[argc] : 0;
+}
+"#;
+
+#[test]
+fn a_case_that_is_gone_when_it_is_run_is_told_apart() {
+    let place = Workplace::new();
+    let program = super::build(&place, FICKLE, &["-pthread"]);
+    let ran = suite(&place, &["--runs", "20"], &program);
+    assert_eq!(ran.code(), Some(0), "{ran:#?}");
+    let summary = ran.json();
+    assert_eq!((number(&summary["cases"]), number(&summary["threaded"])), (2, 1), "{ran:#?}");
+    assert_eq!(number(&of_case(&summary, "stays")["runs"]), 20);
+}
+
+#[test]
+fn a_case_with_threads_that_never_ends_is_a_failure_of_its_own() {
+    let place = Workplace::new();
+    let text = "use std::thread;\n#[test] fn ends() { thread::spawn(|| {}).join().unwrap(); }\n\
+                #[test] fn waits() { thread::spawn(|| loop { thread::park() }).join().unwrap(); }\n";
+    let binary = build_rust(&place, &place.write("waiting.rs", text), "waiting");
+    let ran = suite(&place, &["--runs", "20", "--timeout", "1s"], &binary);
+    assert_eq!(ran.code(), Some(1), "{ran:#?}");
+    let summary = ran.json();
+    assert_eq!(of_case(&summary, "waits")["found"][0]["kind"], "deadlock", "{ran:#?}");
+    assert_eq!(number(&of_case(&summary, "ends")["runs"]), 20);
 }
 
 #[test]
