@@ -1,26 +1,20 @@
 //! What is asked of a campaign from outside while it runs: that it ends in order (Ctrl-C, a signal, a word from inside
 //! this process), or that it says what is running now.
 
+use std::time::Duration;
+
+pub use waylay_interrupt::{insist, request, requested};
+
 use crate::sys;
 
-/// From now on the first Ctrl-C (or SIGTERM, SIGHUP) is noted and the second ends this process at once.
+/// How long the end of a console waits for a campaign to end in order; the system ends it after five seconds.
+const LAST_WORDS: Duration = Duration::from_secs(4);
+
+/// From now on the first Ctrl-C (or SIGTERM, SIGHUP, the end of the console) is noted and the second ends this process at once;
+/// hosts die with it. What its processes leave behind becomes its own.
 pub fn watch() {
-    sys::watch_for_interrupts();
-}
-
-/// Whether everything is to end.
-pub fn requested() -> bool {
-    sys::interrupted()
-}
-
-/// Asks for it, as Ctrl-C does: a service manager has other ways to say so.
-pub fn request() {
-    sys::interrupt();
-}
-
-/// Does what Ctrl-C does, for a terminal in which that is only a key: the second time it ends this process at once.
-pub fn insist() {
-    sys::insist();
+    waylay_interrupt::watch(waylay_interrupt::Ending { before: sys::give_back_terminal, grace: LAST_WORDS });
+    sys::supervise();
 }
 
 /// From now on an abort of this process, which is what follows when there is no memory for it, ends in a sentence and an exit

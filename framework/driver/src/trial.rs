@@ -22,6 +22,7 @@ use crate::campaign::strict::StrictTest;
 use crate::catalog::Installation;
 use crate::config::Strict;
 use crate::host::{ControlRegion, HostCommand, HostLog, HostProcess, HostTask, StoppedBy};
+use crate::interrupt;
 use crate::randomizer::{RandomizerCommand, RandomizerProcess, RandomizerTask, Tally};
 use crate::record::StrictNumbers;
 use crate::sys;
@@ -346,7 +347,7 @@ impl Arena {
                     elapsed.saturating_sub(late),
                 ));
             }
-            if sys::interrupted() {
+            if interrupt::requested() {
                 return Err(TrialError::Interrupted);
             }
             if running.is_some() && account.spent + elapsed >= trial.limit {
@@ -483,10 +484,10 @@ fn verdict(region: Option<&ControlRegion>) -> Option<&'static str> {
 
 /// Begins to notice Ctrl-C: trials end with [`TrialError::Interrupted`], a second one ends the process.
 pub fn watch_for_interrupts() {
-    sys::watch_for_interrupts();
+    interrupt::watch();
 }
 
 /// Whether Ctrl-C was pressed.
 pub fn interrupted() -> bool {
-    sys::interrupted()
+    interrupt::requested()
 }

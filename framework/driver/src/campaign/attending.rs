@@ -21,6 +21,7 @@ use super::scene::Scene;
 use super::session::Session;
 use super::supervisor::Supervisor;
 use crate::host::{Contradiction, HostProcess, HostTask, Overdue, find_overdue};
+use crate::interrupt;
 use crate::report::Tick;
 use crate::sys;
 
@@ -151,12 +152,12 @@ impl Supervisor<'_> {
             if self.housekeeping_is_due() {
                 self.housekeep(session, progress, place, began);
             }
-            if let Some(signal) = sys::take_signal_from_host() {
+            if let Some(signal) = waylay_interrupt::take_disregarded().map(sys::signal_name) {
                 self.problem(format!("a test sent {signal} to Waylay itself, which goes on"));
             }
             self.tick(session, progress);
             self.show_what_runs(session, progress);
-            let over = deadline.is_over(Instant::now()) || sys::interrupted() || self.enough();
+            let over = deadline.is_over(Instant::now()) || interrupt::requested() || self.enough();
             if over && session.cancelled_at.is_none() {
                 session.cancelled_at = Some(Instant::now());
                 session.host.cancel();

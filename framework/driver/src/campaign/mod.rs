@@ -50,6 +50,7 @@ use crate::config::{FileMode, Pattern};
 use crate::dumps::{DumpPlan, Dumper};
 use crate::environment::Environment;
 use crate::host::{HostLog, StartError};
+use crate::interrupt;
 use crate::report::{self, FailureLine, Live, Summary};
 use crate::secrets;
 use crate::store::{
@@ -140,7 +141,7 @@ fn run_all(
     live: &mut dyn Live,
     examiner: Option<Box<dyn Examiner>>,
 ) -> Result<Summary, CampaignError> {
-    sys::watch_for_interrupts();
+    interrupt::watch();
     sys::watch_for_looks();
     sys::restrict_new_files(options.mode.0);
     secrets::add_patterns(&options.redact);
@@ -187,7 +188,7 @@ fn run_all(
         };
         let durations: Vec<Option<Duration>> = scenarios.iter().map(|scenario| scenario.duration).collect();
         for (place, scenario) in scenarios.into_iter().enumerate() {
-            if sys::interrupted() {
+            if interrupt::requested() {
                 break;
             }
             if deadline.is_some_and(|end| Instant::now() >= end) {
@@ -208,7 +209,7 @@ fn run_all(
     let iterations: u64 = campaign.record.scenarios.iter().flat_map(|s| &s.tests).map(|t| t.iterations).sum();
     let mut entries = failures.entries();
     entries.sort_by(|a, b| (a.first_seen, &a.signature.id).cmp(&(b.first_seen, &b.signature.id)));
-    let state = if sys::interrupted() { CampaignState::Stopped } else { CampaignState::Finished };
+    let state = if interrupt::requested() { CampaignState::Stopped } else { CampaignState::Finished };
     part_of_night(&mut campaign, &failures, state == CampaignState::Finished);
     let record = campaign.close(state);
     let ran = archive::record::campaign(&record);

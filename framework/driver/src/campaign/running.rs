@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::scenario::Scenario;
 use super::supervisor::Supervisor;
 use crate::failure::Kind;
-use crate::sys;
+use crate::interrupt;
 
 /// After so many hosts in a row that died before they finished an iteration, the scenario is given up.
 const FRUITLESS_HOSTS: u32 = 20;
@@ -85,7 +85,7 @@ impl Supervisor<'_> {
         }
         // Its parts are measured from here: the first host of a strict test is up at once.
         deadline.tests_run(Instant::now());
-        while !deadline.is_over(Instant::now()) && !sys::interrupted() && !self.enough() {
+        while !deadline.is_over(Instant::now()) && !interrupt::requested() && !self.enough() {
             let round: Vec<usize> = (0..progress.tests.len())
                 .filter(|index| progress.tests[*index].strict.is_some() && progress.tests[*index].active())
                 .collect();
@@ -121,7 +121,7 @@ impl Supervisor<'_> {
         deadline: &mut Deadline,
     ) -> Result<bool, CampaignError> {
         let mut fruitless = 0;
-        while progress.any_active() && !sys::interrupted() && !deadline.is_over(Instant::now()) {
+        while progress.any_active() && !interrupt::requested() && !deadline.is_over(Instant::now()) {
             if self.enough() {
                 break;
             }
@@ -186,7 +186,7 @@ impl Supervisor<'_> {
         let before = self.failures.total_of(Kind::Leak);
         let until = Instant::now() + ALONE_TOGETHER;
         for test in candidates.into_iter().map(|index| &progress.tests[index]) {
-            if sys::interrupted() || Instant::now() >= until {
+            if interrupt::requested() || Instant::now() >= until {
                 break;
             }
             // What a pot leaves is left by one of its tests, and these have their turn.
@@ -214,7 +214,7 @@ impl Supervisor<'_> {
         suspects.dedup();
         let until = Instant::now() + ALONE_TOGETHER;
         for test in suspects.into_iter().map(|index| &progress.tests[index]) {
-            if sys::interrupted() || self.enough() || Instant::now() >= until {
+            if interrupt::requested() || self.enough() || Instant::now() >= until {
                 break;
             }
             // A pot without its tests does nothing.

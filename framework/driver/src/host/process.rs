@@ -280,7 +280,8 @@ impl HostCommand {
                 let page = i64::from(page_handle);
                 Plan::Run(RunPlan { page, events, seed, keep_when_orphaned, plugins, tests, strict, trial })
             })?;
-            sys::note_host(&child);
+            // What tests send to us is not the user's wish.
+            waylay_interrupt::disregard(child.id());
             log.begin_host(child.id());
             let stdout = log.follow(child.stdout.take().expect("stdout is piped"));
             let stderr = log.follow(child.stderr.take().expect("stderr is piped"));

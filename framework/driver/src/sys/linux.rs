@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Whether stores can wait in store buffers (`memory = "tso"`).
@@ -181,9 +181,9 @@ pub(crate) fn let_go(child: &Child) {
 }
 
 /// Ends what a host that is gone left behind in sessions of their own, and says what that was. Processes whose parents
-/// have ended become ours ([`watch_for_interrupts`]); none that we start ourselves has a session of its own.
+/// have ended become ours ([`supervise`]); none that we start ourselves has a session of its own.
 pub(crate) fn end_orphans(host: &Child) -> Vec<String> {
-    forget_host(host.id() as i32);
+    waylay_interrupt::regard(host.id());
     let began = Instant::now();
     // Its group was killed; who had lost their parents became ours.
     // SAFETY: a plain call; the host itself was waited for.
@@ -324,68 +324,6 @@ pub(crate) fn signal_name(signal: i32) -> String {
         .map_or_else(|| format!("signal {signal}"), |(_, n)| (*n).into())
 }
 
-static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
-
-/// Two signals that are closer together are one: `timeout` sends one to the process and one to its group.
-const APART_NS: u64 = 500_000_000;
-
-/// When the first signal came.
-static FIRST_SIGNAL: AtomicU64 = AtomicU64::new(0);
-
-/// Process groups of hosts that live: what they send us is not the user's wish.
-static HOSTS: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
-/// The last signal that a host sent us.
-static FROM_HOST: AtomicI32 = AtomicI32::new(0);
-
-/// Notes that a host lives. More than can be noted are not heard.
-pub(crate) fn note_host(child: &Child) {
-    let pid = child.id() as i32;
-    let _ = HOSTS
-        .iter()
-        .find(|place| place.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok());
-}
-
-fn forget_host(pid: i32) {
-    for place in &HOSTS {
-        let _ = place.compare_exchange(pid, 0, Ordering::Relaxed, Ordering::Relaxed);
-    }
-}
-
-/// The signal that a test sent us since the last call, if one did.
-pub(crate) fn take_signal_from_host() -> Option<String> {
-    match FROM_HOST.swap(0, Ordering::Relaxed) {
-        0 => None,
-        signal => Some(signal_name(signal)),
-    }
-}
-
-extern "C" fn on_interrupt(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel passes a siginfo to a handler that was installed with SA_SIGINFO; getpgid only asks.
-    let group = unsafe { if (*info).si_code <= 0 { libc::getpgid((*info).si_pid()) } else { -1 } };
-    if group > 0 && HOSTS.iter().any(|host| host.load(Ordering::Relaxed) == group) {
-        FROM_HOST.store(signal, Ordering::Relaxed);
-        return;
-    }
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to the local; allowed in a handler.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-    match FIRST_SIGNAL.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
-        Err(first) if now.saturating_sub(first) <= APART_NS => {}
-        _ => insist(),
-    }
-}
-
-/// Does what Ctrl-C does: the first time it is noted, the second time it ends this process at once.
-pub(crate) fn insist() {
-    // Hosts die with us.
-    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0 {
-        super::give_back_terminal();
-        // SAFETY: leaves without running anything.
-        unsafe { libc::_exit(130) };
-    }
-}
-
 /// The exit code after an abort.
 static AFTER_ABORT: AtomicI32 = AtomicI32::new(0);
 
@@ -433,23 +371,8 @@ pub(crate) fn take_look() -> bool {
     LOOKS.swap(0, Ordering::Relaxed) != 0
 }
 
-/// From now on the first Ctrl-C (or SIGTERM, SIGHUP) is noted and the second ends this process at once. A signal that is
-/// ignored stays so: `nohup` asks for that.
-pub(crate) fn watch_for_interrupts() {
-    // SAFETY: an all-zero sigaction is a valid value to fill in, and the handler is async-signal-safe.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_interrupt;
-        action.sa_sigaction = handler as usize;
-        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            let mut before: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &mut before);
-            if signal != libc::SIGHUP || before.sa_sigaction != libc::SIG_IGN {
-                libc::sigaction(signal, &action, std::ptr::null_mut());
-            }
-        }
-    }
+/// Makes this process the one that outlives what it starts: orphans become its own, and memory that runs out ends others first.
+pub(crate) fn supervise() {
     adopt_orphans();
     spare_from_oom_killer();
 }
@@ -458,16 +381,6 @@ pub(crate) fn watch_for_interrupts() {
 pub(crate) fn adopt_orphans() {
     // SAFETY: a plain call.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
-}
-
-/// Notes that everything is to end.
-pub(crate) fn interrupt() {
-    INTERRUPTS.fetch_max(1, Ordering::Relaxed);
-}
-
-/// Whether the user wants to stop.
-pub(crate) fn interrupted() -> bool {
-    INTERRUPTS.load(Ordering::Relaxed) > 0
 }
 
 /// A command that attaches a debugger to a process.

@@ -1,4 +1,4 @@
-//! Windows: a job, inherited handles, exceptions, console events.
+//! Windows: a job, inherited handles, exceptions.
 
 use std::io;
 pub(crate) use std::os::windows::io::AsHandle as AsPipe;
@@ -6,13 +6,11 @@ use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::os::windows::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use windows_sys::Win32::Foundation::{
     FILETIME, HANDLE, HANDLE_FLAG_INHERIT, INVALID_HANDLE_VALUE, SetHandleInformation, WAIT_OBJECT_0,
 };
-use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
 };
@@ -25,7 +23,6 @@ use windows_sys::Win32::System::Threading::{
     CREATE_NEW_PROCESS_GROUP, GetCurrentProcess, GetProcessTimes, OpenProcess,
     PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_TERMINATE, TerminateProcess, WaitForSingleObject,
 };
-use windows_sys::core::BOOL;
 
 /// Whether stores can wait in store buffers (`memory = "tso"`).
 pub(crate) const STORES_CAN_WAIT: bool = false;
@@ -41,9 +38,6 @@ const ACCESS_VIOLATION: u32 = 0xc000_0005;
 const STACK_OVERFLOW: u32 = 0xc000_00fd;
 /// The code with which we end processes.
 const KILLED: u32 = 0xc000_013a;
-
-/// When the console closes the process is ended as soon as the handler returns: the time to finish in order.
-const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// Distance of looks into a pipe that is empty.
 const LOOK_INTO_PIPE: Duration = Duration::from_millis(5);
@@ -181,14 +175,6 @@ pub(crate) fn restrict_new_files(_mode: u32) {}
 
 /// There is nothing to give back.
 pub(crate) fn give_back_mask(_command: &mut Command) {}
-
-/// Nobody sends signals here.
-pub(crate) fn note_host(_child: &Child) {}
-
-/// Nobody sends signals here.
-pub(crate) fn take_signal_from_host() -> Option<String> {
-    None
-}
 
 /// Nobody traces a child here.
 pub(crate) fn let_go(_child: &Child) {}
@@ -353,31 +339,6 @@ pub(crate) fn signal_name(signal: i32) -> String {
     name.to_owned()
 }
 
-static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
-
-/// Runs on a thread of its own that the system makes for it.
-unsafe extern "system" fn on_event(event: u32) -> BOOL {
-    let again = INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0;
-    match event {
-        // A second one means: at once. Hosts die with us.
-        // SAFETY: ends this process.
-        CTRL_C_EVENT | CTRL_BREAK_EVENT if again => unsafe {
-            super::give_back_terminal();
-            TerminateProcess(GetCurrentProcess(), 130);
-        },
-        CTRL_C_EVENT | CTRL_BREAK_EVENT => {}
-        // The console closes, the user leaves, the machine stops.
-        _ => std::thread::sleep(LAST_WORDS),
-    }
-    1
-}
-
-/// Does what Ctrl-C does: the first time it is noted, the second time it ends this process at once.
-pub(crate) fn insist() {
-    // SAFETY: it takes any of the events that the system would call it with.
-    unsafe { on_event(CTRL_C_EVENT) };
-}
-
 /// An abort is no signal here: the system reports it by its exit code.
 pub(crate) fn watch_for_abort(_exit_code: u8) {}
 
@@ -389,21 +350,8 @@ pub(crate) fn take_look() -> bool {
     false
 }
 
-/// From now on the first Ctrl-C (or the end of the console) is noted and the second ends this process at once.
-pub(crate) fn watch_for_interrupts() {
-    // SAFETY: the handler is a static function.
-    unsafe { SetConsoleCtrlHandler(Some(on_event), 1) };
-}
-
-/// Notes that everything is to end.
-pub(crate) fn interrupt() {
-    INTERRUPTS.fetch_max(1, Ordering::Relaxed);
-}
-
-/// Whether the user wants to stop.
-pub(crate) fn interrupted() -> bool {
-    INTERRUPTS.load(Ordering::Relaxed) > 0
-}
+/// Nobody becomes the child of another here, and nobody is ended when memory runs out.
+pub(crate) fn supervise() {}
 
 /// A command that attaches a debugger to a process.
 pub(crate) fn attach_command(pid: u32) -> String {

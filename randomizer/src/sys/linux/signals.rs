@@ -1,4 +1,9 @@
 //! Ctrl-C, Ctrl-Z and their relatives: only flags are set here; a window is always closed in order.
+//!
+//! These handlers are not those of `waylay-interrupt`, which the other commands have. A window lasts for seconds in which the
+//! only thread sleeps or waits in the kernel while others are held; a signal has to break that wait (no SA_RESTART) and set its
+//! flag on that very thread, before the call returns, and not when a further thread has its turn. And a command that we started
+//! is sent on the signal that came, which `ctrlc` does not say.
 
 use std::mem::MaybeUninit;
 use std::ptr;

@@ -1,38 +1,17 @@
 //! Ctrl-C, Ctrl-Break and the end of the console: only a flag is set here; a window is always closed in order.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler};
-use windows_sys::Win32::System::Threading::ExitProcess;
-use windows_sys::core::BOOL;
+use waylay_interrupt::Ending;
 
-static STOP: AtomicBool = AtomicBool::new(false);
-
-/// When the console closes the process is ended as soon as the handler returns: the time to finish in order.
+/// How long the end of a console waits for that; less than the driver has, which waits for us.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// Runs on a thread of its own that the system makes for it.
-unsafe extern "system" fn on_event(event: u32) -> BOOL {
-    let again = STOP.swap(true, Ordering::Release);
-    match event {
-        CTRL_C_EVENT | CTRL_BREAK_EVENT if again => {
-            // The second time means at once. The watchdog resumes what is suspended.
-            // SAFETY: ends this process.
-            unsafe { ExitProcess(130) }
-        }
-        CTRL_C_EVENT | CTRL_BREAK_EVENT => {}
-        // The console closes, the user leaves, the machine stops.
-        _ => std::thread::sleep(LAST_WORDS),
-    }
-    1
-}
-
-/// Makes the events that end a program set a flag.
+/// Makes the events that end a program set a flag. The second Ctrl-C means at once: the watchdog resumes what is suspended.
 pub(crate) fn install_signals() -> &'static AtomicBool {
-    // SAFETY: the handler is a static function.
-    unsafe { SetConsoleCtrlHandler(Some(on_event), 1) };
-    &STOP
+    waylay_interrupt::watch(Ending { before: || {}, grace: LAST_WORDS });
+    waylay_interrupt::flag()
 }
 
 /// Console events reach a child of ours by themselves.
