@@ -26,7 +26,7 @@ pub mod interrupt;
 pub mod last_words;
 pub mod scratch;
 
-pub use waylay_findings::{environment, failure};
+pub use waylay_findings::{environment, failure, machine};
 
 pub mod config;
 pub mod secrets;

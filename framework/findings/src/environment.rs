@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sys;
+use crate::machine::Machine;
 
 /// Machine and versions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,13 +24,13 @@ pub struct Environment {
 impl Environment {
     /// Looks at this machine. `config` is the effective configuration's text.
     pub fn capture(config: &str) -> Environment {
-        let (system, processor, kilobytes) = sys::machine();
+        let Machine { system, processor, cores, memory_mib, .. } = Machine::look();
         Environment {
             waylay: env!("CARGO_PKG_VERSION").to_owned(),
             system,
             processor,
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_mib: kilobytes / 1024,
+            cores,
+            memory_mib,
             config_digest: format!("{:016x}", digest(config.as_bytes())),
         }
     }

@@ -5,7 +5,7 @@
 //! - [`escape`]: text of programs under test made harmless for the format that it is put into
 //! - [`kind`]: what can break, with everything that reports say about a kind
 //! - [`cause`]: the orders of events that a failure needs
-//! - [`environment`]: the machine that it was seen on
+//! - [`machine`], [`environment`]: the machine that it was seen on
 //! - [`mod@test`]: the numbers of a test
 //! - [`mod@format`]: versions of what is stored
 //! - [`failure`]: one failure, all of its occurrences, and `failure.json`
@@ -23,13 +23,12 @@
 //! println!("{kind}: {}", kind.meaning());
 //! ```
 
-mod sys;
-
 pub mod escape;
 
 pub mod kind;
 
 pub mod cause;
+pub mod machine;
 pub mod environment;
 
 pub mod format;

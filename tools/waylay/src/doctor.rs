@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use waylay_driver::catalog::Installation;
+use waylay_driver::machine::Machine;
 use waylay_randomizer::{ProcessId, Target};
 
 use crate::args::DoctorOptions;
@@ -46,7 +47,7 @@ pub(crate) fn doctor(arguments: &DoctorOptions, json: bool) -> Result<u8, Failed
     let checks = match (&arguments.subject, arguments.pid) {
         (Some(plugin), _) => vec![plugin_check(&installation, plugin)],
         (None, Some(pid)) => iter::once(process_check(pid)).chain(sys::tracing_limits()).collect(),
-        (None, None) => iter::once(processors()).chain(sys::machine_checks(&installation)).collect(),
+        (None, None) => machine().into_iter().chain(sys::machine_checks(&installation)).collect(),
     };
     if json {
         print_json(&serde_json::json!({ "checks": checks }))?;
@@ -97,15 +98,25 @@ fn check(name: &'static str, health: Health, text: impl Into<String>) -> Check {
     Check { name, health, text: text.into() }
 }
 
-fn processors() -> Check {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+/// What this machine is, and what it has.
+fn machine() -> [Check; 3] {
+    let machine = Machine::look();
+    let memory = format!("{} MiB, of which {} can be had now", machine.memory_mib, machine.available_mib);
+    [
+        check("system", Health::Good, machine.system),
+        processors(&machine.processor, machine.cores),
+        check("memory", Health::Good, memory),
+    ]
+}
+
+fn processors(model: &str, cores: usize) -> Check {
     match cores {
         1 => check(
             "processors",
             Health::Limited,
             "1: threads never run at the same time, races are found by preemption only",
         ),
-        cores => check("processors", Health::Good, format!("{cores}")),
+        cores => check("processors", Health::Good, format!("{cores} ({model})")),
     }
 }
 

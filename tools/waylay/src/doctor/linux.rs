@@ -4,12 +4,14 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use waylay_driver::catalog::Installation;
+use waylay_driver::machine;
 
 use super::{Check, Health, check, tool, tracing};
 
 /// What this machine allows.
 pub(super) fn machine_checks(installation: &Installation) -> Vec<Check> {
     vec![
+        load(),
         control(installation),
         tracing("ptrace", Command::new("sleep").arg("10").stdin(Stdio::null())),
         tracing_scope(),
@@ -19,6 +21,15 @@ pub(super) fn machine_checks(installation: &Installation) -> Vec<Check> {
         debugger(),
         compiler(),
     ]
+}
+
+/// A busy machine is no reason to complain: Waylay is one of those who keep it busy.
+fn load() -> Check {
+    let words = machine::load().map_or_else(
+        || "unknown".to_owned(),
+        |load| format!("{load:.2} threads wanted to run, on average over the last minute"),
+    );
+    check("load", Health::Good, words)
 }
 
 fn control(installation: &Installation) -> Check {

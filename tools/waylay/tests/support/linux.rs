@@ -76,7 +76,8 @@ pub(crate) const DEBUGGER: &str = "gdb";
 pub(crate) const DOCTOR_CHECKS: usize = 6;
 
 /// What `waylay doctor` speaks of.
-pub(crate) const DOCTOR_WORDS: [&str; 4] = ["ptrace", "control library", "processors", "core pattern"];
+pub(crate) const DOCTOR_WORDS: [&str; 6] =
+    ["system", "memory", "ptrace", "control library", "processors", "core pattern"];
 
 /// The file of a plugin.
 pub(crate) fn file_of(plugin: &str) -> String {

@@ -36,7 +36,8 @@ pub(crate) const DEBUGGER: &str = "windbg";
 pub(crate) const DOCTOR_CHECKS: usize = 3;
 
 /// What `waylay doctor` speaks of.
-pub(crate) const DOCTOR_WORDS: [&str; 3] = ["processors", "other processes", "C compiler"];
+pub(crate) const DOCTOR_WORDS: [&str; 5] =
+    ["system", "memory", "processors", "other processes", "C compiler"];
 
 /// The file of a plugin.
 pub(crate) fn file_of(plugin: &str) -> String {
