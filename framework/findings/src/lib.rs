@@ -29,6 +29,7 @@ pub mod kind;
 
 pub mod cause;
 pub mod machine;
+
 pub mod environment;
 
 pub mod format;
