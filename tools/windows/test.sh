@@ -13,7 +13,7 @@ source tools/windows/test_runner.sh
 # (waylay-broken-plugins), engines that run on Linux (waylay-fleet) and the plugins, which are built with the command.
 crates=(waylay-abi waylay-dist waylay-plugin waylay-page waylay-interrupt waylay-leaks waylay-schedule waylay-patch waylay-control-protocol
   waylay-scheduler waylay-accesses waylay-runtime waylay-control-windows waylay-host waylay-evidence waylay-randomizer
-  waylay-report waylay-driver waylay-history waylay-explore waylay-compare waylay-melting-pot waylay-service waylay)
+  waylay-findings waylay-report waylay-driver waylay-history waylay-explore waylay-compare waylay-melting-pot waylay-service waylay)
 # Their tests in files of their own; docs/platforms.md says which are left to Linux, and why. A test that can run on one
 # system only says so in its file.
 tests=(
