@@ -132,7 +132,7 @@ pub struct CoreInfo {
 /// Writes an ELF core of a living process, which gdb and lldb open. The process stands still meanwhile; after
 /// [`capture_and_hold`](crate::capture_and_hold) the core shows the moment of the snapshot.
 ///
-/// Call it before [`minidump`], whose writer lets the process go on.
+/// Call it before [`minidump()`], whose writer lets the process go on.
 pub fn write_core(pid: ProcessId, path: &Path, options: &CoreOptions<'_>) -> Result<CoreInfo, DumpError> {
     let before = sys::threads_of(pid);
     let partial = Partial::beside(path);
