@@ -24,10 +24,21 @@ fi
 c=$(mktemp -d /tmp/slurm.XXXXXX)
 end() {
   scancel --user="$(id -un)" >/dev/null 2>&1 || true
+  local pids=()
   for file in "$c"/slurmd-n*.pid "$c/slurmctld.pid" "$c/munge/pid"; do
-    [ -s "$file" ] && kill "$(cat "$file")" 2>/dev/null || true
+    [ -s "$file" ] && pids+=("$(cat "$file")")
   done
-  rm -rf "$c"
+  if [ ${#pids[@]} -gt 0 ]; then
+    kill "${pids[@]}" 2>/dev/null || true
+    # A daemon that ends writes its state, into a folder that must still be there; one that does not end is killed.
+    for _ in $(seq 100); do
+      kill -0 "${pids[@]}" 2>/dev/null || break
+      sleep 0.1
+    done
+    kill -9 "${pids[@]}" 2>/dev/null || true
+  fi
+  # What is left behind in /tmp decides nothing.
+  rm -rf "$c" || true
 }
 trap end EXIT
 fail() {
