@@ -43,8 +43,8 @@ pub struct Standing<'a> {
     pub thread: u32,
     /// How many steps it made.
     pub steps: u64,
-    /// Whether it waits; otherwise it could have done the operation next.
-    pub waits: bool,
+    /// Since which step of the run it waits; none: it could have done the operation next.
+    pub waits_since: Option<u64>,
     /// In what.
     pub operation: Operation<'a>,
     /// Who holds what it waits for, where that is known.

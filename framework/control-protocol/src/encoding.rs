@@ -44,8 +44,9 @@ impl Encoded {
                 }
                 self
             }
-            Statement::Standing(Standing { thread, steps, waits, operation, holder }) => {
-                self.tag(4).number(u64::from(*thread)).number(*steps).number(u64::from(*waits));
+            Statement::Standing(Standing { thread, steps, waits_since, operation, holder }) => {
+                self.tag(4).number(u64::from(*thread)).number(*steps);
+                self.number(waits_since.map_or(0, |step| step.saturating_add(1)));
                 self.number(holder.map_or(0, |holder| u64::from(holder) + 1)).words(&operation.kind);
                 let (kind, value) = match operation.object {
                     Object::Nothing => (0, 0),
@@ -153,7 +154,7 @@ impl Fields<'_> {
     }
 
     fn standing(&mut self) -> Option<Standing<'static>> {
-        let (thread, steps, waits) = (self.small()?, self.number()?, self.number()? != 0);
+        let (thread, steps, waits_since) = (self.small()?, self.number()?, self.number()?.checked_sub(1));
         let holder = self.small()?.checked_sub(1);
         let kind = self.words()?;
         let object = match (self.number()?, self.number()?) {
@@ -164,7 +165,7 @@ impl Fields<'_> {
             (4, address) => Object::Address(address),
             _ => return None,
         };
-        Some(Standing { thread, steps, waits, operation: Operation { kind, object }, holder })
+        Some(Standing { thread, steps, waits_since, operation: Operation { kind, object }, holder })
     }
 
     fn touched(&mut self) -> Option<Touched> {
@@ -213,7 +214,7 @@ mod tests {
     fn all() -> Vec<Statement<'static>> {
         let standing = |object, holder| {
             let operation = Operation { kind: "mutex-lock".into(), object };
-            Statement::Standing(Standing { thread: 3, steps: 17, waits: true, operation, holder })
+            Statement::Standing(Standing { thread: 3, steps: 17, waits_since: Some(0), operation, holder })
         };
         let touched = |how, thread| Touched { how, bytes: 8, thread };
         vec![

@@ -7,6 +7,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes for a list of module names, and for the folder of the cache.
 const TEXT: usize = 2048;
 /// Code sites that can be chosen, or reported as conflicting.
@@ -31,7 +33,8 @@ pub fn is_looked_at(run: u64) -> bool {
 }
 
 /// What is a step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[repr(u32)]
 pub enum Level {
     /// Calls to library functions only.

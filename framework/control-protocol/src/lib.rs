@@ -5,6 +5,7 @@
 //!
 //! - [`region`]: memory shared by both. The driver writes [`settings`] before a run; the library writes its
 //!   [`report`], the schedule and an [`account`] while it runs, so that they survive the death of the process.
+//! - [`conditions`]: what a person says about how runs are made, of which the settings follow.
 //! - [`account`]: what a run tells about itself; judged as data, put into words in `words` for people.
 //! - [`race`]: two accesses that nothing orders, as the library tells of them.
 //! - [`instrumentation`]: which instructions are steps, for the whole life of a process.
@@ -17,6 +18,7 @@
 pub mod account;
 pub mod batch;
 mod coded;
+pub mod conditions;
 mod delayed;
 mod encoding;
 pub mod in_process;
@@ -36,6 +38,7 @@ pub mod words;
 
 pub use account::{Account, Statement};
 pub use batch::{Batch, Fate, Record, Told, Wish};
+pub use conditions::{Patch, RunConditions};
 pub use delayed::{DelayedReport, DelayedStore};
 pub use in_process::{
     BEGIN_RUN, BeginRun, Begun, EARLIER_RUNS, END_RUN, Earlier, EarlierRuns, EndRun, RunSummary, STOP_RUN,

@@ -2,6 +2,8 @@
 
 use core::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::coded::coded;
 use crate::in_process::Earlier;
 
@@ -45,8 +47,11 @@ coded! {
 }
 coded! {
     /// When a store is seen by others.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
     Memory {
         /// At once: sequential consistency.
+        #[default]
         Sc = 0,
         /// When it leaves the thread's store buffer, which the strategy chooses: x86-TSO.
         Tso = 1,
@@ -60,6 +65,12 @@ impl Memory {
             Memory::Sc => "sc",
             Memory::Tso => "tso",
         }
+    }
+
+    /// Whether stores are seen at once.
+    #[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
+    pub fn is_sequential(&self) -> bool {
+        *self == Memory::Sc
     }
 }
 

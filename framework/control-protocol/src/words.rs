@@ -87,11 +87,14 @@ impl Standing<'_> {
 
     /// What the thread does.
     pub fn does(&self, naming: Naming<'_>) -> String {
-        let verb = if self.waits { "waits in" } else { "is about to do" };
         let what = self.operation.named(naming);
+        let what = match self.waits_since {
+            Some(step) => sentence(format_args!("waits in {what} since step {step}")),
+            None => sentence(format_args!("is about to do {what}")),
+        };
         match self.holder {
-            Some(holder) => sentence(format_args!("{verb} {what}, held by thread {holder}")),
-            None => sentence(format_args!("{verb} {what}")),
+            Some(holder) => sentence(format_args!("{what}, held by thread {holder}")),
+            None => what,
         }
     }
 }
@@ -195,7 +198,7 @@ mod tests {
 
     fn waits(thread: u32, kind: &'static str, object: Object, holder: Option<u32>) -> Statement<'static> {
         let operation = Operation { kind: kind.into(), object };
-        Statement::Standing(Standing { thread, steps: 3, waits: true, operation, holder })
+        Statement::Standing(Standing { thread, steps: 3, waits_since: Some(7), operation, holder })
     }
 
     #[test]
@@ -209,12 +212,12 @@ mod tests {
         assert_eq!(
             account.text(),
             "deadlock: 2 threads, none can run\n\
-             thread 1 (3 steps) waits in mutex-lock 0x5080, held by thread 2\n    program+0x10f5 main\n\
-             thread 0 (3 steps) waits in thread-join of thread 1\n"
+             thread 1 (3 steps) waits in mutex-lock 0x5080 since step 7, held by thread 2\n    program+0x10f5 main\n\
+             thread 0 (3 steps) waits in thread-join of thread 1 since step 7\n"
         );
         let named =
             account.text_with(&mut |operation, _| if operation.is_on_lock() { "A" } else { "#1" }.into());
-        assert!(named.contains("waits in mutex-lock A, held by thread 2\n"), "{named}");
+        assert!(named.contains("waits in mutex-lock A since step 7, held by thread 2\n"), "{named}");
         assert_eq!(account.headline().as_deref(), Some("deadlock: 2 threads, none can run"));
     }
 

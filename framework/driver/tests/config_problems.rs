@@ -573,7 +573,9 @@ fn keys_of_strict_scenarios() {
         ("limit-is-failure = 'yes'", "`limit-is-failure` must be true or false, not a text"),
         ("timeouts = 'idel'", "unknown rule `idel` (did you mean `idle`?)"),
         ("level = 'atomic'", "unknown level `atomic` (did you mean `atomics`?)"),
-        ("patch = 'none'", "`patch` must be true or false, not a text"),
+        ("idle-timeouts = 7", "`idle-timeouts` must be true or false, not a number"),
+        ("patch = 'nothing'", "unknown `nothing`: say `none` or `memory=LIBRARY`"),
+        ("patch = ['none', 7]", "`patch` must be"),
         ("max-step = 5", "unknown key `max-step` (did you mean `max-steps`?)"),
     ] {
         let mut lines = fine.clone();
@@ -584,6 +586,27 @@ fn keys_of_strict_scenarios() {
         let at = 3 + line.lines().count();
         assert!(found[0].starts_with(&format!("{at}: {expected}")), "{line}: {found:?} {known}");
     }
+}
+
+/// What files said before keys and options had the same names.
+#[test]
+fn keys_of_strict_scenarios_are_read_by_their_names_of_old() {
+    let config = |lines: &str| {
+        let text =
+            format!("[[scenario]]\nname = 'a'\nmode = 'strict'\n{lines}\n[[scenario.test]]\nplugin = 'p'\n");
+        parse(Source::new("old.toml", &text), &Overrides::default()).expect("valid").config.to_string()
+    };
+    for (old, new) in [
+        ("timeouts = 'idle'", "idle-timeouts = true"),
+        ("timeouts = 'choice'", "idle-timeouts = false"),
+        ("patch = false", "patch = 'none'"),
+        ("patch = true", "patch = []"),
+    ] {
+        assert_eq!(config(old), config(new), "{old}");
+    }
+    assert_ne!(config("patch = 'none'"), config("patch = []"));
+    assert_ne!(config("idle-timeouts = true"), config("idle-timeouts = false"));
+    assert_eq!(config("patch = ['memory=libz.so.1']"), config("patch = 'memory=libz.so.1'"));
 }
 
 #[test]

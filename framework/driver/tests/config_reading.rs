@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use waylay_control_protocol::{Level, RunConditions};
 use waylay_dist::{Dist, Seed, Spec};
 use waylay_driver::config::{
     At, ByteSize, Config, Contained, DumpFormat, Evidence, FileMode, HooksRef, Leaks, Length, Loaded, Mode,
-    Objects, Overrides, Param, Pattern, PluginRef, Pot, PotRule, Scenario, Source, Span, StepLevel, Strict,
-    Test, TimeoutRule, load, parse,
+    Objects, Overrides, Param, Pattern, PluginRef, Pot, PotRule, Scenario, Source, Span, Strict, Test, load,
+    parse,
 };
 use waylay_evidence::DumpSize;
 
@@ -356,13 +357,15 @@ fn scenarios() -> impl Strategy<Value = Vec<Scenario>> {
                     .parse()
                     .unwrap(),
                 runs: runs.and_then(NonZeroU64::new),
-                max_steps: NonZeroU64::new(steps).unwrap(),
                 stop_after_quiet: NonZeroU64::new(steps).filter(|_| limit),
                 limit_is_failure: limit,
-                timeouts: if idle { TimeoutRule::Idle } else { TimeoutRule::Choice },
-                memory: waylay_control_protocol::Memory::Sc,
-                level: StepLevel::ALL[level],
-                patch,
+                conditions: RunConditions {
+                    max_steps: steps,
+                    idle_timeouts: idle,
+                    patch,
+                    memory_modules: if limit { vec!["libz.so.1".to_owned()] } else { Vec::new() },
+                    ..RunConditions::of_test(Level::ALL[level])
+                },
                 minimize: waylay_driver::config::Minimizing(patch.then_some(Duration::from_secs(7))),
             }
         }));

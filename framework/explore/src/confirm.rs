@@ -10,9 +10,10 @@ use waylay_control_protocol::account::{Departure, Operation, Standing};
 use waylay_control_protocol::{Account, Ending, RegionMap};
 use waylay_driver::dumps::{Dumper, Subject};
 use waylay_driver::failure::Kind;
+use waylay_driver::failure::Signature;
 use waylay_driver::store::Dumped;
 use waylay_evidence::render::{self, RenderOptions};
-use waylay_evidence::signature::{Signature, normal_message};
+use waylay_evidence::signature::{Signature as EvidenceSignature, normal_message};
 use waylay_evidence::{
     CaptureOptions, CodeAddress, Frame, MemoryMap, Origin, Registers, Scheduled, SchedulerState, Symbolizer,
     ThreadContext, ThreadId, ThreadStack, Wait, capture, files_of_unit, may_be_qualified, origin,
@@ -191,7 +192,7 @@ fn rerun_until(
         _ => Vec::new(),
     };
     let waits: Vec<String> = standings.iter().map(|standing| standing.line(&mut naming)).collect();
-    for standing in standings.iter().filter(|standing| standing.waits) {
+    for standing in standings.iter().filter(|standing| standing.waits_since.is_some()) {
         let what = standing.operation.named(&mut naming);
         told.iter_mut().for_each(|told| told.timeline.waits_at_end(standing.thread as usize, &what));
     }
@@ -205,7 +206,7 @@ fn rerun_until(
         let joins = |number: u32| {
             let known = standings.iter().find(|standing| standing.thread == number);
             known.is_some_and(|standing| {
-                standing.waits && standing.operation.kind == EventKind::ThreadJoin.name()
+                standing.waits_since.is_some() && standing.operation.kind == EventKind::ThreadJoin.name()
             })
         };
         stacks.sort_by_key(|stack| {
@@ -348,7 +349,8 @@ pub fn confirm(
             race = Some(evidence);
         }
     }
-    Ok(Evidence { confirmed: instead.is_none(), instead, signature: signed, race, seen })
+    let signature = Signature::new(failure.kind, signed);
+    Ok(Evidence { confirmed: instead.is_none(), instead, signature, race, seen })
 }
 
 /// A thread of a race is held by us, and is in the middle of an access.
@@ -359,16 +361,16 @@ fn call_racing(stack: &mut ThreadStack, access: &race::Access) {
 }
 
 /// The signature of a race: the functions of both stacks, or the places in modules where there are no names.
-fn sign_race(test: &str, stacks: [&ThreadStack; 2]) -> Signature {
+fn sign_race(test: &str, stacks: [&ThreadStack; 2]) -> EvidenceSignature {
     let places = stacks.map(race::innermost);
     let named = |frames: &Vec<&Frame>| frames.iter().any(|frame| frame.function.is_some());
     if places.iter().all(named) {
-        return Signature::of_hang("race", test, stacks);
+        return EvidenceSignature::of_hang("race", test, stacks);
     }
     let place = |frames: &Vec<&Frame>| frames.first().map_or_else(String::new, |frame| race::line(frame));
     let mut places = [place(&places[0]), place(&places[1])];
     places.sort_unstable();
-    Signature::from_text(format!("race in {test} [{}] [{}]", places[0], places[1]))
+    EvidenceSignature::from_text(format!("race in {test} [{}] [{}]", places[0], places[1]))
 }
 
 /// Weighs a race and puts it in words. `seen` is the run that shows it.
@@ -450,28 +452,28 @@ fn stacks_at(
     Ok(stacks)
 }
 
-fn signature(test: &str, failure: &Failure, stacks: &[ThreadStack]) -> Signature {
+fn signature(test: &str, failure: &Failure, stacks: &[ThreadStack]) -> EvidenceSignature {
     let message = failure.message.as_deref();
     let blamed = stacks.first().map(|stack| stack.frames.as_slice()).unwrap_or_default();
     // Where the framework ended the process says nothing; the assertion's own place does.
     if let Some(place) = &failure.place {
-        return Signature::from_text(format!("{} in {test} at {place}", failure.kind));
+        return EvidenceSignature::from_text(format!("{} in {test} at {place}", failure.kind));
     }
     match failure.kind {
-        Kind::Deadlock if !stacks.is_empty() => Signature::of_hang("deadlock", test, stacks),
+        Kind::Deadlock if !stacks.is_empty() => EvidenceSignature::of_hang("deadlock", test, stacks),
         Kind::Crash | Kind::Assert | Kind::Exception | Kind::Exit
             if blamed.iter().any(|frame| origin(frame) == Origin::Own) =>
         {
-            Signature::of_stack(&format!("{} {}", failure.kind, failure.cause), test, message, blamed)
+            EvidenceSignature::of_stack(&format!("{} {}", failure.kind, failure.cause), test, message, blamed)
         }
         // A process that returned from main has none of its own functions on the stack any more.
         Kind::Crash | Kind::Assert | Kind::Exception | Kind::Exit => {
             let said = message.map(normal_message).filter(|said| !said.is_empty());
             let said = said.map_or_else(String::new, |said| format!(": {said}"));
-            Signature::from_text(format!("{} {} in {test}{said}", failure.kind, failure.cause))
+            EvidenceSignature::from_text(format!("{} {} in {test}{said}", failure.kind, failure.cause))
         }
         // Where the limit happened to fall says nothing.
-        kind => Signature::from_text(format!("{kind} in {test}")),
+        kind => EvidenceSignature::from_text(format!("{kind} in {test}")),
     }
 }
 

@@ -60,7 +60,7 @@ pub fn explain(
     let why = match cause(record, &minimized.turns, library, &mut server, &whole, names)? {
         Ok(cause) => Why { cause: Some(cause), no_cause: None },
         // When stores are seen is no event of a thread, so that orders of those may not be enough.
-        Err(reason) if record.conditions.memory == Memory::Tso => {
+        Err(reason) if record.conditions.run.memory == Memory::Tso => {
             unknown(format!("{reason} (when stores that wait are seen is no order of events)"))
         }
         Err(reason) => unknown(reason),

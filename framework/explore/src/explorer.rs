@@ -276,7 +276,7 @@ impl<'a> Exploration<'a> {
             program: plan.program.subject(),
             strategy: plan.strategy.to_string(),
             seed: waylay_dist::Seed::new(plan.seed).to_string(),
-            level: plan.conditions.steps.level.name().to_owned(),
+            level: plan.conditions.run.level.name().to_owned(),
             promises_nothing: plan.strategy.promises_nothing(),
             folder,
             ..Summary::default()
@@ -570,7 +570,7 @@ impl<'a> Exploration<'a> {
         if self.hangs >= MOST_HANGS && self.plan.duration.is_none() && !over {
             let killed = format!("{MOST_HANGS} runs had to be killed because they did not end within");
             let why = format!(
-                "{killed} {:?}: no more were made (set --for to go on, --timeout to wait less)",
+                "{killed} {:?}: no more were made (set --duration to go on, --timeout to wait less)",
                 self.plan.conditions.patience()
             );
             self.summary.notes.push(why.clone());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use waylay_control_protocol::{Memory, Statement};
 use waylay_driver::dumps::Dumper;
-use waylay_driver::failure::{Finding, Kind, Occurrence, Signature};
+use waylay_driver::failure::{Finding, Kind, Occurrence};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
 use waylay_report::cause::Why;
@@ -136,7 +136,7 @@ impl<'a> Findings<'a> {
         let sites = places_of(conditions);
         let unexplained = signature.as_ref().and_then(|signature| self.unexplained.get(signature));
         let worth_a_look = unexplained.is_some_and(|tried| tried.is_outdated(sites));
-        let delayed = conditions.memory == Memory::Tso && !failing.observed.delayed.is_empty();
+        let delayed = conditions.run.memory == Memory::Tso && !failing.observed.delayed.is_empty();
         if *seen > most && delayed && signature.is_none() {
             // None of those that were examined could be believed.
             self.unconfirmed_delays += 1;
@@ -173,7 +173,7 @@ impl<'a> Findings<'a> {
             }
         }
         let key = failure.key.clone();
-        self.keys.entry(key).or_default().1 = Some(evidence.signature.hash.clone());
+        self.keys.entry(key).or_default().1 = Some(evidence.signature.id.clone());
         let mut failure = failure.clone();
         if failure.kind == Kind::Race {
             if let Some(sites) = self.acquit(&evidence) {
@@ -183,7 +183,7 @@ impl<'a> Findings<'a> {
             failure.what = evidence.race.as_ref().map_or(failure.what, |race| race.text.what());
         }
         let failing = &Failing { failure: &failure, ..*failing };
-        if let Some(found) = self.found.iter_mut().find(|found| found.signature == evidence.signature.hash) {
+        if let Some(found) = self.found.iter_mut().find(|found| found.signature == evidence.signature.id) {
             found.count += 1;
             let finding = self.finding(failing, &evidence, Why::default());
             let recorded = store.record(finding, |_| Err(String::new()));
@@ -197,7 +197,7 @@ impl<'a> Findings<'a> {
         };
         if why.no_cause.is_some() {
             let tried = Tried { sites: places_of(conditions), times: 1 };
-            self.unexplained.insert(evidence.signature.hash.clone(), tried);
+            self.unexplained.insert(evidence.signature.id.clone(), tried);
         }
         let failure = &failure;
         let _stage = timings::within(Stage::Keep);
@@ -209,7 +209,7 @@ impl<'a> Findings<'a> {
         }
         self.found.push(Found {
             kind: failure.kind.word().to_owned(),
-            signature: evidence.signature.hash.clone(),
+            signature: evidence.signature.id.clone(),
             text: evidence.signature.text.clone(),
             what: failure.what.clone(),
             // The framework ends the process; the stack there says nothing of the case.
@@ -307,7 +307,7 @@ impl<'a> Findings<'a> {
             return Ok(evidence.confirmed);
         }
         let mut conditions = conditions.clone();
-        conditions.steps.memory_modules.extend_from_slice(&self.libraries);
+        conditions.run.memory_modules.extend_from_slice(&self.libraries);
         Ok(self.confirm(failing, &conditions, failing.schedule)?.confirmed)
     }
 
@@ -347,7 +347,7 @@ impl<'a> Findings<'a> {
         folder: Option<PathBuf>,
         store: &mut FailureStore,
     ) -> Result<(), ExploreError> {
-        let (signature, sites) = (evidence.signature.hash.clone(), places_of(conditions));
+        let (signature, sites) = (evidence.signature.id.clone(), places_of(conditions));
         let Some(tried) = self.unexplained.get_mut(&signature).filter(|tried| tried.is_outdated(sites))
         else {
             return Ok(());
@@ -433,10 +433,7 @@ impl<'a> Findings<'a> {
         }
         Finding {
             kind: failure.kind,
-            signature: Signature {
-                id: evidence.signature.hash.clone(),
-                text: evidence.signature.text.clone(),
-            },
+            signature: evidence.signature.clone(),
             what: failure.what.clone(),
             reason: match &evidence.race {
                 Some(race) => Some(race.text.lines().join("\n")),
@@ -486,7 +483,7 @@ fn keep(
 
 /// A program that synchronises by sleeping is not wrong on a machine that is fast enough.
 fn hint(observed: &Observed, conditions: &Conditions) -> Option<String> {
-    let hurried = !conditions.idle_timeouts && observed.account.was_hurried();
+    let hurried = !conditions.run.idle_timeouts && observed.account.was_hurried();
     hurried.then(|| {
         format!("{}: if the program synchronises by sleeping, try --idle-timeouts", Statement::Hurried)
     })

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
+use waylay_control_protocol::{Level, RunConditions};
 use waylay_driver::failure::{FailureEntry, Kind};
 use waylay_driver::store::load_failure;
 use waylay_evidence::signature::normal_message;
@@ -16,7 +17,7 @@ use waylay_host::plan::{SchedulePlan, TestPlan, WorkerPlan};
 use crate::directed::accusation::of_failure;
 use crate::directed::directed;
 use crate::explorer::{ExploreError, Plan, Progress, State, explore};
-use crate::recording::{self, Conditions, RecordError, Steps};
+use crate::recording::{self, Conditions, RecordError};
 use crate::summary::Found;
 
 /// Part of the runs that may be aimed.
@@ -78,12 +79,9 @@ pub fn schedule_plan(
 /// How schedules of plugin tests are made unless a scenario says otherwise.
 pub fn conditions(patience: std::time::Duration) -> Conditions {
     Conditions {
+        run: RunConditions::of_test(Level::Auto),
         in_process: true,
-        calls: false,
-        guard: false,
-        max_steps: 1_000_000,
         patience_ms: patience.as_millis() as u64,
-        steps: Steps { level: waylay_control_protocol::Level::Auto, patch: true, ..Steps::default() },
         ..Conditions::default()
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn look(
     libraries: &[String],
 ) -> Result<Option<Conflicts>, RunError> {
     let mut conditions = conditions.clone();
-    conditions.steps.memory_modules.extend_from_slice(libraries);
+    conditions.run.memory_modules.extend_from_slice(libraries);
     // Each run is looked at, so each is forked.
     let plan = Plan { restart: Restart::Fork, conditions: conditions.clone(), ..plan.clone() };
     let mut worker = Worker::start(&plan)?;

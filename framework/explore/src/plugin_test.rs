@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use waylay_driver::campaign::{Examination, Examiner, FailedSchedule};
-use waylay_driver::config::TimeoutRule;
 use waylay_driver::dumps::Dumper;
 use waylay_driver::failure::Kind;
 use waylay_driver::store::Dumped;
@@ -114,22 +113,15 @@ impl Confirmer {
     ) -> Result<Attempt, String> {
         let conditions = Conditions {
             before,
-            max_steps: failed.strict.max_steps.get(),
+            run: failed.strict.conditions.clone(),
             patience_ms: failed.patience.as_millis() as u64,
-            memory: failed.strict.memory,
-            idle_timeouts: failed.strict.timeouts == TimeoutRule::Idle,
             in_process: true,
-            calls: false,
-            guard: false,
             steps: Steps {
-                level: failed.strict.level.level(),
-                patch: failed.strict.patch,
                 sites: failed.steps.as_ref().map(|steps| steps.sites.iter().map(|site| site.0).collect()),
                 profiled: failed.steps.as_ref().is_some_and(|steps| steps.looked_at),
                 handed: failed.steps.as_ref().is_some_and(|steps| steps.handed),
                 ..Steps::default()
             },
-            ..Conditions::default()
         };
         let expected = expected(failed);
         let run = (failed.seed, failed.plan.run);

@@ -9,10 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use waylay_control_protocol::{
-    ClockSource, Earlier, Instrumentation, Level, Memory, Pair, RandomSource, RegionError, RegionMap,
-    Settings, Site, Switching, Timeouts, cache_folder,
-};
+use serde_json::Value;
+use waylay_control_protocol::{Earlier, Level, Pair, RegionError, RegionMap, RunConditions, Settings, Site};
 use waylay_driver::archive;
 use waylay_driver::failure::Kind;
 use waylay_driver::store::owed;
@@ -23,8 +21,8 @@ use crate::oracle::Expected;
 use crate::program::Program;
 
 /// Format of [`StrictRecord`].
-pub const FORMAT: u32 = 2;
-/// The oldest format that is read: it has no [`StrictRecord::index`], and its runs count from 0.
+pub const FORMAT: u32 = 3;
+/// The oldest format that is read.
 const OLDEST: u32 = 1;
 const RECORD: &str = "strict.json";
 const SCHEDULE: &str = "schedule.bin";
@@ -36,31 +34,15 @@ const MOST_STRETCHES: usize = 20_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Conditions {
-    /// Kernel threads hand a baton on; otherwise fibers.
-    pub baton: bool,
-    /// A run is stopped after so many steps.
-    pub max_steps: u64,
+    /// What was said of them.
+    #[serde(flatten)]
+    pub run: RunConditions,
     /// A run that does not end by itself is killed after so many milliseconds.
     pub patience_ms: u64,
-    /// Timeouts and sleeps end only when nothing else can run.
-    pub idle_timeouts: bool,
-    /// The program sees the real clocks.
-    pub real_time: bool,
-    /// The program's random bytes come from the kernel.
-    pub real_random: bool,
     /// The program begins the run itself: it is the host of a plugin test.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_process: bool,
-    /// Calls that allocate, free, write or use files are steps too.
-    #[serde(default)]
-    pub calls: bool,
-    /// Freed memory is kept back, so that its misuse shows.
-    #[serde(default)]
-    pub guard: bool,
-    /// When others see a store.
-    #[serde(default = "sequential", skip_serializing_if = "is_sequential", with = "memory_text")]
-    pub memory: Memory,
-    /// What is a step.
+    /// Which accesses were found to be worth a step.
     #[serde(default)]
     pub steps: Steps,
     /// Runs that the host makes before the one that is followed.
@@ -93,17 +75,10 @@ impl Before {
     }
 }
 
-/// Which instructions of the program are steps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What runs showed of the program's accesses: which of them are steps, and which races are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Steps {
-    /// From library calls only to every access.
-    #[serde(with = "level_text")]
-    pub level: Level,
-    /// Unmodified code is patched.
-    pub patch: bool,
-    /// Modules beside the program itself whose every access is patched at the memory level.
-    pub memory_modules: Vec<String>,
     /// Where plain accesses are steps, from the memory level on; everywhere when absent.
     pub sites: Option<Vec<u64>>,
     /// It was looked which other accesses are worth a step: a loop that waits is seen at those too.
@@ -112,9 +87,6 @@ pub struct Steps {
     /// Accesses to what is handed over are steps, too: those that the sites mark so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub handed: bool,
-    /// Accesses that nothing orders end the run and are failures.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub races: bool,
     /// Places of two accesses whose races are known and do not end the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known_races: Vec<[u64; 2]>,
@@ -123,72 +95,13 @@ pub struct Steps {
     pub atomic_sites: Vec<u64>,
 }
 
-impl Default for Steps {
-    fn default() -> Steps {
-        Steps {
-            level: Level::Atomics,
-            patch: false,
-            memory_modules: Vec::new(),
-            sites: None,
-            profiled: false,
-            handed: false,
-            races: false,
-            known_races: Vec::new(),
-            atomic_sites: Vec::new(),
-        }
-    }
-}
-
-fn sequential() -> Memory {
-    Memory::Sc
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
-fn is_sequential(memory: &Memory) -> bool {
-    *memory == Memory::Sc
-}
-
-mod memory_text {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use waylay_control_protocol::Memory;
-
-    #[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
-    pub(super) fn serialize<S: Serializer>(memory: &Memory, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(memory.name())
-    }
-
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Memory, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-mod level_text {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use waylay_control_protocol::Level;
-
-    pub(super) fn serialize<S: Serializer>(level: &Level, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(level.name())
-    }
-
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Level, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 impl Default for Conditions {
     fn default() -> Conditions {
         Conditions {
-            baton: false,
-            max_steps: 10_000_000,
+            run: RunConditions { patch: false, ..RunConditions::of_program(Level::Atomics) },
             patience_ms: 10_000,
-            idle_timeouts: false,
-            real_time: false,
-            real_random: false,
-            memory: Memory::Sc,
-            steps: Steps::default(),
             in_process: false,
-            calls: true,
-            guard: true,
+            steps: Steps::default(),
             before: None,
         }
     }
@@ -197,37 +110,15 @@ impl Default for Conditions {
 impl Conditions {
     /// The library's settings for one run.
     pub fn settings(&self, seed: u64, run: u64) -> Settings {
-        let switching = if self.baton { Switching::Baton } else { Switching::Carrier };
-        let mut settings = Settings::new(switching, seed, run);
-        settings.max_steps = self.max_steps;
+        let mut settings = self.run.settings(seed, run);
         settings.in_process = u32::from(self.in_process);
-        settings.timeouts = if self.idle_timeouts { Timeouts::Idle } else { Timeouts::Choice } as u32;
-        settings.clock = if self.real_time { ClockSource::Real } else { ClockSource::Virtual } as u32;
-        settings.random = if self.real_random { RandomSource::Real } else { RandomSource::Seeded } as u32;
-        settings.calls = u32::from(self.calls);
-        settings.guard = u32::from(self.guard);
         settings.set_profile(self.steps.profiled, self.steps.handed);
-        settings.races = u32::from(self.steps.races);
-        settings.memory = self.memory as u32;
         settings
     }
 
     /// A region for processes that make such runs.
     pub fn region(&self) -> Result<RegionMap, RegionError> {
-        let mut region = RegionMap::create()?;
-        let mut wanted = Instrumentation::new(self.steps.level, self.steps.patch);
-        if !wanted.set_memory_modules(&self.steps.memory_modules) {
-            return Err(RegionError::TooLong(self.steps.memory_modules.iter().map(String::len).sum()));
-        }
-        // An order that is missed would be taken for a race, and a store that is would overtake others.
-        wanted.all = u32::from(self.steps.races || self.memory == Memory::Tso);
-        wanted.delays = u32::from(self.memory == Memory::Tso);
-        wanted.host = u32::from(self.in_process);
-        if let Some(folder) = cache_folder() {
-            wanted.set_cache(&folder);
-        }
-        region.set_instrumentation(wanted);
-        Ok(region)
+        self.run.region(self.in_process)
     }
 
     /// The library's settings for one run in that region, with the chosen sites and the known races written there.
@@ -237,7 +128,7 @@ impl Conditions {
             let sites: Vec<Site> = sites.iter().map(|&site| Site(site)).collect();
             region.choose(&mut settings, &sites);
         }
-        if self.steps.races {
+        if self.run.races {
             let pairs = self.steps.known_races.iter().map(|&[one, other]| Pair::new(Site(one), Site(other)));
             let sites = self.steps.atomic_sites.iter().map(|&site| Site(site));
             region.forgive(&mut settings, &pairs.collect::<Vec<_>>(), &sites.collect::<Vec<_>>());
@@ -397,16 +288,43 @@ pub fn load(path: &Path) -> Result<(StrictRecord, Schedule), RecordError> {
         let path = folder.join(name);
         fs::read(&path).map_err(|source| RecordError::File { path: path.clone(), source })
     };
-    let path = folder.join(RECORD);
-    let mut record: StrictRecord = serde_json::from_slice(&read(RECORD)?)
-        .map_err(|source| RecordError::Record { path: path.clone(), source })?;
-    if !(OLDEST..=FORMAT).contains(&record.format) {
-        return Err(RecordError::Format { path, format: record.format });
-    }
-    if record.format == OLDEST {
-        record.index = record.run;
-    }
+    let record = parse(&read(RECORD)?, &folder.join(RECORD))?;
     let schedule = Schedule::decode(&read(SCHEDULE)?)
         .map_err(|source| RecordError::Schedule { path: folder.join(SCHEDULE), source })?;
     Ok((record, schedule))
+}
+
+/// A record of any format that is read.
+fn parse(bytes: &[u8], path: &Path) -> Result<StrictRecord, RecordError> {
+    let wrong = |source| RecordError::Record { path: path.to_owned(), source };
+    let mut written: Value = serde_json::from_slice(bytes).map_err(wrong)?;
+    let format = written["format"].as_u64().and_then(|format| u32::try_from(format).ok()).unwrap_or(0);
+    if !(OLDEST..=FORMAT).contains(&format) {
+        return Err(RecordError::Format { path: path.to_owned(), format });
+    }
+    // Before format 2 runs counted from 0 and had no index of their own.
+    if format < 2 {
+        written["index"] = written["run"].clone();
+    }
+    // Before format 3 what was said of a run stood in two places.
+    if format < 3
+        && let Some(conditions) = written["conditions"].as_object_mut()
+    {
+        let mut steps = conditions.get("steps").and_then(Value::as_object).cloned().unwrap_or_default();
+        for key in ["level", "patch", "memory-modules", "races"] {
+            let value = steps.remove(key).unwrap_or_else(|| before_levels(key));
+            conditions.insert(key.to_owned(), value);
+        }
+        conditions.insert("steps".to_owned(), Value::Object(steps));
+    }
+    serde_json::from_value(written).map_err(wrong)
+}
+
+/// What a record means that was written before there were levels.
+fn before_levels(key: &str) -> Value {
+    match key {
+        "level" => Level::Atomics.name().into(),
+        "memory-modules" => Value::Array(Vec::new()),
+        _ => Value::Bool(false),
+    }
 }

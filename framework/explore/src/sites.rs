@@ -62,14 +62,14 @@ impl Sites {
     /// Whether some runs have accesses to what is handed over as steps. A search has them in no run: what it says of all schedules
     /// is about one choice of steps.
     pub fn taking_turns(mut self, some: bool) -> Sites {
-        let learns = self.learns() && self.base.steps.level == Level::Auto;
+        let learns = self.learns() && self.base.run.level == Level::Auto;
         self.turns = (some && learns).then(Turns::default);
         self
     }
 
     /// Whether there is something to learn at all.
     pub fn learns(&self) -> bool {
-        self.base.steps.level.sees_accesses() && self.base.steps.sites.is_none()
+        self.base.run.level.sees_accesses() && self.base.steps.sites.is_none()
     }
 
     /// The conditions of the next batch of runs.
@@ -81,7 +81,7 @@ impl Sites {
                 self.add_handed(&mut conditions);
             }
         }
-        if self.base.steps.races {
+        if self.base.run.races {
             conditions
                 .steps
                 .known_races
@@ -215,7 +215,7 @@ mod tests {
     fn what_is_in_conflict_is_a_step_from_the_next_batch_on() {
         let mut conditions = Conditions::default();
         assert!(!Sites::new(&conditions, false).looks_at(0), "atomics are steps without being learned");
-        conditions.steps.level = Level::Memory;
+        conditions.run.level = Level::Memory;
         let mut sites = Sites::new(&conditions, false);
         assert!(sites.looks_at(0) && sites.looks_at(15) && sites.looks_at(320) && !sites.looks_at(321));
         assert_eq!(sites.conditions().steps.sites, Some(Vec::new()));
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn what_conflicts_only_where_a_run_fails_makes_nothing_worthless_until_one_that_passes_shows_it() {
         let mut conditions = Conditions::default();
-        conditions.steps.level = Level::Auto;
+        conditions.run.level = Level::Auto;
         let mut sites = Sites::new(&conditions, false);
         let mut learn = |site: u64, failed| {
             let Taught { news, void } = sites.learn(0, &[site], (1, 0), failed);
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_handed_over_is_a_step_in_runs_for_that_and_makes_nothing_worthless() {
         let mut conditions = Conditions::default();
-        conditions.steps.level = Level::Auto;
+        conditions.run.level = Level::Auto;
         let mut sites = Sites::new(&conditions, false).taking_turns(true);
         assert!(!sites.is_handed(64) && sites.same(64) == u64::MAX, "there is nothing of that kind");
         let handed = Site(7).as_handed().0;
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn what_is_given_is_not_learned() {
         let mut conditions = Conditions::default();
-        conditions.steps.level = Level::Memory;
+        conditions.run.level = Level::Memory;
         conditions.steps.sites = Some(vec![7]);
         let sites = Sites::new(&conditions, false);
         assert!(!sites.looks_at(0));

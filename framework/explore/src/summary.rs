@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use waylay_control_protocol::RunConditions;
 use waylay_control_protocol::instrumentation::RACING_MEMORY;
 use waylay_driver::report::{Covered, count, left_out, steps_line};
 use waylay_report::cause::{WIDTH, Why, wrap};
@@ -12,7 +13,6 @@ use waylay_schedule::promise::Promise;
 
 use crate::delayed::DelayedText;
 use crate::race::RaceText;
-use crate::recording::Steps;
 use crate::restart::{Off, Restart};
 use crate::timings::Timings;
 use crate::worker::Worker;
@@ -227,10 +227,10 @@ pub struct Summary {
 }
 
 /// What is known of the steps of the runs.
-pub(crate) fn covered(steps: &Steps, summary: &Summary) -> Covered {
+pub(crate) fn covered(run: &RunConditions, summary: &Summary) -> Covered {
     Covered {
-        level: steps.level,
-        patch: steps.patch,
+        level: run.level,
+        patch: run.patch,
         patched: summary.patched,
         refused: summary.refused,
         refused_places: summary.refused_places.clone(),
@@ -245,8 +245,8 @@ pub(crate) fn covered(steps: &Steps, summary: &Summary) -> Covered {
 }
 
 /// Which accesses were no steps although a bug may need a switch there: what is promised does not cover them.
-pub(crate) fn not_looked_at(steps: &Steps, summary: &Summary) -> Vec<String> {
-    let mut notes = left_out(&covered(steps, summary));
+pub(crate) fn not_looked_at(run: &RunConditions, summary: &Summary) -> Vec<String> {
+    let mut notes = left_out(&covered(run, summary));
     if summary.doubtful_races > 0 {
         notes.push(format!(
             "{} pairs of unordered accesses in code without debug information may be atomic and were not reported as races \

@@ -336,13 +336,13 @@ fn is_the_same_afresh(made: &Made, restored: &mut Restored, order: &Order) -> bo
 
 /// Whether a run can be made from a snapshot. Runs that are looked at have their code changed while they go on, which is not undone.
 pub(crate) fn is_restorable(plan: &Plan, looked_at: bool) -> bool {
-    let steps = &plan.conditions.steps;
-    !steps.patch || !looked_at && !steps.races
+    let run = &plan.conditions.run;
+    !run.patch || !looked_at && !run.races
 }
 
 /// What makes restored runs impossible before anything is tried.
 fn why_not(plan: &Plan) -> Option<&'static str> {
-    if plan.conditions.baton {
+    if plan.conditions.run.baton {
         return Some("with --baton, threads cannot be put back");
     }
     if plan.program.isolated {
@@ -351,7 +351,7 @@ fn why_not(plan: &Plan) -> Option<&'static str> {
     if plan.program.reference >= KEPT {
         return Some("the reference output is longer than what is kept of a restored run");
     }
-    if plan.conditions.real_time {
+    if plan.conditions.run.real_time {
         return Some("with --real-time, runs do not repeat");
     }
     None

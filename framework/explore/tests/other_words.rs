@@ -14,7 +14,7 @@ use waylay_explore::oracle::{Expected, Verdict, judge};
 
 fn standing(thread: u32, kind: &'static str, object: Object, holder: Option<u32>) -> Statement<'static> {
     let operation = Operation { kind: kind.into(), object };
-    Statement::Standing(Standing { thread, steps: 3, waits: true, operation, holder })
+    Statement::Standing(Standing { thread, steps: 3, waits_since: Some(7), operation, holder })
 }
 
 fn place(module: &'static str, offset: u64) -> Statement<'static> {

@@ -35,7 +35,7 @@ mod cases {
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
-    use waylay_control_protocol::Level;
+    use waylay_control_protocol::{Level, RunConditions};
     use waylay_driver::campaign::{self, Options, Selection};
     use waylay_driver::catalog::Installation;
     use waylay_driver::config::{self, Overrides};
@@ -46,7 +46,7 @@ mod cases {
     use waylay_explore::oracle::Expected;
     use waylay_explore::plugin_test::Confirmer;
     use waylay_explore::program::{Program, ProgramError};
-    use waylay_explore::recording::{self, Conditions, Steps};
+    use waylay_explore::recording::{self, Conditions};
     use waylay_explore::replay::{Replayed, replay};
     use waylay_explore::restart::Restart;
     use waylay_explore::summary::{Found, Summary};
@@ -84,12 +84,12 @@ mod cases {
     }
 
     fn run(out: &Path, body: &str, strategy: &str, runs: u64, stop_on_first: bool) -> Summary {
-        let steps = Steps { level: Level::Sync, patch: false, ..Steps::default() };
-        run_with(steps, out, body, strategy, runs, stop_on_first)
+        let conditions = RunConditions { patch: false, ..RunConditions::of_program(Level::Sync) };
+        run_with(conditions, out, body, strategy, runs, stop_on_first)
     }
 
     fn run_with(
-        steps: Steps,
+        conditions: RunConditions,
         out: &Path,
         body: &str,
         strategy: &str,
@@ -99,12 +99,12 @@ mod cases {
         let command = [this_program().to_str().expect("plain").to_owned()];
         let mut program = Program::new(&command, None).expect("a program");
         program.environment = vec![("WAYLAY_BODY".to_owned(), body.to_owned())];
-        run_program(program, steps, out, strategy, runs, stop_on_first)
+        run_program(program, conditions, out, strategy, runs, stop_on_first)
     }
 
     fn run_program(
         program: Program,
-        steps: Steps,
+        conditions: RunConditions,
         out: &Path,
         strategy: &str,
         runs: u64,
@@ -122,7 +122,7 @@ mod cases {
             own_threads: 1,
             jobs: 1,
             restart: Restart::Fork,
-            conditions: Conditions { patience_ms: 60_000, steps, ..Conditions::default() },
+            conditions: Conditions { patience_ms: 60_000, run: conditions, ..Conditions::default() },
             expected: Expected::default(),
             out: out.to_owned(),
             library: library(),
@@ -218,8 +218,8 @@ mod cases {
         assert!(matches!(refusal("text.exe", b"text"), ProgramError::NotElf(_)));
     }
 
-    fn atomics(patch: bool) -> Steps {
-        Steps { level: Level::Atomics, patch, ..Steps::default() }
+    fn atomics(patch: bool) -> RunConditions {
+        RunConditions { patch, ..RunConditions::of_program(Level::Atomics) }
     }
 
     /// Two threads exchange a sum twice each. The seed is fixed, and runs are a function of it alone; without patching there is

@@ -28,6 +28,19 @@ pub struct Signature {
     pub text: String,
 }
 
+impl Signature {
+    /// The signature of a failure of that kind, whoever saw it: kind and digest, so that a list of folders can be read.
+    pub fn new(kind: Kind, of: waylay_evidence::signature::Signature) -> Signature {
+        Signature { id: format!("{kind}-{}", of.hash), text: of.text }
+    }
+
+    /// Whether two ids mean the same failure. Those of explored programs once were the digest alone.
+    pub fn is_same(one: &str, other: &str) -> bool {
+        let digest = |id: &str| id.rsplit('-').next().map(str::to_owned);
+        digest(one) == digest(other)
+    }
+}
+
 /// One time that it happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Occurrence {

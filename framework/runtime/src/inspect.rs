@@ -74,6 +74,7 @@ fn describe<T: Thread>(me: &mut Token<T>) {
         let id = me.id();
         let thread = me.run().sched.thread(id);
         let (steps, pending, waits) = (thread.steps, thread.pending, thread.state == State::Blocked);
+        let waits_since = waits.then_some(thread.blocked_at);
         // SAFETY: the thread waits in it.
         let holder = if waits { unsafe { T::System::holder(me, pending) } } else { None };
         tell(
@@ -81,7 +82,7 @@ fn describe<T: Thread>(me: &mut Token<T>) {
             &Statement::Standing(Standing {
                 thread: id.0,
                 steps,
-                waits,
+                waits_since,
                 operation: operation(pending),
                 holder: holder.map(|holder| holder.0),
             }),

@@ -74,7 +74,7 @@ pub struct Thread {
     /// When its wait ends by itself.
     pub deadline: Option<Moment>,
     /// The step at which that wait began.
-    pub(super) blocked_at: u64,
+    pub blocked_at: u64,
     /// What it does when it is woken, if that may have to wait again.
     pub then: Option<Acquire>,
     /// Why its last wait ended.

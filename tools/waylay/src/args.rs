@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use waylay_control_protocol::Patch;
 use waylay_dist::Seed;
-use waylay_driver::config::suggestion;
+use waylay_driver::config::{Minimizing, suggestion};
 use waylay_explore::directed::spot::Spot;
 use waylay_explore::restart::Restart;
 use waylay_explore::{Level, Memory};
@@ -292,7 +293,7 @@ pub(crate) struct ExploreSettings {
     #[arg(long)]
     pub(crate) runs: Option<u64>,
     /// For how long, for example 30s, 10m.
-    #[arg(long = "for", value_parser = duration, value_name = "TIME")]
+    #[arg(long, alias = "for", value_parser = duration, value_name = "TIME")]
     pub(crate) duration: Option<Duration>,
     /// End with the first failure.
     #[arg(long)]
@@ -356,10 +357,10 @@ pub(crate) struct ExploreSettings {
     pub(crate) real_random: bool,
     /// What is a step: sync (library calls), atomics (and atomic instructions), auto (and those accesses of the program and
     /// its own libraries that conflict in an order that nothing settles), memory (and accesses that threads share).
-    #[arg(long, default_value = waylay_explore::DEFAULT_LEVEL, value_parser = level)]
+    #[arg(long, default_value = waylay_explore::DEFAULT_LEVEL)]
     pub(crate) level: Level,
     /// What of unmodified code is patched: `none`; or `memory=LIBRARY`, every access of a library too, from auto on.
-    #[arg(long, value_name = "WHAT", value_parser = patch)]
+    #[arg(long, value_name = "WHAT")]
     pub(crate) patch: Vec<Patch>,
     /// Two accesses to the same memory that nothing orders are a failure, whether or not anything comes of it; from memory or
     /// auto on.
@@ -386,14 +387,10 @@ pub(crate) struct ExploreSettings {
     pub(crate) quiet: bool,
 }
 
-/// How much is spent on minimising; none: nothing is minimised.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Minimizing(pub(crate) Option<Duration>);
-
 #[derive(Debug, Args)]
 pub(crate) struct FlagOptions {
     /// The most detailed level that the code should be able to run at.
-    #[arg(long, default_value = "memory", value_parser = level)]
+    #[arg(long, default_value = "memory")]
     pub(crate) level: Level,
     /// The compiler; cc (on Windows gcc) or rustc when absent.
     #[arg(long, value_name = "PROGRAM")]
@@ -486,7 +483,7 @@ pub(crate) struct DoctorOptions {
     #[arg(value_name = "PLUGIN|PROGRAM")]
     pub(crate) subject: Option<PathBuf>,
     /// For a program: what is wanted of it and its libraries, as for explore.
-    #[arg(long, default_value = waylay_explore::DEFAULT_LEVEL, value_parser = level)]
+    #[arg(long, default_value = waylay_explore::DEFAULT_LEVEL)]
     pub(crate) level: Level,
     /// A process: can its threads be suspended and its stacks be taken, and if not, who is in the way?
     #[arg(long, value_name = "PID", conflicts_with = "subject")]
@@ -613,27 +610,6 @@ fn minimizing(text: &str) -> Result<Minimizing, String> {
             duration(text).map(|time| Minimizing(Some(time))).map_err(|error| format!("{error}; or `off`"))
         }
     }
-}
-
-/// What `--patch` asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Patch {
-    /// Nothing.
-    None,
-    /// All accesses of a module.
-    Memory(String),
-}
-
-fn patch(text: &str) -> Result<Patch, String> {
-    match text.split_once('=') {
-        Some(("memory", module)) if !module.is_empty() => Ok(Patch::Memory(module.to_owned())),
-        _ if text == "none" => Ok(Patch::None),
-        _ => Err("say `none` or `memory=LIBRARY`".to_owned()),
-    }
-}
-
-fn level(text: &str) -> Result<Level, String> {
-    text.parse()
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

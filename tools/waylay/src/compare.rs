@@ -12,8 +12,9 @@ use waylay_compare::plan::{Plan, Trial as Planned};
 use waylay_compare::results::Results;
 use waylay_compare::runner::{self, Progress, Stop};
 use waylay_compare::{markdown, page, text};
+use waylay_control_protocol::RunConditions;
 use waylay_driver::catalog::Installation;
-use waylay_driver::config::{Pattern, StepLevel, Strict, TimeoutRule};
+use waylay_driver::config::{Pattern, STEP_LEVEL, Strict};
 use waylay_driver::environment::Environment;
 use waylay_driver::trial::{self, Arena, Outcome, Scheduling, Trial, TrialError};
 use waylay_randomizer::RawSettings;
@@ -183,17 +184,15 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
     let (strategy, test) = (&plan.strategies[planned.strategy], &plan.tests[planned.test]);
     let scheduling = match &strategy.scheduling {
         Wanted::Strict(spec) => Scheduling::Strict(Box::new(Strict {
-            strategy: spec.clone(),
             runs: std::num::NonZeroU64::new(strategy.runs),
-            max_steps: std::num::NonZeroU64::new(plan.max_steps).unwrap_or(std::num::NonZeroU64::MAX),
-            stop_after_quiet: None,
             limit_is_failure: true,
-            timeouts: TimeoutRule::Choice,
-            memory: waylay_control_protocol::Memory::Sc,
-            level: StepLevel::default(),
-            // Strategies are compared by the steps that a test is known to have.
-            patch: false,
-            minimize: waylay_driver::config::Minimizing(None),
+            conditions: RunConditions {
+                max_steps: plan.max_steps,
+                // Strategies are compared by the steps that a test is known to have.
+                patch: false,
+                ..RunConditions::of_test(STEP_LEVEL)
+            },
+            ..Strict::of(spec.clone())
         })),
         Wanted::Stress => Scheduling::Free,
         Wanted::Randomizer { period, suspend } => Scheduling::Randomized(Box::new(RawSettings {

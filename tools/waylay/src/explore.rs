@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use waylay_control_protocol::RunConditions;
 use waylay_dist::Seed;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::interrupt;
@@ -13,7 +14,7 @@ use waylay_explore::Memory;
 use waylay_explore::explorer::{self, ExploreError, Plan, Progress, State};
 use waylay_explore::oracle::Expected;
 use waylay_explore::program::Program;
-use waylay_explore::recording::{Conditions, Steps};
+use waylay_explore::recording::Conditions;
 use waylay_explore::server::RunError;
 use waylay_explore::summary::Found;
 use waylay_explore::timings::{self, Stage};
@@ -21,7 +22,7 @@ use waylay_history::feed::Feed;
 use waylay_history::write::Context;
 use waylay_schedule::Spec;
 
-use crate::args::{ExploreOptions, ExploreSettings, Patch, ShardOptions};
+use crate::args::{ExploreOptions, ExploreSettings, ShardOptions};
 use crate::installation::installation;
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, kept, print_json};
 use crate::progress::Bar;
@@ -116,13 +117,14 @@ pub(crate) fn refused(error: ExploreError) -> Failed {
 /// What is explored, and how.
 pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Plan, Failed> {
     let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
+    let run = conditions(options);
     if options.races && !options.level.sees_accesses() {
         let level = options.level;
         return Err(Failed::Usage(format!(
             "--races needs --level auto or memory: {level} sees no plain accesses"
         )));
     }
-    if options.races && options.patch.contains(&Patch::None) {
+    if options.races && !run.patch {
         let why = "atomics of code that was not compiled for it would order nothing, and races be seen where there are none";
         return Err(Failed::Usage(format!("--races needs what --patch none leaves out: {why}")));
     }
@@ -132,7 +134,7 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
                 "--memory tso works on Linux only: on Windows stores are seen at once".to_owned(),
             ));
         }
-        if !options.level.sees_accesses() || options.patch.contains(&Patch::None) {
+        if run.misses_stores() {
             let why = "a store that is not seen would overtake those that wait";
             return Err(Failed::Usage(format!(
                 "--memory tso needs --level auto or memory, and patching: {why}"
@@ -177,18 +179,9 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
         jobs: options.jobs,
         restart: options.restart,
         conditions: Conditions {
-            baton: options.baton,
-            max_steps: options.max_steps,
+            run,
             patience_ms: options.timeout.as_millis() as u64,
-            idle_timeouts: options.idle_timeouts,
-            real_time: options.real_time,
-            real_random: options.real_random,
-            memory: options.memory,
-            steps: steps(options),
-            in_process: false,
-            calls: !options.no_calls,
-            guard: !options.no_guard,
-            before: None,
+            ..Conditions::default()
         },
         expected: Expected {
             statuses: options.good_exit.clone(),
@@ -204,18 +197,22 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
     })
 }
 
-fn steps(options: &ExploreSettings) -> Steps {
-    let modules = options.patch.iter().filter_map(|patch| match patch {
-        Patch::Memory(module) => Some(module.clone()),
-        Patch::None => None,
-    });
-    Steps {
-        level: options.level,
-        patch: !options.patch.contains(&Patch::None),
-        memory_modules: modules.collect(),
+/// What is said of the runs.
+fn conditions(options: &ExploreSettings) -> RunConditions {
+    let mut conditions = RunConditions {
+        baton: options.baton,
+        max_steps: options.max_steps,
+        idle_timeouts: options.idle_timeouts,
+        real_time: options.real_time,
+        real_random: options.real_random,
+        memory: options.memory,
+        calls: !options.no_calls,
+        guard: !options.no_guard,
         races: options.races,
-        ..Steps::default()
-    }
+        ..RunConditions::of_program(options.level)
+    };
+    conditions.set_patches(&options.patch);
+    conditions
 }
 
 /// A line that is written over, or one every few seconds in a log, and one for every new failure.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use waylay_dist::Seed;
+use waylay_driver::failure::Signature;
 use waylay_driver::interrupt;
 use waylay_driver::report::{count, span};
 use waylay_driver::store::load_failure;
@@ -69,7 +70,7 @@ impl Progress for Watch<'_> {
     }
 
     fn found(&mut self, found: &Found) {
-        self.back |= found.signature == self.signature;
+        self.back |= Signature::is_same(&found.signature, self.signature);
         eprintln!("waylay: run {}: {}: {}", count(found.first_run), found.kind, found.what);
     }
 }
@@ -140,8 +141,12 @@ pub(crate) fn run(
     let mut watch = Watch { signature, wanted, needed: subject.needed, back: false, next: EVERY, bar };
     let summary = explorer::explore(&plan, &mut watch).map_err(|error| Failed::Own(error.to_string()))?;
     drop(watch);
-    let again: u64 =
-        summary.found.iter().filter(|one| one.signature == subject.failure.id).map(|one| one.count).sum();
+    let again: u64 = summary
+        .found
+        .iter()
+        .filter(|one| Signature::is_same(&one.signature, &subject.failure.id))
+        .map(|one| one.count)
+        .sum();
     Ok(Outcome {
         other_failures: summary.failures.saturating_sub(again),
         seconds: summary.seconds,

@@ -542,8 +542,9 @@ fn a_deadlock_is_told_in_one_block() {
     let summary = json(&ran);
     let places = summary["found"][0]["where"].as_array().expect("lines");
     let lines: Vec<&str> = places.iter().filter_map(Value::as_str).collect();
-    let waits =
-        |lock: &str| lines.iter().any(|line| line.contains(&format!("waits in mutex-lock {lock}, held")));
+    let waits = |lock: &str| {
+        lines.iter().any(|line| line.contains(&format!("waits in mutex-lock {lock} since step ")))
+    };
     assert!(waits("a") && waits("b"), "the locks are variables with names: {lines:#?}");
 
     // The record, its picture and what is shown of it later call threads and locks the same.
@@ -551,7 +552,12 @@ fn a_deadlock_is_told_in_one_block() {
     let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
     let record: Value = serde_json::from_str(&read("failure.json")).unwrap();
     let reason = record["reason"].as_str().expect("who waits for what");
-    assert!(reason.contains("waits in mutex-lock a, held by thread") && !reason.contains("0x"), "{reason}");
+    assert!(
+        reason.contains("waits in mutex-lock a since step ")
+            && reason.contains(", held by thread")
+            && !reason.contains("0x"),
+        "{reason}"
+    );
     let picture = read("timeline.svg");
     for name in ["lock a held", "lock b held", "waits: mutex-lock a", "waits: mutex-lock b", ">thread 1<"] {
         assert!(picture.contains(name), "{name}: {picture}");

@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use waylay_compare::statistics::interval;
+use waylay_control_protocol::{Level, RunConditions};
 use waylay_dist::Seed;
 use waylay_driver::catalog::Installation;
-use waylay_driver::config::{StepLevel, Strict, TimeoutRule};
+use waylay_driver::config::Strict;
 use waylay_driver::trial::{Arena, Outcome, Scheduling, Trial};
 use waylay_schedule::Spec;
 
@@ -61,16 +62,10 @@ impl Hosts {
         count: bool,
     ) -> Outcome {
         let strict = Strict {
-            strategy: Spec::parse(strategy, runs).expect("a strategy"),
             runs: NonZeroU64::new(runs),
-            max_steps: NonZeroU64::new(20_000).expect("not zero"),
-            stop_after_quiet: None,
             limit_is_failure: true,
-            timeouts: TimeoutRule::Choice,
-            memory: waylay_control_protocol::Memory::Sc,
-            level: StepLevel::Atomics,
-            patch,
-            minimize: waylay_driver::config::Minimizing(None),
+            conditions: RunConditions { max_steps: 20_000, patch, ..RunConditions::of_test(Level::Atomics) },
+            ..Strict::of(Spec::parse(strategy, runs).expect("a strategy"))
         };
         let trial = Trial {
             plugin: self.plugin(&format!("waylay_{plugin}")),

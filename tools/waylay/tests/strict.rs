@@ -302,7 +302,7 @@ fn atomic_instructions_of_a_plugin_are_steps_without_any_flags() {
         let place = strict("runs = 5000\ndepth = 2", &all);
         let found = place.run(1, &[]);
         assert_eq!(found.failure("waylay_schedules", test).kind(), "assert");
-        for without in ["level = 'sync'", "patch = false"] {
+        for without in ["level = 'sync'", "patch = 'none'"] {
             let place = strict(&format!("runs = 5000\ndepth = 2\n{without}"), &all);
             let silent = place.run(0, &[]);
             assert!(steps(&found) > steps(&silent), "{test}: {} and {}", steps(&found), steps(&silent));
@@ -330,7 +330,7 @@ fn plain_accesses_of_plugins_are_steps_where_nothing_is_said() {
         let record: Value = serde_json::from_str(&failure.file("strict.json")).unwrap();
         assert_eq!(record["confirmed"], true, "{test}: {:#}", failure.json);
         let steps = &record["conditions"]["steps"];
-        assert_eq!(steps["level"], "auto", "{steps:#}");
+        assert_eq!(record["conditions"]["level"], "auto", "{record:#}");
         assert!(!list(&steps["sites"]).is_empty(), "{test}: {steps:#}");
         assert_eq!(list(&failure.json["gaps"]), &[] as &[Value], "{test}");
         let folder = failure.folder.to_str().unwrap();

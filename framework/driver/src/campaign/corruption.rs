@@ -12,13 +12,13 @@ use waylay_page::layout::MAX_TESTS;
 use waylay_page::{HostPhase, TestPhase, WorkerState};
 
 use super::assignment::Assignment;
-use super::draft::{Draft, named};
+use super::draft::Draft;
 use super::investigation::Investigator;
 use super::progress::Progress;
 use super::scene::Scene;
 use super::session::Session;
 use super::supervisor::Supervisor;
-use crate::failure::Kind;
+use crate::failure::{Kind, Signature};
 use crate::host::Contradiction;
 
 /// Most kinds of shared objects: their number is a byte.
@@ -60,7 +60,7 @@ impl Investigator {
             Some(_) => names.concat(),
             None => format!("one of {}", names.join(", ")),
         };
-        let signature = named(
+        let signature = Signature::new(
             Kind::Corrupted,
             EvidenceSignature::from_text(format!("memory of Waylay written over in {name}")),
         );

@@ -31,7 +31,7 @@ impl Draft {
     pub(crate) fn into_slow(mut self) -> Draft {
         let name = self.name().to_owned();
         let own: Vec<&ThreadStack> = self.finding.stacks.iter().take(1).collect();
-        self.finding.signature = named(Kind::Slow, EvidenceSignature::of_hang("slow", &name, own));
+        self.finding.signature = Signature::new(Kind::Slow, EvidenceSignature::of_hang("slow", &name, own));
         self.finding.kind = Kind::Slow;
         let before = self.finding.reason.take().unwrap_or_default();
         self.finding.reason = Some(format!("it came back in the end; when it was late, {before}"));
@@ -47,9 +47,4 @@ pub(crate) struct Unattributed {
     pub(super) draft: Draft,
     /// The scenario's tests that ran in that host.
     pub(super) among: Vec<usize>,
-}
-
-/// The signature of a failure of that kind.
-pub(super) fn named(kind: Kind, signature: EvidenceSignature) -> Signature {
-    Signature { id: format!("{kind}-{}", signature.hash), text: signature.text }
 }

@@ -13,7 +13,7 @@ use waylay_evidence::{
 use waylay_page::HostPhase;
 use waylay_page::record::{Received, Sort};
 
-use super::draft::{Draft, named};
+use super::draft::Draft;
 use super::leaks::LeakSeen;
 use super::scene::Scene;
 use super::stopped::Stopped;
@@ -94,7 +94,7 @@ impl Investigator {
             _ => (Kind::Assert, "assert"),
         };
         let signature = EvidenceSignature::of_stack(word, &name, Some(&received.message), &frames);
-        let signature = named(kind, signature);
+        let signature = Signature::new(kind, signature);
         let wanted = matches!(keep(&signature.id), Keep::Stacks | Keep::Everything);
         let (stacks, still) = if wanted {
             self.stacks_with(scene, received.tid, frames, &mut gaps)
@@ -195,7 +195,7 @@ impl Investigator {
         let test = scene.test_of_received(received).or_else(|| Self::guess_test(scene, frames));
         let name = scene.test_name(test).unwrap_or_else(|| "the host".to_owned());
         let said = assertion.then_some(message);
-        let signature = named(kind, EvidenceSignature::of_stack(&word, &name, said, frames));
+        let signature = Signature::new(kind, EvidenceSignature::of_stack(&word, &name, said, frames));
         let mut draft =
             self.draft(scene, kind, signature, what, test, scene.of_received(received), stacks, gaps);
         draft.crash = crash;
@@ -235,7 +235,7 @@ impl Investigator {
         let owner = scene.test_name(test).map_or_else(String::new, |name| format!(" in {name}"));
         let signature = EvidenceSignature::from_text(format!("host {end}{owner}{while_loading}"));
         let kind = if sys::ending_signal(status).is_some() { Kind::Crash } else { Kind::Exit };
-        let signature = named(kind, signature);
+        let signature = Signature::new(kind, signature);
         let gaps = vec!["no stacks: the process was gone".to_owned()];
         let mut draft = self.draft(
             scene,
@@ -264,7 +264,7 @@ impl Investigator {
         let Stopped { kind, what, known_by, reason } = Stopped::of(verdict, account, steps);
         let signature = EvidenceSignature::from_text(format!("{kind} in {name} {known_by}"));
         let occurrence = scene.occurrence_of_slot(Some(0), Some(0), scene.seed_of_slot(0, seed));
-        let signature = named(kind, signature);
+        let signature = Signature::new(kind, signature);
         let mut draft = self.draft(scene, kind, signature, what, Some(0), occurrence, Vec::new(), Vec::new());
         if reason.is_some() {
             draft.finding.reason = reason;
@@ -295,7 +295,7 @@ impl Investigator {
         }
         let name = scene.test_name(test).unwrap_or_else(|| "several tests together".to_owned());
         let frames = stacks.first().map_or(&[][..], |stack| &stack.frames[..]);
-        let signature = named(Kind::Leak, EvidenceSignature::of_stack(&label, &name, None, frames));
+        let signature = Signature::new(Kind::Leak, EvidenceSignature::of_stack(&label, &name, None, frames));
         let occurrence = scene.occurrence_of_slot(test, None, Seed::new(0));
         let mut draft = self.draft(scene, Kind::Leak, signature, what, test, occurrence, stacks, gaps);
         draft.finding.reason = reason;

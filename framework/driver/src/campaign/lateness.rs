@@ -9,11 +9,11 @@ use waylay_evidence::signature::{self, Signature as EvidenceSignature};
 use waylay_evidence::{ThreadId, ThreadStack};
 use waylay_page::TestPhase;
 
-use super::draft::{Draft, named};
+use super::draft::Draft;
 use super::hang;
 use super::investigation::Investigator;
 use super::scene::Scene;
-use crate::failure::Kind;
+use crate::failure::{Kind, Signature};
 use crate::host::Overdue;
 use crate::report::span;
 
@@ -86,7 +86,7 @@ impl Investigator {
                 _ => overdue.contains(&stack.id),
             })
             .collect();
-        let signature = named(kind, EvidenceSignature::of_hang(kind.word(), &name, involved));
+        let signature = Signature::new(kind, EvidenceSignature::of_hang(kind.word(), &name, involved));
         let what = describe_late(late);
         let slot = late.iter().find_map(|late| match late {
             Overdue::Iteration { worker, .. } => Some(*worker),

@@ -70,7 +70,13 @@ mod tests {
         Account(vec![
             Statement::Beside(Beside::Other(words.into())),
             Statement::Deadlock(2),
-            Statement::Standing(Standing { thread: 1, steps: 4, waits: true, operation, holder: Some(2) }),
+            Statement::Standing(Standing {
+                thread: 1,
+                steps: 4,
+                waits_since: Some(9),
+                operation,
+                holder: Some(2),
+            }),
             place(0x20),
             place(0x10),
         ])
@@ -86,7 +92,7 @@ mod tests {
         assert_eq!(stopped.what, "deadlock: 2 threads, none can run");
         let reason = stopped.reason.unwrap();
         assert!(
-            reason.ends_with("thread 1 (4 steps) waits in mutex-lock 0x10, held by thread 2"),
+            reason.ends_with("thread 1 (4 steps) waits in mutex-lock 0x10 since step 9, held by thread 2"),
             "{reason}"
         );
     }

@@ -100,7 +100,7 @@ impl StrictTest {
                 "each of its {} reached the limit of {} steps, and none was judged (max-steps raises it, limit-is-failure \
                  makes it a failure)",
                 plural(self.past.runs, "schedule"),
-                count(self.strict.max_steps.get())
+                count(self.strict.conditions.max_steps)
             )
         })
     }
@@ -191,8 +191,8 @@ impl StrictTest {
         let parameters = RunParameters::of(self.strict.strategy.to_string());
         let mut guarantees = promises(&parameters, sum.threads, &sum.aimed);
         let covered = Covered {
-            level: self.strict.level.level(),
-            patch: self.strict.patch,
+            level: self.strict.conditions.level,
+            patch: self.strict.conditions.patch,
             patched: sum.patched,
             refused: sum.refused,
             refused_places: self.names.names(&Vec::from_iter(sum.refused_places)),
@@ -227,7 +227,7 @@ impl StrictTest {
             left_behind: self.left_behind,
             limit_reached: self.limit_reached,
             unconfirmed: self.unconfirmed,
-            level: self.strict.level.name().to_owned(),
+            level: self.strict.conditions.level.name().to_owned(),
             sites: sum.places,
             looked_at: sum.looked_at,
             accesses: sum.accesses,

@@ -7,13 +7,13 @@ use waylay_evidence::ThreadStack;
 use waylay_evidence::signature::{Signature as EvidenceSignature, normal_message};
 use waylay_host::plan::{SchedulePlan, TestPlan};
 
-use super::draft::{Draft, named};
+use super::draft::Draft;
 use super::progress::Progress;
 use super::scene::Scene;
 use super::session::Session;
 use super::strict::{Examination, FailedSchedule};
 use super::supervisor::Supervisor;
-use crate::failure::Kind;
+use crate::failure::{Kind, Signature};
 use crate::host::{ControlRegion, StoppedBy};
 use crate::report::{count, plural};
 
@@ -220,7 +220,7 @@ fn describe(draft: &mut Draft, failed: &FailedSchedule, examination: Option<&dyn
                 finding.stacks.sort_by_key(|stack| !is_in_plugin(stack));
                 let involved = finding.stacks.iter().filter(|stack| is_in_plugin(stack));
                 let signature = EvidenceSignature::of_hang("deadlock", &name, involved);
-                finding.signature = named(Kind::Deadlock, signature);
+                finding.signature = Signature::new(Kind::Deadlock, signature);
             }
             finding.stacks_text = examination.text().to_owned();
         }

@@ -52,7 +52,7 @@ pub use pattern::Pattern;
 pub use schema::schema;
 pub use settings::{Config, Evidence, Leaks, Overrides, Scenario};
 pub use source::{At, Position, Source, Span};
-pub use strict::{Minimizing, STORES_CAN_WAIT, StepLevel, Strict, TimeoutRule};
+pub use strict::{Minimizing, STEP_LEVEL, STORES_CAN_WAIT, Strict};
 pub use test::{Contained, HooksRef, Objects, Param, PluginRef, Pot, PotRule, Test};
 
 use diagnostic::Findings;

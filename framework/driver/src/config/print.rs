@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-use waylay_control_protocol::Memory;
 use waylay_dist::{Spec, format_duration};
 use waylay_randomizer::RawSettings;
 
@@ -69,14 +68,16 @@ fn write_scenario(f: &mut fmt::Formatter<'_>, scenario: &Scenario) -> fmt::Resul
         if let Some(quiet) = strict.stop_after_quiet {
             writeln!(f, "stop-after-quiet = {quiet}")?;
         }
-        writeln!(f, "max-steps = {}", strict.max_steps)?;
+        let conditions = &strict.conditions;
+        writeln!(f, "max-steps = {}", conditions.max_steps)?;
         writeln!(f, "limit-is-failure = {}", strict.limit_is_failure)?;
-        writeln!(f, "timeouts = \"{}\"", strict.timeouts.name())?;
-        if strict.memory != Memory::Sc {
-            writeln!(f, "memory = \"{}\"", strict.memory.name())?;
+        writeln!(f, "idle-timeouts = {}", conditions.idle_timeouts)?;
+        if !conditions.memory.is_sequential() {
+            writeln!(f, "memory = \"{}\"", conditions.memory.name())?;
         }
-        writeln!(f, "level = \"{}\"", strict.level.name())?;
-        writeln!(f, "patch = {}", strict.patch)?;
+        writeln!(f, "level = \"{}\"", conditions.level.name())?;
+        let patches: Vec<_> = conditions.patches().iter().map(|patch| quoted(patch.to_string())).collect();
+        writeln!(f, "patch = [{}]", patches.join(", "))?;
         writeln!(f, "minimize = \"{}\"", strict.minimize)?;
     }
     if let Some(settings) = &scenario.randomizer {

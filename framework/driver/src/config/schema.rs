@@ -118,13 +118,16 @@ fn scenario() -> Value {
             "stop-after-quiet": whole(1, "Of strict mode: schedules in a row without a new order of conflicting places that end a test."),
             "max-steps": whole(1, "Of strict mode: steps after which a schedule is stopped and not judged."),
             "limit-is-failure": boolean("Of strict mode: whether a schedule that reaches max-steps has failed."),
-            "timeouts": { "enum": ["choice", "idle"], "description": "Of strict mode: when timeouts end." },
+            "idle-timeouts": boolean("Of strict mode: whether sleeps and timeouts end only when nothing else can run."),
             "memory": { "enum": ["sc", "tso"], "description": "Of strict mode: when others see a store." },
             "level": {
                 "enum": ["sync", "atomics", "auto", "memory"],
                 "description": "Of strict mode: what is a step in plugins beside calls."
             },
-            "patch": boolean("Of strict mode: whether atomic instructions of plugins that were not compiled for it are steps."),
+            "patch": {
+                "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
+                "description": "Of strict mode: what of code that was not compiled for it is patched: none, or memory=LIBRARY for every access of a library, too."
+            },
             "minimize": text("Of strict mode: processor time for minimising each failure and finding its cause, such as 5s; off: neither."),
             "dump": dump_size("How much memory its dumps hold."),
             "test": { "type": "array", "minItems": 1, "items": reference("test"), "description": "What runs in it; at least one." },

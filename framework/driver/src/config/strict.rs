@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use waylay_control_protocol::{Level, Memory};
+use waylay_control_protocol::{Level, Memory, Patch, RunConditions};
 use waylay_schedule::Spec;
 use waylay_schedule::spec::{DEFAULT, PLANNED_RUNS};
 
@@ -19,18 +19,10 @@ pub struct Strict {
     pub runs: Option<NonZeroU64>,
     /// So many schedules in a row of a host that show no new order of conflicting places are the last of a test.
     pub stop_after_quiet: Option<NonZeroU64>,
-    /// After so many steps a schedule is stopped and not judged.
-    pub max_steps: NonZeroU64,
-    /// A schedule that is stopped there has failed.
+    /// A schedule that is stopped at the limit of steps has failed.
     pub limit_is_failure: bool,
-    /// When a wait with a deadline, or a sleep, may end by itself.
-    pub timeouts: TimeoutRule,
-    /// When others see a store.
-    pub memory: Memory,
-    /// What is a step in plugins.
-    pub level: StepLevel,
-    /// Atomic instructions of plugins that were not compiled to report them are found in their code, and are steps too.
-    pub patch: bool,
+    /// What a schedule is like.
+    pub conditions: RunConditions,
     /// Processor time for minimising each failure and looking for its cause.
     pub minimize: Minimizing,
 }
@@ -49,74 +41,33 @@ impl std::fmt::Display for Minimizing {
     }
 }
 
-/// What is a step, beside calls of library functions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepLevel {
-    /// Nothing.
-    Sync,
-    /// Atomic operations and volatile accesses.
-    Atomics,
-    /// And accesses of plugins to memory that threads share.
-    Memory,
-    /// And those of them whose order nothing settles. What Windows lacks for that in hosts is in docs/platforms.md.
-    Auto,
-}
-
 /// Whether this system can let stores wait in store buffers (`memory = "tso"`).
 pub const STORES_CAN_WAIT: bool = crate::sys::STORES_CAN_WAIT;
 
-impl Default for StepLevel {
-    fn default() -> Self {
-        if crate::sys::LEARNS_PLACES { Self::Auto } else { Self::Atomics }
-    }
-}
+/// What is a step in plugins unless a scenario says it. What Windows lacks for [`Level::Auto`] in hosts is in docs/platforms.md.
+pub const STEP_LEVEL: Level = if crate::sys::LEARNS_PLACES { Level::Auto } else { Level::Atomics };
 
-impl StepLevel {
-    /// Every level.
-    pub const ALL: [Self; 4] = [Self::Sync, Self::Atomics, Self::Memory, Self::Auto];
-
-    /// The level's name in TOML.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sync => "sync",
-            Self::Atomics => "atomics",
-            Self::Memory => "memory",
-            Self::Auto => "auto",
-        }
-    }
-
-    /// The level in the words of the control library.
-    pub fn level(self) -> Level {
-        match self {
-            Self::Sync => Level::Sync,
-            Self::Atomics => Level::Atomics,
-            Self::Memory => Level::Memory,
-            Self::Auto => Level::Auto,
+impl Strict {
+    /// Schedules of that strategy without an end, as a scenario has them that says nothing else.
+    pub fn of(strategy: Spec) -> Strict {
+        Strict {
+            strategy,
+            runs: None,
+            stop_after_quiet: None,
+            limit_is_failure: false,
+            conditions: RunConditions::of_test(STEP_LEVEL),
+            minimize: Minimizing::default(),
         }
     }
 }
 
-/// When a wait with a deadline, or a sleep, may end by itself.
+/// Whether waits with a deadline end only when nothing else can run, as it is written: `true`, or `"idle"` under the key's old name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeoutRule {
-    /// Whenever the strategy chooses so.
-    Choice,
-    /// Only when nothing else can run.
-    Idle,
-}
+pub(super) struct IdleTimeouts(pub(super) bool);
 
-impl TimeoutRule {
-    /// Every rule.
-    pub const ALL: [Self; 2] = [Self::Choice, Self::Idle];
-
-    /// The rule's name in TOML.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Choice => "choice",
-            Self::Idle => "idle",
-        }
-    }
-}
+/// What is asked of patching, as it is written: a text as on the command line or several, or `false` as the key was once written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Patches(pub(super) Vec<Patch>);
 
 /// The keys as they were written.
 #[derive(Default)]
@@ -127,15 +78,12 @@ pub(super) struct StrictKeys {
     pub(super) stop_after_quiet: Option<At<u64>>,
     pub(super) max_steps: Option<At<u64>>,
     pub(super) limit_is_failure: Option<At<bool>>,
-    pub(super) timeouts: Option<At<TimeoutRule>>,
+    pub(super) idle_timeouts: Option<At<IdleTimeouts>>,
     pub(super) memory: Option<At<Memory>>,
-    pub(super) level: Option<At<StepLevel>>,
-    pub(super) patch: Option<At<bool>>,
+    pub(super) level: Option<At<Level>>,
+    pub(super) patch: Option<At<Patches>>,
     pub(super) minimize: Option<At<Minimizing>>,
 }
-
-/// Far beyond any schedule of a test that makes progress, and reached within a second.
-const MAX_STEPS: u64 = 1_000_000;
 
 impl StrictKeys {
     /// What they say together; wrong ones are reported and replaced.
@@ -147,20 +95,30 @@ impl StrictKeys {
                 findings.add(Diagnostic::error(zero.span, format!("0 {what} run nothing")));
             }
         }
-        let level = self.level.map_or(StepLevel::default(), |level| level.value);
-        let patch = self.patch.is_none_or(|patch| patch.value);
-        if let Some(tso) = self.memory.filter(|memory| memory.value == Memory::Tso) {
-            if !STORES_CAN_WAIT {
+        let mut conditions =
+            RunConditions::of_test(self.level.as_ref().map_or(STEP_LEVEL, |level| level.value));
+        if let Some(steps) = self.max_steps {
+            conditions.max_steps = steps.value;
+        }
+        if let Some(idle) = self.idle_timeouts {
+            conditions.idle_timeouts = idle.value.0;
+        }
+        if let Some(patch) = &self.patch {
+            conditions.set_patches(&patch.value.0);
+        }
+        if let Some(memory) = self.memory {
+            conditions.memory = memory.value;
+            if memory.value == Memory::Tso && !STORES_CAN_WAIT {
                 let why = "`memory = \"tso\"` works on Linux only: on Windows stores are seen at once";
-                findings.add(Diagnostic::error(tso.span, why.to_owned()));
-            } else if !level.level().sees_accesses() || !patch {
+                findings.add(Diagnostic::error(memory.span, why.to_owned()));
+            } else if conditions.misses_stores() {
                 let why = "a store that is not seen would overtake those that wait";
                 findings.add(
                     Diagnostic::error(
-                        tso.span,
+                        memory.span,
                         format!("`memory = \"tso\"` needs to see every store: {why}"),
                     )
-                    .help("set level = \"auto\" or \"memory\", and leave patch = false out"),
+                    .help("set level = \"auto\" or \"memory\", and leave patch = \"none\" out"),
                 );
             }
         }
@@ -169,16 +127,8 @@ impl StrictKeys {
             strategy: self.strategy_with_depth(runs, findings),
             runs,
             stop_after_quiet: self.stop_after_quiet.and_then(|quiet| NonZeroU64::new(quiet.value)),
-            max_steps: self
-                .max_steps
-                .and_then(|steps| NonZeroU64::new(steps.value))
-                .or(NonZeroU64::new(MAX_STEPS))
-                .unwrap_or(NonZeroU64::MIN),
             limit_is_failure: self.limit_is_failure.is_some_and(|failure| failure.value),
-            timeouts: self.timeouts.map_or(TimeoutRule::Choice, |rule| rule.value),
-            memory: self.memory.map_or(Memory::Sc, |memory| memory.value),
-            level,
-            patch,
+            conditions,
             minimize: self.minimize.map_or(Minimizing::default(), |time| time.value),
         }
     }
@@ -214,7 +164,7 @@ impl StrictKeys {
             ("stop-after-quiet", self.stop_after_quiet.map(|at| at.span)),
             ("max-steps", self.max_steps.map(|at| at.span)),
             ("limit-is-failure", self.limit_is_failure.map(|at| at.span)),
-            ("timeouts", self.timeouts.map(|at| at.span)),
+            ("idle-timeouts", self.idle_timeouts.map(|at| at.span)),
             ("memory", self.memory.map(|at| at.span)),
             ("level", self.level.map(|at| at.span)),
             ("patch", self.patch.map(|at| at.span)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::DeValue;
-use waylay_control_protocol::Memory;
+use waylay_control_protocol::{Level, Memory, Patch};
 use waylay_dist::{Seed, Value, parse_duration};
 use waylay_evidence::DumpSize;
 
@@ -15,7 +15,7 @@ use super::dump::DumpFormat;
 use super::mode::{FileMode, Mode};
 use super::pattern::Pattern;
 use super::source::{At, Span};
-use super::strict::{Minimizing, StepLevel, TimeoutRule};
+use super::strict::{IdleTimeouts, Minimizing, Patches};
 use super::suggestion;
 
 /// Why a value was refused.
@@ -249,15 +249,38 @@ impl FromToml for DumpSize {
     }
 }
 
-impl FromToml for TimeoutRule {
-    const EXPECTED: &'static str = "when timeouts end: \"choice\" or \"idle\"";
+impl FromToml for IdleTimeouts {
+    const EXPECTED: &'static str = "true or false";
 
     fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
-        let text = text(value)?;
-        Self::ALL.into_iter().find(|rule| rule.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name);
-            Refusal::Help(format!("unknown rule `{text}`"), suggestion::help(text, &names))
-        })
+        match value {
+            DeValue::String(text) => match text.as_ref() {
+                "idle" => Ok(Self(true)),
+                "choice" => Ok(Self(false)),
+                other => Err(Refusal::Help(
+                    format!("unknown rule `{other}`"),
+                    suggestion::help(other, &["choice", "idle"]),
+                )),
+            },
+            _ => bool::from_toml(value).map(Self),
+        }
+    }
+}
+
+impl FromToml for Patches {
+    const EXPECTED: &'static str = "\"none\", \"memory=LIBRARY\" or a list of such texts";
+
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {
+        let one = |text: &str| {
+            text.parse::<Patch>().map_err(|why| Refusal::Value(format!("unknown `{text}`: {why}")))
+        };
+        match value {
+            DeValue::Boolean(wanted) => Ok(Self((!wanted).then_some(Patch::None).into_iter().collect())),
+            DeValue::Array(list) => {
+                list.iter().map(|entry| one(text(entry.get_ref())?)).collect::<Result<_, _>>().map(Self)
+            }
+            _ => one(text(value)?).map(|patch| Self(vec![patch])),
+        }
     }
 }
 
@@ -272,7 +295,7 @@ impl FromToml for Memory {
     }
 }
 
-impl FromToml for StepLevel {
+impl FromToml for Level {
     const EXPECTED: &'static str = "what is a step: \"sync\", \"atomics\", \"auto\" or \"memory\"";
 
     fn from_toml(value: &DeValue<'_>) -> Result<Self, Refusal> {

@@ -6,16 +6,13 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use waylay_control_protocol::{
-    Account, Added, Ending, Instrumentation, Memory, REGION_VARIABLE, RegionMap, Settings, Site, SiteList,
-    Switching, Timeouts, cache_folder,
-};
+use waylay_control_protocol::{Account, Added, Ending, REGION_VARIABLE, RegionMap, Site, SiteList};
 use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::promise::Aimed;
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
 
 use super::told::{Past, PlainSteps, RunTotals, StoppedBy};
-use crate::config::{Strict, TimeoutRule};
+use crate::config::Strict;
 
 /// How often the first schedule of a host is made again at most: a thing made on first use may need another one, but hardly
 /// a chain of so many.
@@ -37,30 +34,14 @@ impl ControlRegion {
         parameters: &RunParameters,
         sites: &[Site],
     ) -> io::Result<ControlRegion> {
-        let mut region = RegionMap::create().map_err(io::Error::other)?;
         // Plugins that were compiled for it have steps of their own; those that were not are patched.
-        let mut wanted = Instrumentation::new(strict.level.level(), strict.patch);
-        wanted.host = 1;
-        if strict.memory == Memory::Tso {
-            // A store that is missed would overtake those that wait.
-            (wanted.all, wanted.delays) = (1, 1);
-        }
-        if let Some(folder) = cache_folder() {
-            wanted.set_cache(&folder);
-        }
-        region.set_instrumentation(wanted);
-        let mut settings = Settings::new(Switching::Carrier, seed, 0);
+        let mut region = strict.conditions.region(true).map_err(io::Error::other)?;
+        let mut settings = strict.conditions.settings(seed, 0);
         settings.in_process = 1;
         settings.hold = 1;
         settings.settle = SETTLE;
-        settings.max_steps = strict.max_steps.get();
         settings.quiet = strict.stop_after_quiet.map_or(0, |quiet| quiet.get());
-        settings.timeouts = match strict.timeouts {
-            TimeoutRule::Choice => Timeouts::Choice,
-            TimeoutRule::Idle => Timeouts::Idle,
-        } as u32;
-        settings.memory = strict.memory as u32;
-        if strict.level.level().sees_accesses() {
+        if strict.conditions.level.sees_accesses() {
             region.choose(&mut settings, sites);
             region.learn(&mut settings, sites.len());
         }
@@ -209,30 +190,18 @@ fn places(sites: &[Site]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU64;
+    use waylay_control_protocol::{Level, RunConditions};
 
     use super::*;
-    use crate::config::StepLevel;
 
-    fn strict(level: StepLevel) -> Strict {
-        Strict {
-            strategy: waylay_schedule::Spec::Random,
-            runs: None,
-            max_steps: NonZeroU64::MIN,
-            limit_is_failure: false,
-            stop_after_quiet: None,
-            timeouts: TimeoutRule::Choice,
-            memory: Memory::Sc,
-            level,
-            patch: true,
-            minimize: crate::config::Minimizing(None),
-        }
+    fn strict(level: Level) -> Strict {
+        Strict { conditions: RunConditions::of_test(level), ..Strict::of(waylay_schedule::Spec::Random) }
     }
 
     #[test]
     fn what_one_host_learned_the_next_begins_with() {
         let parameters = RunParameters::of("random");
-        let first = ControlRegion::prepare(&strict(StepLevel::Auto), 7, &parameters, &[Site(3)]).unwrap();
+        let first = ControlRegion::prepare(&strict(Level::Auto), 7, &parameters, &[Site(3)]).unwrap();
         let library = RegionMap::open(first.descriptor()).unwrap();
         assert_eq!((library.chosen(), library.learns_from()), (Some(&[Site(3)][..]), Some(1)));
         library.choose_also(Site(4));
@@ -245,7 +214,7 @@ mod tests {
             Some(PlainSteps { sites: vec![Site(3), Site(4)], looked_at: true, handed: false })
         );
         assert_eq!(first.learned(), [Site(3), Site(4), Site(5)]);
-        let atomics = ControlRegion::prepare(&strict(StepLevel::Atomics), 7, &parameters, &[]).unwrap();
+        let atomics = ControlRegion::prepare(&strict(Level::Atomics), 7, &parameters, &[]).unwrap();
         assert_eq!((atomics.steps(), atomics.learned()), (None, Vec::new()));
     }
 }

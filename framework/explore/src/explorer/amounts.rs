@@ -49,8 +49,7 @@ impl Exploration<'_> {
 
     /// Finds out which libraries of the system what is promised has to leave out, and where. What fails here fails nothing else.
     pub(super) fn look_into_libraries(&mut self) {
-        let steps = &self.plan.conditions.steps;
-        let worth_it = self.sites.learns() && steps.patch && !self.summary.interrupted;
+        let worth_it = self.sites.learns() && self.plan.conditions.run.patch && !self.summary.interrupted;
         if !worth_it || self.unseen.libraries.is_empty() || self.promises().is_empty() {
             return;
         }
@@ -68,7 +67,7 @@ impl Exploration<'_> {
 
     /// What the runs promise, and what that leaves out.
     fn promises(&self) -> Vec<Promise> {
-        let covered = covered(&self.plan.conditions.steps, &self.summary);
+        let covered = covered(&self.plan.conditions.run, &self.summary);
         let ledger = ledger(&covered, &self.unseen, self.summary.partly_controlled);
         let mut promises = promises(&self.parameters, self.rivals, &self.aimed);
         promises.iter_mut().for_each(|promise| promise.leaves_out.clone_from(&ledger));
@@ -80,7 +79,7 @@ impl Exploration<'_> {
         let summary = &self.summary;
         let steps = if self.aimed.reach > 0 { self.aimed.reach } else { summary.steps };
         let guarantees = self.promises();
-        let missing = not_looked_at(&self.plan.conditions.steps, summary);
+        let missing = not_looked_at(&self.plan.conditions.run, summary);
         let guarantee = headline(&guarantees);
         StrictNumbers {
             strategy: self.parameters.strategy.clone(),
@@ -140,10 +139,10 @@ impl Exploration<'_> {
         if summary.first_failure_run.is_none() {
             summary.depth = summary.guarantee.as_ref().map_or(0, |promise| promise.depth);
         }
-        summary.races = self.plan.conditions.steps.races;
+        summary.races = self.plan.conditions.run.races;
         summary.doubtful_races = self.findings.doubtful_races;
         summary.unconfirmed_races = self.findings.unconfirmed_races;
-        summary.memory = self.plan.conditions.memory.name();
+        summary.memory = self.plan.conditions.run.memory.name();
         summary.unconfirmed_delays = self.findings.unconfirmed_delays;
         if summary.unconfirmed_delays > 0 {
             summary.notes.push(format!(
@@ -158,7 +157,7 @@ impl Exploration<'_> {
                 self.findings.unconfirmed_races
             ));
         }
-        summary.notes.extend(not_looked_at(&self.plan.conditions.steps, summary));
+        summary.notes.extend(not_looked_at(&self.plan.conditions.run, summary));
         let unheard = self.learner.unheard() + self.of_handed.unheard();
         if unheard > 0 {
             summary.notes.push(format!(

@@ -98,7 +98,7 @@ impl SuiteSummary {
         ));
         let missed = self.explored.iter().filter(|one| one.was_missed()).count();
         if missed > 0 {
-            lines.push(format!("{} not reached in that time: give more with --for", cases(missed)));
+            lines.push(format!("{} not reached in that time: give more with --duration", cases(missed)));
         }
         lines.extend(self.notes.iter().cloned());
         lines.join("\n") + "\n"
@@ -163,6 +163,6 @@ mod tests {
         let missed = CaseResult { case: "late".to_owned(), ..CaseResult::default() };
         let text = SuiteSummary { explored: vec![missed], ..SuiteSummary::default() }.text();
         assert!(text.contains("not reached") && !text.contains("no failure"), "{text}");
-        assert!(text.contains("1 case not reached in that time: give more with --for"), "{text}");
+        assert!(text.contains("1 case not reached in that time: give more with --duration"), "{text}");
     }
 }

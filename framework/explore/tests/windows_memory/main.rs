@@ -18,14 +18,14 @@ fn main() {
 mod cases {
     use std::path::{Path, PathBuf};
 
-    use waylay_control_protocol::Level;
+    use waylay_control_protocol::{Level, RunConditions};
     use waylay_driver::catalog::Installation;
     use waylay_driver::failure::FailureEntry;
     use waylay_driver::store::CampaignRecord;
     use waylay_explore::explorer::{ExploreError, Plan, Progress, State, explore};
     use waylay_explore::oracle::Expected;
     use waylay_explore::program::Program;
-    use waylay_explore::recording::{self, Conditions, Steps};
+    use waylay_explore::recording::{self, Conditions};
     use waylay_explore::replay::replay;
     use waylay_explore::restart::Restart;
     use waylay_explore::server::RunError;
@@ -83,11 +83,11 @@ mod cases {
         Installation::at(&this_program()).control_library().expect("built with this")
     }
 
-    fn steps(level: Level, races: bool) -> Steps {
-        Steps { level, patch: true, races, ..Steps::default() }
+    fn steps(level: Level, races: bool) -> RunConditions {
+        RunConditions { races, ..RunConditions::of_program(level) }
     }
 
-    fn run(steps: Steps, out: &Path, body: &str, runs: u64, stop_on_first: bool) -> Summary {
+    fn run(conditions: RunConditions, out: &Path, body: &str, runs: u64, stop_on_first: bool) -> Summary {
         let command = [format!("Z:{}/plain.exe", env!("WAYLAY_TEST_PROGRAMS")), body.to_owned()];
         let program = Program::new(&command, None).expect("a program");
         let plan = Plan {
@@ -101,7 +101,7 @@ mod cases {
             own_threads: 1,
             jobs: 1,
             restart: Restart::Fork,
-            conditions: Conditions { patience_ms: 60_000, steps, ..Conditions::default() },
+            conditions: Conditions { patience_ms: 60_000, run: conditions, ..Conditions::default() },
             expected: Expected::default(),
             out: out.to_owned(),
             library: library(),

@@ -154,7 +154,7 @@ pub(crate) struct HuntOptions {
     #[arg(long, default_value_t = 2_000)]
     pub(crate) runs: u64,
     /// For how long at most.
-    #[arg(long = "for", value_parser = duration, value_name = "TIME")]
+    #[arg(long, alias = "for", value_parser = duration, value_name = "TIME")]
     pub(crate) duration: Option<Duration>,
     /// The seed that every random choice comes from.
     #[arg(long)]

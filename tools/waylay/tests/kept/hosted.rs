@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use waylay_compare::config::{Config, TestTable};
+use waylay_control_protocol::RunConditions;
 use waylay_dist::Seed;
 use waylay_driver::catalog::Installation;
-use waylay_driver::config::{Minimizing, StepLevel, Strict, TimeoutRule};
+use waylay_driver::config::{STEP_LEVEL, Strict};
 use waylay_driver::trial::{Arena, Scheduling, Trial};
 use waylay_schedule::Spec;
 
@@ -86,16 +87,10 @@ impl Hosts {
 
     pub(crate) fn keep(&self, test: &Hosted, strategy: &str, runs: u64) -> Kept {
         let strict = Strict {
-            strategy: Spec::parse(strategy, runs).expect("a strategy"),
             runs: NonZeroU64::new(runs),
-            max_steps: NonZeroU64::new(100_000).expect("not zero"),
-            stop_after_quiet: None,
             limit_is_failure: true,
-            timeouts: TimeoutRule::Choice,
-            memory: waylay_control_protocol::Memory::Sc,
-            level: StepLevel::default(),
-            patch: true,
-            minimize: Minimizing(None),
+            conditions: RunConditions { max_steps: 100_000, ..RunConditions::of_test(STEP_LEVEL) },
+            ..Strict::of(Spec::parse(strategy, runs).expect("a strategy"))
         };
         let trial = Trial {
             plugin: self.plugin(&test.plugin),

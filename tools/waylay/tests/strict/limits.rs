@@ -104,8 +104,8 @@ fn who_only_sleeps_while_the_world_is_awaited_reaches_no_limit() {
           pthread_mutex_lock(&m); done = 1; pthread_mutex_unlock(&m);\n\
           pthread_join(t, 0);\n\
           return length == 6 && pclose(child) == 0 ? 0 : WAYLAY_FAILED; }";
-    for timeouts in ["choice", "idle"] {
-        let keys = format!("runs = 4\nmax-steps = 2000\ntimeouts = '{timeouts}'");
+    for idle in [false, true] {
+        let keys = format!("runs = 4\nmax-steps = 2000\nidle-timeouts = {idle}");
         let ran = probe(source, &keys, "workers = 1").run(0, &[]);
         let strict = &ran.test("probing", "probe")["strict"];
         assert_eq!((number(&strict["runs"]), number(&strict["limit_reached"])), (4, 0), "{strict:#}");

@@ -52,7 +52,7 @@ pub fn under_gdb(
     command.args(["-q", "-ex", "set startup-with-shell off", "-ex", &preload, "-ex", &descriptor]);
     // The signals that preempt computing and blocked threads, in case a library was built to use them.
     command.args(["-ex", "handle SIG62 SIG63 nostop noprint pass"]);
-    if record.conditions.steps.patch {
+    if record.conditions.run.patch {
         command.arg("-x").arg(script(library, FAULTS)?);
     }
     command.arg("--args").arg(&record.program.file).args(&record.program.arguments);
