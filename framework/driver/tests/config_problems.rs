@@ -573,7 +573,7 @@ fn keys_of_strict_scenarios() {
         ("limit-is-failure = 'yes'", "`limit-is-failure` must be true or false, not a text"),
         ("timeouts = 'idel'", "unknown rule `idel` (did you mean `idle`?)"),
         ("level = 'atomic'", "unknown level `atomic` (did you mean `atomics`?)"),
-        ("idle-timeouts = 7", "`idle-timeouts` must be true or false, not a number"),
+        ("idle-timeouts = 7", "`idle-timeouts` must be true or false, not a whole number"),
         ("patch = 'nothing'", "unknown `nothing`: say `none` or `memory=LIBRARY`"),
         ("patch = ['none', 7]", "`patch` must be"),
         ("max-step = 5", "unknown key `max-step` (did you mean `max-steps`?)"),

@@ -116,8 +116,7 @@ impl ScenarioTable {
                 stop_after_quiet: reader.optional("stop-after-quiet"),
                 max_steps: reader.optional("max-steps"),
                 limit_is_failure: reader.optional("limit-is-failure"),
-                // Its name of old is read, too.
-                idle_timeouts: reader.optional("idle-timeouts").or_else(|| reader.optional("timeouts")),
+                idle_timeouts: reader.renamed("idle-timeouts", "timeouts"),
                 memory: reader.optional("memory"),
                 level: reader.optional("level"),
                 patch: reader.optional("patch"),

@@ -62,6 +62,12 @@ impl<'a, 'i> TableReader<'a, 'i> {
         read_value(value, Some(key), self.findings)
     }
 
+    /// The value of a key that once had another name. That one is read when it is there alone, and is nowhere suggested.
+    pub fn renamed<T: FromToml>(&mut self, key: &'static str, before: &'static str) -> Option<At<T>> {
+        let old = !self.has(key) && self.has(before);
+        self.optional(key).or_else(|| if old { self.optional(before) } else { None })
+    }
+
     /// The value of a key that must be there.
     pub fn required<T: FromToml>(&mut self, key: &'static str) -> Option<At<T>> {
         if !self.has(key) {
