@@ -374,6 +374,11 @@ impl<P: Process> Watch<P> {
         kinds.contains_key(&(kind.0 as usize))
     }
 
+    /// Whether accesses of code to some memory are worth a step, whatever that is.
+    pub(crate) fn is_place(&self, code: usize) -> bool {
+        self.chosen.as_ref().is_none_or(|chosen| chosen.contains_key(&code))
+    }
+
     /// Whether code was seen to free what others use, so that it is worth a step where it is none by itself.
     pub(crate) fn is_seen_to_free(&mut self, code: usize, address: usize, thread: ThreadId) -> bool {
         self.chosen.is_some() && self.is_chosen(code, address, thread)

@@ -10,14 +10,19 @@ use waylay_evidence::{modules_of, places_in};
 /// Names that were looked up so far.
 #[derive(Clone, Debug, Default)]
 pub struct PlaceNames {
-    file: PathBuf,
+    files: Vec<PathBuf>,
     known: RefCell<BTreeMap<u64, String>>,
 }
 
 impl PlaceNames {
     /// Of the code in this file, and in the libraries that it needs.
     pub fn of(file: &Path) -> PlaceNames {
-        PlaceNames { file: file.to_owned(), known: RefCell::default() }
+        PlaceNames::of_all([file])
+    }
+
+    /// Of the code in these files, and in the libraries that they need; a program comes first.
+    pub fn of_all<'a>(files: impl IntoIterator<Item = &'a Path>) -> PlaceNames {
+        PlaceNames { files: files.into_iter().map(Path::to_owned).collect(), known: RefCell::default() }
     }
 
     /// The function and the line of each site, as far as they are known.
@@ -26,7 +31,8 @@ impl PlaceNames {
         let new: Vec<Site> =
             sites.iter().filter(|&site| !known.contains_key(site)).map(|&site| Site(site)).collect();
         if !new.is_empty() {
-            for (number, file) in modules_of(&self.file).into_iter().enumerate() {
+            let modules = self.files.iter().flat_map(|file| modules_of(file));
+            for (number, file) in modules.enumerate() {
                 let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 let address = |site: &Site| u64::from(site.plain().0 as u32);
                 // The program itself has no name in the loader's list.
