@@ -22,7 +22,7 @@ const ORDERED: u32 = 2;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for what a run tells about itself.
@@ -206,6 +206,7 @@ impl RegionMap {
             .iter()
             .chain(&report.overlooked_sites)
             .chain(&report.refused_sites)
+            .chain(&report.loaded)
             .for_each(|word| word.store(0, Ordering::Relaxed));
         report.delayed.words().for_each(|word| word.store(0, Ordering::Relaxed));
         report.race.words().for_each(|word| word.store(0, Ordering::Relaxed));

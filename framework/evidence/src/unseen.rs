@@ -76,6 +76,12 @@ pub fn modules_of(file: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// The names of the files where the loader finds libraries of the system.
+pub fn installed_libraries() -> impl Iterator<Item = String> {
+    let files = FOLDERS.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    files.map(|file| file.file_name().to_string_lossy().into_owned())
+}
+
 /// Libraries that are not told of: those that the C library consists of, the compiler's own, and what stands for us.
 const BASIC: [&str; 11] = [
     "libc.",
@@ -104,6 +110,15 @@ impl Unseen {
     /// Of a program or a library, and of the libraries that it brings along; nothing when it cannot be read.
     pub fn of(file: &Path) -> Unseen {
         Unseen::of_all([file])
+    }
+
+    /// Adds libraries of the system that turned out to be used.
+    pub fn add(&mut self, libraries: Vec<String>) {
+        for name in libraries {
+            if !BASIC.iter().any(|basic| name.starts_with(basic)) && !self.libraries.contains(&name) {
+                self.libraries.push(name);
+            }
+        }
     }
 
     /// Of several, together.

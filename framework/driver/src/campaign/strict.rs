@@ -26,7 +26,7 @@ use crate::failure::{Kind, Signature};
 use crate::host::{ControlRegion, RunTotals};
 pub use crate::host::{Past, PlainSteps};
 use crate::record::StrictNumbers;
-use crate::report::{Covered, PlaceNames, count, ledger, left_out, plural};
+use crate::report::{Covered, PlaceNames, count, ledger, left_out, libraries_at, plural};
 use crate::store::Dumped;
 
 /// One strict test over all of its hosts.
@@ -161,6 +161,7 @@ impl StrictTest {
     pub(crate) fn account(&mut self, region: &ControlRegion, corrupted: bool) {
         let corrupted = corrupted || region.observe(Duration::MAX).is_err();
         let mut totals = region.believed();
+        self.unseen.add(libraries_at(&Vec::from_iter(totals.loaded.iter().copied())));
         if corrupted {
             self.past.add(&totals);
             self.next = None;

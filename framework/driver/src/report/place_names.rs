@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use waylay_control_protocol::Site;
-use waylay_evidence::{modules_of, places_in};
+use waylay_evidence::{installed_libraries, modules_of, places_in};
 
 /// Names that were looked up so far.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +51,17 @@ impl PlaceNames {
         let unnamed = |site: u64| format!("code at {:#x}", Site(site).plain().0 as u32);
         sites.iter().map(|site| known.entry(*site).or_insert_with(|| unnamed(*site)).clone()).collect()
     }
+}
+
+/// The names of libraries of the system, by the sites of their first bytes.
+pub fn libraries_at(sites: &[u64]) -> Vec<String> {
+    if sites.is_empty() {
+        return Vec::new();
+    }
+    let names: BTreeMap<u64, String> =
+        installed_libraries().map(|name| (Site::new(&name, 0).0, name)).collect();
+    let unnamed = || "a library that is loaded by name".to_owned();
+    sites.iter().map(|site| names.get(site).cloned().unwrap_or_else(unnamed)).collect()
 }
 
 #[cfg(test)]

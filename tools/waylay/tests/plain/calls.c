@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,10 +30,12 @@ static char text[16] = "aaaaaaa";
 static FILE *stream;
 static int ends[2];
 
-#if defined(READ) || defined(READV) || defined(PREAD) || defined(FREAD) || defined(FGETS) || defined(SPRINTF)
+#if defined(READ) || defined(SYSCALL) || defined(READV) || defined(PREAD) || defined(FREAD) || defined(FGETS) || defined(SPRINTF)
 static void fill(void) {
 #if defined(READ)
     if (read(ends[0], text, 7) != 7) exit(9);
+#elif defined(SYSCALL)
+    if (syscall(SYS_read, ends[0], text, 7) != 7) exit(9);
 #elif defined(READV)
     struct iovec parts[] = {{text, 3}, {text + 3, 4}};
     if (readv(ends[0], parts, 2) != 7) exit(9);
@@ -149,7 +152,7 @@ int main(void) {
     stream = tmpfile();
     if (!stream || fwrite(bytes, 1, 7, stream) != 7 || fflush(stream) || pipe(ends)) return 9;
     rewind(stream);
-#if defined(READ) || defined(READV)
+#if defined(READ) || defined(SYSCALL) || defined(READV)
     if (write(ends[1], bytes, 7) != 7) return 9;
 #endif
     pthread_t first, second;

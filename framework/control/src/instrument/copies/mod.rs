@@ -15,7 +15,7 @@ mod format;
 mod shape;
 
 use core::arch::naked_asm;
-use core::ffi::CStr;
+use core::ffi::{CStr, c_long};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use waylay_accesses::{Access, access};
@@ -28,7 +28,7 @@ use super::patch::Loaded;
 use super::watch::Linux;
 use crate::binding;
 use crate::me::{Unmanaged, as_program, me};
-use crate::runtime::Token;
+use crate::runtime::{Logical, Token};
 
 /// Whether somebody wants to know. A byte, because assembly looks at it.
 static TOLD: AtomicBool = AtomicBool::new(false);
@@ -221,6 +221,44 @@ unsafe fn around(
         access::copy::<Linux>(thread, all.take(&copy.shape.written(arguments, result)), false);
         *libc::__errno_location() = errno;
         Onward { function: 0, result }
+    }
+}
+
+/// Tells of a call of the kernel's that the program made itself, and that returned `result`. It has no place in the code that
+/// could be a step: where it waits it is one already.
+///
+/// # Safety
+/// As for the call; `me` is the running thread, inside the library.
+pub(crate) unsafe fn tell_of_kernel_call(
+    me: *mut Logical,
+    number: c_long,
+    arguments: &Arguments,
+    result: c_long,
+) {
+    /// No code is there.
+    const NOWHERE: usize = 1;
+    if !TOLD.load(Ordering::Relaxed) {
+        return;
+    }
+    let shape = match number {
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_recvfrom => Shape::Receives,
+        libc::SYS_readv | libc::SYS_preadv => Shape::ReceivesRanges,
+        libc::SYS_recvmsg => Shape::ReceivesMessage,
+        libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_sendto => Shape::Sends,
+        libc::SYS_writev | libc::SYS_pwritev => Shape::SendsRanges,
+        libc::SYS_sendmsg => Shape::SendsMessage,
+        _ => return,
+    };
+    let mut all = Accesses::at(NOWHERE);
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let ranges = match shape.shows_afterwards() {
+            true => shape.written(arguments, result as usize),
+            false => shape.ranges(arguments),
+        };
+        access::copy::<Linux>(me, all.take(&ranges), false);
+        *libc::__errno_location() = errno;
     }
 }
 
