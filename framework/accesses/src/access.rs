@@ -224,6 +224,22 @@ pub unsafe fn before_copy<P: Process>(me: P::Thread, ranges: &[Access]) -> bool 
     }
 }
 
+/// Code is about to call a function that returns memory which all threads have in common: a step, if that was seen to conflict.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn before_telling<P: Process>(me: P::Thread, code: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if (*P::scheduler()).live() > 1 && (*P::watch()).is_place(code) {
+            let access = Access::reported(EventKind::PlainWrite, 0, 0, code);
+            if is_step::<P>(access, false) {
+                P::step(me, Event::local(EventKind::Call).at(code));
+            }
+        }
+    }
+}
+
 /// The function reads and writes these ranges now. `races`: it is to be seen whether something orders that.
 ///
 /// # Safety

@@ -18,6 +18,7 @@
 
 pub mod access;
 pub mod delayed;
+mod files;
 mod freed;
 mod modules;
 mod objects;

@@ -14,6 +14,7 @@ use waylay_scheduler::{ByAddress, Looks, Spins};
 
 use crate::access::Access;
 use crate::delayed;
+use crate::files::Files;
 use crate::modules::Modules;
 use crate::objects::Objects;
 use crate::order::{Locks, Order, Way};
@@ -53,6 +54,7 @@ pub struct Watch<P> {
     pub(crate) races: Races,
     modules: Modules,
     objects: Objects,
+    files: Files,
     /// Places in code and kinds of accesses that were told of, by number.
     told: ByAddress<usize, ()>,
     level: Level,
@@ -374,6 +376,11 @@ impl<P: Process> Watch<P> {
         kinds.contains_key(&(kind.0 as usize))
     }
 
+    /// Whether accesses of code to some memory are worth a step, whatever that is.
+    pub(crate) fn is_place(&self, code: usize) -> bool {
+        self.chosen.as_ref().is_none_or(|chosen| chosen.contains_key(&code))
+    }
+
     /// Whether code was seen to free what others use, so that it is worth a step where it is none by itself.
     pub(crate) fn is_seen_to_free(&mut self, code: usize, address: usize, thread: ThreadId) -> bool {
         self.chosen.is_some() && self.is_chosen(code, address, thread)
@@ -443,7 +450,8 @@ impl<P: Process> Watch<P> {
             tell::<P>(modules, objects, (told, copies), region, (settled, code, actor, address));
         };
         let whole = if self.level == Level::Auto {
-            let Access { address, bytes, code, .. } = *access;
+            let Access { bytes, code, .. } = *access;
+            let address = self.files.place(access.address);
             let waits = self.waiting.contains_key(&code);
             suspects.note(
                 Orders { seen: order, forced },
@@ -452,7 +460,8 @@ impl<P: Process> Watch<P> {
             )
         } else {
             let learned = |code, actor, address| learned(Settled::Not, code, actor, address);
-            sharing.note(thread, access.code, (access.address, access.bytes), writes, learned)
+            let place = self.files.place(access.address);
+            sharing.note(thread, access.code, (place, access.bytes), writes, learned)
         };
         if !whole {
             region.report().overlooked.store(1, Ordering::Relaxed);
@@ -467,7 +476,8 @@ impl<P: Process> Watch<P> {
         code: Option<usize>,
         region: &RegionMap,
     ) {
-        let Watch { sharing, suspects, modules, order, forced, objects, told, copies, .. } = self;
+        let Watch { sharing, suspects, modules, order, forced, objects, files, told, copies, .. } = self;
+        let block = (files.place(block.0), block.1);
         let mut learned = |settled, code, actor: ThreadId, address| {
             tell::<P>(modules, objects, (told, copies), region, (settled, code, actor, address));
         };
@@ -585,8 +595,18 @@ impl<P: Process> Watch<P> {
         }
     }
 
+    /// A part of a file is at these addresses from now on, which others may have at other addresses.
+    pub fn mapped_file(&mut self, block: (usize, usize), file: (u64, u64), offset: u64) {
+        let place = self.files.mapped(block, file, offset);
+        if self.learning {
+            self.suspects.allocated(place, block.1);
+            self.sharing.allocated(place, block.1);
+        }
+    }
+
     /// Memory that was unmapped is mapped again: it is nobody's who had it before.
     pub fn mapped(&mut self, start: usize, bytes: usize) {
+        self.files.unmapped((start, bytes));
         if self.learning {
             self.suspects.allocated(start, bytes);
             self.sharing.allocated(start, bytes);

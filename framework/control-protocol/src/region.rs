@@ -206,6 +206,7 @@ impl RegionMap {
             .iter()
             .chain(&report.overlooked_sites)
             .chain(&report.refused_sites)
+            .chain(&report.loaded)
             .for_each(|word| word.store(0, Ordering::Relaxed));
         report.delayed.words().for_each(|word| word.store(0, Ordering::Relaxed));
         report.race.words().for_each(|word| word.store(0, Ordering::Relaxed));

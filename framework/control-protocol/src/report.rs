@@ -105,6 +105,9 @@ pub struct Report {
     pub overlooked: AtomicU32,
     /// Some of that code. Kept from run to run of one process.
     pub overlooked_sites: [AtomicU64; LIMITED],
+    /// Libraries of the system that were loaded by name, as the [`Site`](crate::Site) of their first byte; 0: none. Kept from run
+    /// to run of one process.
+    pub loaded: [AtomicU64; LIMITED],
     /// Patched places that a run was the first to come by, and that was not looked at.
     pub reached: AtomicU32,
     /// Not 0: more memory was touched than races are looked for in, and no more were from there on.
@@ -176,6 +179,16 @@ impl Report {
     /// Names an instruction that cannot be made a step, as far as there is room.
     pub fn add_refused(&self, site: u64) {
         add(&self.refused_sites, site);
+    }
+
+    /// Names a library of the system that was loaded by name, as far as there is room.
+    pub fn add_loaded(&self, site: u64) {
+        add(&self.loaded, site);
+    }
+
+    /// What was named by [`Report::add_loaded`].
+    pub fn loaded_libraries(&self) -> Vec<u64> {
+        all_of(&self.loaded)
     }
 
     /// The places that were named by [`Report::add_refused`].

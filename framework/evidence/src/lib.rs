@@ -58,5 +58,5 @@ pub use stack::{Frame, Omitted, Scheduled, StackEnd, ThreadStack, Trust};
 pub use symbol::{
     CodeAddress, Symbolizer, SymbolizerLimits, demangled, files_of_unit, may_be_qualified, places_in,
 };
-pub use unseen::{Unseen, modules_of};
+pub use unseen::{Unseen, installed_libraries, modules_of};
 pub use unwind::RawStack;

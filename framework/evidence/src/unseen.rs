@@ -15,24 +15,71 @@ const COPIES: [&str; 30] = [
 ];
 
 /// Those of them whose calls are not seen on Linux either, and others of their kind.
-const UNSEEN_ON_LINUX: [&str; 18] = [
-    "memrchr", "memmem", "memccpy", "stpncpy", "strtok", "strtok_r", "strsep", "strspn", "strcspn",
-    "strpbrk", "sscanf", "wmemcpy", "wmemset", "wmemcmp", "wcscpy", "wcslen", "wcscmp", "swprintf",
+const UNSEEN_ON_LINUX: [&str; 36] = [
+    "memrchr",
+    "memmem",
+    "memccpy",
+    "stpncpy",
+    "strspn",
+    "strcspn",
+    "strpbrk",
+    "sscanf",
+    "fscanf",
+    "scanf",
+    "vsscanf",
+    "vfscanf",
+    "vscanf",
+    "wmemcpy",
+    "wmemset",
+    "wmemcmp",
+    "wcscpy",
+    "wcslen",
+    "wcscmp",
+    "wcstok",
+    "swprintf",
+    "wprintf",
+    "fwprintf",
+    "fread_unlocked",
+    "fgets_unlocked",
+    "fputs_unlocked",
+    "fwrite_unlocked",
+    "recvmmsg",
+    "sendmmsg",
+    "process_vm_readv",
+    "process_vm_writev",
+    "aio_read",
+    "aio_write",
+    "hsearch",
+    "crypt",
+    "tmpnam",
 ];
 
 /// Where the loader finds libraries of the system.
 const FOLDERS: [&str; 5] =
     ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/local/lib"];
 
-/// A program or a library, and what it needs, as far as the files are found.
+/// A program or a library, and what that needs and its libraries need, as far as the files are found.
 pub fn modules_of(file: &Path) -> Vec<PathBuf> {
-    let needed = std::fs::read(file).ok().and_then(|bytes| needed(&bytes)).unwrap_or_default();
-    let beside = file.parent().unwrap_or(Path::new("."));
-    let find = |name: &String| {
-        let folders = std::iter::once(beside).chain(FOLDERS.iter().map(Path::new));
-        folders.map(|folder| folder.join(name)).find(|path| path.exists())
-    };
-    std::iter::once(file.to_owned()).chain(needed.iter().filter_map(find)).collect()
+    let mut all = vec![file.to_owned()];
+    let mut at = 0;
+    while let Some(module) = all.get(at).cloned() {
+        at += 1;
+        let needed = std::fs::read(&module).ok().and_then(|bytes| needed(&bytes)).unwrap_or_default();
+        let beside = module.parent().unwrap_or(Path::new("."));
+        for name in needed {
+            let mut folders = std::iter::once(beside).chain(FOLDERS.iter().map(Path::new));
+            let found = folders.find_map(|folder| Some(folder.join(&name)).filter(|path| path.exists()));
+            let new = found.filter(|path| !all.iter().any(|known| known.file_name() == path.file_name()));
+            all.extend(new);
+        }
+    }
+    all
+}
+
+/// The names of the files where the loader finds libraries of the system.
+pub fn installed_libraries() -> impl Iterator<Item = String> {
+    let files = FOLDERS.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    files.map(|file| file.file_name().to_string_lossy().into_owned())
 }
 
 /// Libraries that are not told of: those that the C library consists of, the compiler's own, and what stands for us.
@@ -50,7 +97,7 @@ const BASIC: [&str; 11] = [
     "linux-vdso",
 ];
 
-/// What one file leaves to others.
+/// What code leaves to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
     /// Functions of the C library.
@@ -60,21 +107,69 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// Of a program or a library; nothing when it cannot be read.
+    /// Of a program or a library, and of the libraries that it brings along; nothing when it cannot be read.
     pub fn of(file: &Path) -> Unseen {
-        let Ok(bytes) = std::fs::read(file) else { return Unseen::default() };
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let needed = needed(&bytes).unwrap_or_default();
-        let foreign =
-            |name: &String| !BASIC.iter().any(|basic| name.starts_with(basic)) && !folder.join(name).exists();
-        Unseen { copies: copies(&bytes), libraries: needed.into_iter().filter(foreign).collect() }
+        Unseen::of_all([file])
+    }
+
+    /// Adds libraries of the system that turned out to be used.
+    pub fn add(&mut self, libraries: Vec<String>) {
+        for name in libraries {
+            if !BASIC.iter().any(|basic| name.starts_with(basic)) && !self.libraries.contains(&name) {
+                self.libraries.push(name);
+            }
+        }
+    }
+
+    /// Of several, together.
+    pub fn of_all<'a>(files: impl IntoIterator<Item = &'a Path>) -> Unseen {
+        let mut unseen = Unseen::default();
+        let mut copied = BTreeSet::new();
+        // What is read, and whether it is the system's: of those it matters only what they need.
+        let mut files: Vec<(PathBuf, bool)> =
+            files.into_iter().map(|file| (file.to_owned(), false)).collect();
+        let mut at = 0;
+        while let Some((file, system)) = files.get(at).cloned() {
+            at += 1;
+            let Ok(bytes) = std::fs::read(&file) else { continue };
+            if !system {
+                copied.extend(copies(&bytes));
+            }
+            let folder = file.parent().unwrap_or(Path::new("."));
+            for name in needed(&bytes).unwrap_or_default() {
+                if BASIC.iter().any(|basic| name.starts_with(basic)) {
+                    continue;
+                }
+                let brought = (folder.join(&name), false);
+                if !system && brought.0.exists() {
+                    if !files.contains(&brought) {
+                        files.push(brought);
+                    }
+                } else if !unseen.libraries.contains(&name) {
+                    let installed = FOLDERS.iter().map(|folder| Path::new(folder).join(&name));
+                    files.extend(installed.filter(|path| path.exists()).take(1).map(|path| (path, true)));
+                    unseen.libraries.push(name);
+                }
+            }
+        }
+        // In the order of the lists, which is roughly that of how often they are used.
+        let listed = COPIES.iter().chain(&UNSEEN_ON_LINUX);
+        for name in listed.filter(|name| copied.contains(**name)) {
+            if !unseen.copies.iter().any(|known| known == name) {
+                unseen.copies.push((*name).to_owned());
+            }
+        }
+        unseen
     }
 }
 
-fn copies(bytes: &[u8]) -> Vec<String> {
+fn copies(bytes: &[u8]) -> Vec<&'static str> {
     let Ok(file) = object::File::parse(bytes) else { return Vec::new() };
     let plain = |name: &str| {
         let name = name.trim_start_matches('_');
+        // How compilers call what reads formats and numbers as newer standards of C have it.
+        let name =
+            ["isoc99_", "isoc23_"].iter().find_map(|standard| name.strip_prefix(standard)).unwrap_or(name);
         name.strip_suffix("_chk").unwrap_or(name).to_owned()
     };
     let wanted = file.dynamic_symbols().filter(|symbol| symbol.is_undefined());
@@ -86,8 +181,7 @@ fn copies(bytes: &[u8]) -> Vec<String> {
     let names: BTreeSet<String> =
         wanted.filter_map(|symbol| symbol.name().ok().map(plain)).chain(imported).collect();
     let unseen = if file.format() == object::BinaryFormat::Elf { &UNSEEN_ON_LINUX[..] } else { &COPIES };
-    // In the order of the list, which is roughly that of how often they are used.
-    unseen.iter().filter(|name| names.contains(**name)).map(|name| (*name).to_owned()).collect()
+    unseen.iter().filter(|name| names.contains(**name)).copied().collect()
 }
 
 fn needed(bytes: &[u8]) -> Option<Vec<String>> {

@@ -14,7 +14,7 @@ use waylay_control_protocol::report::LIMITED;
 use waylay_control_protocol::{Added, Ending, Statement};
 use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
-use waylay_driver::report::PlaceNames;
+use waylay_driver::report::{PlaceNames, libraries_at};
 use waylay_driver::store::{
     Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, Retention, ScenarioRecord, WriteError,
     owed,
@@ -467,6 +467,7 @@ impl<'a> Exploration<'a> {
                 *names = self.names.names(&Vec::from_iter(all.iter().copied().take(LIMITED)));
             }
         }
+        self.unseen.add(libraries_at(&observed.loaded));
         summary.overlooked |= observed.overlooked;
         summary.races_over += u64::from(counts && observed.races_over);
         summary.store_buffers = summary.store_buffers.max(observed.store_buffers);

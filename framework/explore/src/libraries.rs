@@ -5,10 +5,11 @@
 //! program names. A library whose accesses meet no other thread's in an order that nothing settles is no reason to promise
 //! less; of others the places are known. What cannot be decided so stays a reason.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use waylay_control_protocol::Site;
 use waylay_control_protocol::instrumentation::MOST_ACCESSES;
+use waylay_driver::campaign::LibraryConflicts as Conflicts;
 use waylay_schedule::RunParameters;
 
 use crate::explorer::Plan;
@@ -18,10 +19,7 @@ use crate::server::RunError;
 use crate::worker::{Wanted, Worker};
 
 /// Runs that are looked at; as many as every exploration begins with.
-const LOOKS: u64 = 16;
-
-/// Places in each library whose accesses conflict; a library without is not there.
-pub(crate) type Conflicts = BTreeMap<String, BTreeSet<u64>>;
+pub(crate) const LOOKS: u64 = 16;
 
 /// Looks for conflicts in these libraries. None when that could not be decided: runs had uncontrolled parts or made more
 /// accesses than are looked at.

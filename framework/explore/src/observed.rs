@@ -45,6 +45,8 @@ pub struct Observed {
     pub overlooked: bool,
     /// Some of that code.
     pub overlooked_places: Vec<u64>,
+    /// Libraries of the system that it loaded by name, as sites.
+    pub loaded: Vec<u64>,
     /// Some of the instructions that could not be patched.
     pub refused_places: Vec<u64>,
     /// More memory was touched than races are looked for in.
@@ -115,6 +117,7 @@ impl Observed {
             limited_places: report.limited_places(),
             refused_places: report.refused_places(),
             overlooked_places: report.overlooked_places(),
+            loaded: report.loaded_libraries(),
             overlooked: report.overlooked.load(Ordering::Relaxed) != 0,
             races_over: report.races_over.load(Ordering::Relaxed) != 0,
             patched: (report.patched.load(Ordering::Relaxed), report.refused.load(Ordering::Relaxed)),

@@ -312,6 +312,7 @@ mod tests {
             limited_places: Vec::new(),
             overlooked: false,
             overlooked_places: Vec::new(),
+            loaded: Vec::new(),
             refused_places: Vec::new(),
             races_over: false,
             store_buffers: 0,

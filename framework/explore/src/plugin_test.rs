@@ -5,22 +5,27 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use waylay_driver::campaign::{Examination, Examiner, FailedSchedule};
+use waylay_driver::campaign::{Examination, Examiner, FailedSchedule, LibraryConflicts, LibraryLook};
+use waylay_driver::config::Strict;
 use waylay_driver::dumps::Dumper;
 use waylay_driver::failure::Kind;
 use waylay_driver::store::Dumped;
 use waylay_evidence::{Symbolizer, ThreadStack};
 use waylay_host::plan::SchedulePlan;
 use waylay_report::cause::Why;
-use waylay_schedule::Schedule;
+use waylay_schedule::{Schedule, Spec};
 
 use crate::confirm::{Rerun, rerun};
 use crate::explain::{Explanation, explain};
+use crate::explorer::Plan;
+use crate::libraries::{self, LOOKS};
 use crate::minimize::{self, Minimized};
 use crate::oracle::{Expected, Failure, NO_END, Verdict};
 use crate::program::Program;
 use crate::recording::{self, Before, Conditions, Steps, StrictRecord};
+use crate::restart::Restart;
 
 /// The subcommand that runs one schedule, and its option.
 const HOST: [&str; 2] = ["host", "--schedule"];
@@ -111,18 +116,13 @@ impl Confirmer {
         failed: &FailedSchedule,
         before: Option<Before>,
     ) -> Result<Attempt, String> {
-        let conditions = Conditions {
-            before,
-            run: failed.strict.conditions.clone(),
-            patience_ms: failed.patience.as_millis() as u64,
-            in_process: true,
-            steps: Steps {
-                sites: failed.steps.as_ref().map(|steps| steps.sites.iter().map(|site| site.0).collect()),
-                profiled: failed.steps.as_ref().is_some_and(|steps| steps.looked_at),
-                handed: failed.steps.as_ref().is_some_and(|steps| steps.handed),
-                ..Steps::default()
-            },
+        let steps = Steps {
+            sites: failed.steps.as_ref().map(|steps| steps.sites.iter().map(|site| site.0).collect()),
+            profiled: failed.steps.as_ref().is_some_and(|steps| steps.looked_at),
+            handed: failed.steps.as_ref().is_some_and(|steps| steps.handed),
+            ..Steps::default()
         };
+        let conditions = Conditions { before, ..conditions(&failed.strict, steps, failed.patience) };
         let expected = expected(failed);
         let run = (failed.seed, failed.plan.run);
         let seen =
@@ -146,7 +146,43 @@ impl Confirmer {
     }
 }
 
+/// How schedules of a test are made, as its scenario says; of `steps` the level and the patches.
+fn conditions(strict: &Strict, steps: Steps, patience: Duration) -> Conditions {
+    Conditions {
+        run: strict.conditions.clone(),
+        patience_ms: patience.as_millis() as u64,
+        in_process: true,
+        steps,
+        before: None,
+    }
+}
+
 impl Examiner for Confirmer {
+    fn conflicts(&mut self, look: &LibraryLook) -> Option<LibraryConflicts> {
+        let sites = Some(look.sites.iter().map(|site| site.0).collect());
+        let conditions = conditions(&look.strict, Steps { sites, ..Steps::default() }, look.patience);
+        let plan = Plan {
+            program: program(&self.executable, &look.plan),
+            strategy: Spec::Random,
+            seed: look.seed,
+            runs: Some(LOOKS),
+            duration: None,
+            stop_on_first: false,
+            stop_after_quiet: None,
+            own_threads: 0,
+            jobs: 1,
+            restart: Restart::Fork,
+            conditions: conditions.clone(),
+            expected: Expected::default(),
+            out: PathBuf::new(),
+            library: self.library.clone(),
+            minimize: None,
+            share: None,
+        };
+        // What cannot be looked at stays a reason.
+        libraries::look(&plan, &conditions, &look.libraries).ok().flatten()
+    }
+
     fn examine(&mut self, failed: &FailedSchedule) -> Result<Box<dyn Examination>, String> {
         let program = program(&self.executable, &failed.plan);
         let mut shown: Option<Attempt> = None;

@@ -73,6 +73,7 @@ fn observed(ending: Ending, statements: Vec<Statement<'static>>, hung: bool) -> 
         limited_places: Vec::new(),
         overlooked: false,
         overlooked_places: Vec::new(),
+        loaded: Vec::new(),
         refused_places: Vec::new(),
         races_over: false,
         store_buffers: 0,

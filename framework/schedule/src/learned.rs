@@ -9,7 +9,12 @@
 //! length of all. Runs in phases promise less and may follow the program more closely: for them it is
 //! the longest phase of the last runs, which forgets one that was long by accident. Runs that were cut short or ran into a
 //! limit teach nothing.
+//!
+//! Where the main thread leaves while others are in the middle of something, they could have gone on in another schedule, and
+//! so could the main thread behind its exit while they are there: no run may show both. So what such threads lack of what they
+//! take when they come to their end is added.
 
+use crate::event::ThreadId;
 use crate::run::{Outcome, RunReport};
 
 /// Runs in phases that are remembered.
@@ -38,6 +43,8 @@ pub struct Learned {
     /// Runs that passed, and their steps: what is usual.
     passed: u64,
     passed_steps: u64,
+    /// The most steps of each thread in a run in which it came to its end.
+    finished: Vec<u64>,
 }
 
 /// The next number of a coarse scale that leaves room: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 and so on. An eighth where runs are as
@@ -71,6 +78,24 @@ impl Learned {
         }
         self.threads = self.threads.max(length.threads);
         self.runs += 1;
+    }
+
+    /// In a run in which no thread seemed to spin, these came to their end with so many steps.
+    pub fn finish(&mut self, lengths: &[u64], finished: impl Iterator<Item = ThreadId>) {
+        for thread in finished.map(ThreadId::index) {
+            if self.finished.len() <= thread {
+                self.finished.resize(thread + 1, 0);
+            }
+            self.finished[thread] = self.finished[thread].max(lengths[thread]);
+        }
+    }
+
+    /// How many steps these threads, which did not come to their end, lack of what they take to it.
+    pub fn missing(&self, lengths: &[u64], cut_off: impl Iterator<Item = ThreadId>) -> u64 {
+        let missing = |thread: usize| {
+            self.finished.get(thread).map_or(0, |longest| longest.saturating_sub(lengths[thread]))
+        };
+        cut_off.map(ThreadId::index).map(missing).sum()
     }
 
     /// A run that did not fail had so many steps that may count in another schedule.
@@ -111,6 +136,18 @@ impl Learned {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_threads_lack_that_were_cut_off_is_known_from_others() {
+        let mut learned = Learned::default();
+        let thread = |number: &u32| ThreadId(*number);
+        assert_eq!(learned.missing(&[5, 1], [1].iter().map(thread)), 0, "nothing is known of it");
+        learned.finish(&[9, 4, 7], [1, 2].iter().map(thread));
+        learned.finish(&[9, 3, 8], [1, 2].iter().map(thread));
+        assert_eq!(learned.missing(&[5, 1, 2], [1, 2].iter().map(thread)), 3 + 6);
+        assert_eq!(learned.missing(&[5, 6], [1].iter().map(thread)), 0, "it did more than ever");
+        assert_eq!(learned.missing(&[5], [0].iter().map(thread)), 0, "it never came to its end");
+    }
 
     #[test]
     fn phases_are_forgotten_and_lengths_are_not() {

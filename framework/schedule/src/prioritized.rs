@@ -9,7 +9,7 @@ use crate::depth::Depth;
 use crate::event::{Event, ThreadId};
 use crate::learned::{Learned, Length};
 use crate::priority::{Changes, Phases, Priorities, Rules};
-use crate::run::{Run, RunParameters, RunReport};
+use crate::run::{Outcome, Run, RunParameters, RunReport};
 use crate::source::{ChaCha, Source};
 use crate::strategy::Strategy;
 
@@ -152,8 +152,15 @@ impl<O: Planning, S: Source> Strategy for Prioritized<O, S> {
     }
 
     fn end(&mut self, report: &RunReport<'_>) {
+        let threads = || (0..report.lengths.len()).map(|index| ThreadId(index as u32));
+        let cut_off = threads().filter(|&thread| self.threads.was_cut_off(thread));
+        let missing = self.learned.missing(report.lengths, cut_off);
+        if report.outcome == Outcome::Passed && !self.threads.suspected() {
+            let finished = threads().filter(|&thread| self.threads.has_finished(thread));
+            self.learned.finish(report.lengths, finished);
+        }
         let length = Length {
-            whole: self.threads.whole_reach(),
+            whole: self.threads.whole_reach() + missing,
             phase: (!self.bare).then(|| self.threads.reach()),
             threads: (report.lengths.len() + self.threads.timer_count()) as u32,
         };

@@ -82,6 +82,8 @@ pub struct Priorities<S> {
     review: u64,
     /// A thread that is starved: others are lowered until it runs.
     starved: Option<ThreadId>,
+    /// A thread of this run was lowered because it seemed to spin.
+    suspected: bool,
     /// The count at which the next change point or starvation has to be looked at.
     attention: u64,
     running: ThreadId,
@@ -113,6 +115,7 @@ impl<S: Source> Priorities<S> {
             idling: Idling::new(),
             review: 0,
             starved: None,
+            suspected: false,
             attention: u64::MAX,
             running: ThreadId::MAIN,
             owed: false,
@@ -140,6 +143,7 @@ impl<S: Source> Priorities<S> {
         self.idling.clear();
         self.idling.lenient = bare;
         self.owed = false;
+        self.suspected = false;
         self.lowest = LEVEL;
         self.draw_points();
     }
@@ -438,6 +442,7 @@ impl<S: Source> Priorities<S> {
     fn suspect(&mut self, thread: ThreadId) {
         if self.enabled.len() > 1 && self.source.one_in(LOWER_ONE_IN) {
             self.length.forget(self.idling.steps(), self.turns.since_at);
+            self.suspected = true;
             self.lower(thread);
         }
     }
@@ -450,6 +455,21 @@ impl<S: Source> Priorities<S> {
     /// The most steps that may count in another schedule of one phase, judging by this run.
     pub fn whole_reach(&self) -> u64 {
         self.length.whole_reach()
+    }
+
+    /// Whether a thread came to its end in this run.
+    pub fn has_finished(&self, thread: ThreadId) -> bool {
+        self.priorities.get(thread.index()) == Some(&0)
+    }
+
+    /// Whether a thread was still there when another one ended the run.
+    pub fn was_cut_off(&self, thread: ThreadId) -> bool {
+        thread != self.running && self.priorities.get(thread.index()).is_some_and(|&priority| priority != 0)
+    }
+
+    /// Whether a thread of the run was lowered because it seemed to spin.
+    pub fn suspected(&self) -> bool {
+        self.suspected
     }
 
     /// How many threads waited with a deadline.

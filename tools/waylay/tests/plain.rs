@@ -221,6 +221,33 @@ fn what_copies_of_the_c_library_conflict_with() {
     assert_eq!(clean["guarantee"]["leaves_out"], Value::Array(Vec::new()), "{clean:#}");
 }
 
+/// What a call reads and writes for the program are accesses as well, and so is what it uses that the C library has only once.
+#[test]
+fn what_calls_read_and_write_for_the_program() {
+    const WAYS: [Build; 13] = [
+        Build { options: &["-O1", "-DREAD"] },
+        Build { options: &["-O1", "-DSYSCALL"] },
+        Build { options: &["-O1", "-DREADV"] },
+        Build { options: &["-O1", "-DPREAD"] },
+        Build { options: &["-O1", "-DFREAD"] },
+        Build { options: &["-O1", "-DFGETS"] },
+        Build { options: &["-O1", "-DSPRINTF"] },
+        Build { options: &["-O1", "-DWRITE"] },
+        Build { options: &["-O1", "-DFWRITE"] },
+        Build { options: &["-O2", "-DPRINTF"] },
+        Build { options: &["-O1", "-DLOCALTIME"] },
+        Build { options: &["-O1", "-DSTRTOK"] },
+        Build { options: &["-O1", "-DSETENV"] },
+    ];
+    WAYS.into_iter().for_each(|how| told_apart("calls.c", how, 200));
+}
+
+/// A byte of a file that is mapped twice has two addresses, and is one byte.
+#[test]
+fn memory_with_two_addresses() {
+    told_apart("mapped.c", Build { options: &["-O1"] }, 200);
+}
+
 /// What was not looked at, or could not be a step, is said with its place, in the sentence that promises.
 #[test]
 fn places_beyond_a_limit_are_named() {

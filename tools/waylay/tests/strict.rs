@@ -3,6 +3,8 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "strict/libraries.rs"]
+mod libraries;
 #[path = "strict/limits.rs"]
 mod limits;
 #[path = "strict/modes.rs"]

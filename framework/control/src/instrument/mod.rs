@@ -13,7 +13,7 @@
 //! x86 where stores may wait ([`delay`]).
 
 mod access;
-mod copies;
+pub(crate) mod copies;
 pub(crate) mod delay;
 mod modules;
 mod outward;

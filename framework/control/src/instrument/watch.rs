@@ -286,6 +286,12 @@ pub(crate) mod edge {
         with_blocks(|watch, _| watch.mapped(start, bytes));
     }
 
+    /// A part of a file is at these addresses, which is shared with whoever maps it, too.
+    #[cold]
+    pub(crate) fn mapped_file(block: (usize, usize), file: (u64, u64), offset: u64) {
+        with_blocks(|watch, _| watch.mapped_file(block, file, offset));
+    }
+
     /// A block has another length now.
     #[cold]
     pub(crate) fn resized(start: usize, bytes: usize) {

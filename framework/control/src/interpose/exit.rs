@@ -40,12 +40,17 @@ pub(super) extern "C" fn at_unload() {
     }
 }
 
-/// The end of the run.
+/// The end of the run. Other threads may still run before it, and find what exit handlers have destroyed.
 extern "C" fn conclude(_: *mut c_void) {
-    let me = crate::me::me();
-    if !me.is_null() {
+    let running = crate::me::me();
+    if !running.is_null() {
         // SAFETY: a logical thread that runs program code, exit handlers included, has the token.
-        finalise(unsafe { Token::held_by(me) }, Ending::Exited);
+        let me = unsafe { Token::held_by(running) };
+        if me.run().sched.live() > 1 {
+            let _inside = Unmanaged::enter_from(running);
+            step(me, Event::local(EventKind::Call));
+        }
+        finalise(me, Ending::Exited);
         set_me(core::ptr::null_mut());
     }
 }

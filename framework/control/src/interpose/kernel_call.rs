@@ -10,7 +10,7 @@ use libc::{c_int, c_long, sigset_t};
 
 use super::futex::{futex, note_outsider};
 use super::{fail, identity, random, sleep};
-use crate::instrument::delay;
+use crate::instrument::{copies, delay};
 use crate::me::{Unmanaged, as_program, me};
 use crate::runtime::Token;
 use crate::sys;
@@ -34,10 +34,14 @@ unsafe extern "C-unwind" fn syscall(
     // SAFETY: by the caller's promise; a logical thread that runs program code has the token.
     unsafe {
         if !me.is_null() {
+            let arguments = [a, b, c, d, e, f];
+            let inside = Unmanaged::enter();
+            let served = serve(Token::held_by(me), number, arguments);
+            drop(inside);
+            let result = served.unwrap_or_else(|| kernel(number, arguments));
             let _inside = Unmanaged::enter();
-            if let Some(result) = serve(Token::held_by(me), number, [a, b, c, d, e, f]) {
-                return result;
-            }
+            copies::tell_of_kernel_call(me, number, &arguments, result);
+            return result;
         }
         if me.is_null() && number == libc::SYS_futex {
             note_outsider(a, b as i32, c as u32);

@@ -15,6 +15,7 @@ use crate::instrument::patch::trap;
 use crate::me::{Unmanaged, me};
 use crate::runtime::{Token, calls, signals};
 use crate::snapshot;
+use crate::sys;
 
 mod real {
     use super::*;
@@ -56,8 +57,25 @@ unsafe extern "C-unwind" fn mmap(
     };
     if edge::follows() && block != libc::MAP_FAILED {
         edge::mapped(block as usize, len);
+        let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS == 0;
+        if let Some(file) = shared.then(|| file_of(fd)).flatten() {
+            edge::mapped_file((block as usize, len), file, offset as u64);
+        }
     }
     block
+}
+
+/// What tells the file of a descriptor from others: its device and its number there.
+fn file_of(fd: c_int) -> Option<(u64, u64)> {
+    let mut status = core::mem::MaybeUninit::<libc::stat>::uninit();
+    let arguments = [fd as usize, status.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: the kernel fills the record when it answers with 0; libc's errno is left alone.
+    unsafe {
+        (sys::call(libc::SYS_fstat, arguments) == 0).then(|| {
+            let status = status.assume_init();
+            (status.st_dev, status.st_ino)
+        })
+    }
 }
 
 /// # Safety

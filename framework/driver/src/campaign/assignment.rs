@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use waylay_host::plan::TestPlan;
+use waylay_dist::Seed;
+use waylay_host::plan::{SchedulePlan, TestPlan};
 use waylay_page::{Clock, Layout, ObjectNumber, Ticks, WorkerSlot, WorkerState};
 
 use crate::failure::{RunningView, WorkerView};
@@ -22,7 +23,29 @@ pub(crate) struct Assignment {
     pub(crate) kinds: Vec<String>,
 }
 
+/// A test's part of one schedule: what earlier ones took is none of it.
+fn of_one_schedule(plan: &TestPlan, run: u64) -> TestPlan {
+    let mut plan = plan.clone();
+    for worker in &mut plan.workers {
+        (worker.first_iteration, worker.iterations) = (run, Some(1));
+    }
+    if let Some(contained) = &mut plan.contained {
+        (contained.average_ns, contained.given_ns, contained.first_iteration) = (0.0, 0.0, 0);
+    }
+    plan
+}
+
 impl Assignment {
+    /// One schedule of it, in strict mode.
+    pub(crate) fn schedule(&self, seed: Seed, run: u64) -> SchedulePlan {
+        SchedulePlan {
+            plugins: self.plugins.clone(),
+            tests: self.plans.iter().map(|plan| of_one_schedule(plan, run)).collect(),
+            seed,
+            run,
+        }
+    }
+
     /// The iteration that a worker is in. In a replay the page goes on counting while one is run again and again.
     pub(crate) fn iteration(&self, slot: usize, layout: &Layout) -> u64 {
         let plan = self.slots.get(slot).and_then(|(test, worker)| {

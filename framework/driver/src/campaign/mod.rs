@@ -41,7 +41,7 @@ pub use disturbance::Randomization;
 pub use leaks::LeakSettings;
 pub use mix::{Mix, Selection, mix};
 pub use scenario::{Inside, Scenario, ScenarioTest};
-pub use strict::{Examination, Examiner, FailedSchedule, Past};
+pub use strict::{Examination, Examiner, FailedSchedule, LibraryConflicts, LibraryLook, Past};
 pub use waylay_leaks::LeakPolicy;
 
 use crate::archive;

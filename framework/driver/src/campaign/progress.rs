@@ -1,5 +1,6 @@
 //! A scenario while it runs: which tests are still in, where each stopped, what the next host is to run.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use waylay_dist::Seed;
@@ -44,6 +45,27 @@ pub(crate) struct Progress {
     pub(crate) tests: Vec<TestProgress>,
     /// Nanoseconds of one tick.
     tick_ns: f64,
+}
+
+/// The plugins whose code a test runs: its own, and those of what it contains.
+fn plugins_of(tests: &[ScenarioTest], index: usize) -> Vec<&Path> {
+    let within = |test: &ScenarioTest| {
+        let mut test = test;
+        while let Some(inside) = test.inside {
+            if inside.container == index {
+                return true;
+            }
+            test = &tests[inside.container];
+        }
+        false
+    };
+    let mut plugins = vec![tests[index].plugin.as_path()];
+    for test in tests.iter().filter(|test| within(test)) {
+        if !plugins.contains(&test.plugin.as_path()) {
+            plugins.push(&test.plugin);
+        }
+    }
+    plugins
 }
 
 impl TestProgress {
@@ -131,19 +153,23 @@ impl TestProgress {
 
 impl Progress {
     pub(crate) fn new(scenario: Scenario, seed: Seed) -> Progress {
-        let strict = scenario.strict;
-        let test = |test: ScenarioTest| {
-            // What is contained runs in the schedules of its container.
-            let strict = strict.clone().filter(|_| test.inside.is_none());
-            let strict = strict.map(|strict| StrictTest::new(strict, &test, seed));
-            TestProgress::new(test, strict)
+        // What is contained runs in the schedules of its container.
+        let strict_test = |(index, test): (usize, &ScenarioTest)| {
+            let strict = scenario.strict.clone().filter(|_| test.inside.is_none())?;
+            Some(StrictTest::new(strict, &test.name, &plugins_of(&scenario.tests, index), seed))
         };
+        let strict: Vec<_> = scenario.tests.iter().enumerate().map(strict_test).collect();
         Progress {
             name: scenario.name,
             alone: false,
             disturbance: scenario.randomizer.map(Disturbance::new),
             turn: None,
-            tests: scenario.tests.into_iter().map(test).collect(),
+            tests: scenario
+                .tests
+                .into_iter()
+                .zip(strict)
+                .map(|(test, strict)| TestProgress::new(test, strict))
+                .collect(),
             tick_ns: 1.0,
         }
     }

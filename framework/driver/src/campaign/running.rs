@@ -50,6 +50,7 @@ impl Supervisor<'_> {
         self.campaign.record.scenarios.push(progress.record(Duration::ZERO, &self.clock, None, None));
         if progress.is_strict() {
             self.take_turns(progress, place, began, deadline)?;
+            self.look_into_libraries(progress);
         } else {
             self.run_hosts(progress, place, began, deadline)?;
         }
@@ -66,6 +67,18 @@ impl Supervisor<'_> {
         self.averages.save();
         self.put_down();
         Ok(())
+    }
+
+    /// Finds out which libraries of the system what is promised has to leave out, and where.
+    fn look_into_libraries(&mut self, progress: &mut Progress) {
+        let Some(examiner) = &mut self.examiner else { return };
+        for test in progress.tests.iter_mut().filter_map(|test| test.strict.as_mut()) {
+            if interrupt::requested() {
+                return;
+            }
+            let conflicts = test.look().and_then(|look| examiner.conflicts(&look));
+            conflicts.iter().for_each(|conflicts| test.leaves_out(conflicts));
+        }
     }
 
     /// Strict tests, one after the other: each gets an equal part of the time that is left, until it is done.
@@ -136,6 +149,10 @@ impl Supervisor<'_> {
             }
             progress.account(&session.assignment, session.host.believed());
             if let Some((region, test)) = session.region.as_ref().zip(progress.current_strict()) {
+                if let Some(limits) = session.assignment.limits.first() {
+                    let plan = session.assignment.schedule(self.campaign.record.seed, 0);
+                    test.makes(plan, limits.hang);
+                }
                 test.account(region, session.corrupted);
                 test.spent += started.elapsed();
                 if test.is_hopeless() {

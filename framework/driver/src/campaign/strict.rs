@@ -5,12 +5,13 @@
 //! stands, goes from one host to the next. How a failing schedule is run again in a fresh process is not known here: an
 //! [`Examiner`] does that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use waylay_control_protocol::Site;
+use waylay_control_protocol::report::LIMITED;
 use waylay_dist::Seed;
 use waylay_evidence::ThreadStack;
 use waylay_evidence::Unseen;
@@ -19,14 +20,13 @@ use waylay_report::cause::Why;
 use waylay_schedule::promise::{headline, promises};
 use waylay_schedule::{RunParameters, Schedule};
 
-use super::scenario::ScenarioTest;
 use crate::config::Strict;
 use crate::dumps::Dumper;
 use crate::failure::{Kind, Signature};
 use crate::host::{ControlRegion, RunTotals};
 pub use crate::host::{Past, PlainSteps};
 use crate::record::StrictNumbers;
-use crate::report::{Covered, PlaceNames, count, ledger, left_out, plural};
+use crate::report::{Covered, PlaceNames, count, ledger, left_out, libraries_at, plural};
 use crate::store::Dumped;
 
 /// One strict test over all of its hosts.
@@ -39,8 +39,10 @@ pub(crate) struct StrictTest {
     next: Option<RunParameters>,
     /// Where plain accesses are steps, in the order in which that was learned.
     sites: Vec<Site>,
-    /// What code of the plugin leaves to others.
+    /// What code of the plugins leaves to others.
     unseen: Unseen,
+    /// One schedule of it, and how long that may take, as its hosts made them.
+    schedule: Option<(SchedulePlan, Duration)>,
     /// What places in that code are called.
     names: PlaceNames,
     pub(crate) exhausted: bool,
@@ -53,12 +55,13 @@ pub(crate) struct StrictTest {
 }
 
 impl StrictTest {
-    /// The seed of a test's schedules comes from the campaign's and the test's name.
-    pub(crate) fn new(strict: Strict, test: &ScenarioTest, seed: Seed) -> StrictTest {
-        let seed = seed.derive(&format!("schedules of {}", test.name), 0);
+    /// The seed of a test's schedules comes from the campaign's and the test's name. `plugins` are its own and those of what it
+    /// contains.
+    pub(crate) fn new(strict: Strict, name: &str, plugins: &[&Path], seed: Seed) -> StrictTest {
+        let seed = seed.derive(&format!("schedules of {name}"), 0);
         StrictTest {
-            unseen: Unseen::of(&test.plugin),
-            names: PlaceNames::of(&test.plugin),
+            unseen: Unseen::of_all(plugins.iter().copied()),
+            names: PlaceNames::of_all(plugins.iter().copied()),
             ..StrictTest::seeded(strict, seed)
         }
     }
@@ -72,6 +75,7 @@ impl StrictTest {
             next: None,
             sites: Vec::new(),
             unseen: Unseen::default(),
+            schedule: None,
             names: PlaceNames::default(),
             exhausted: false,
             left_behind: 0,
@@ -120,10 +124,44 @@ impl StrictTest {
         ControlRegion::prepare(&self.strict, self.seed, &known.unwrap_or_else(fresh), &self.sites)
     }
 
+    /// Hosts make such schedules of the test.
+    pub(crate) fn makes(&mut self, plan: SchedulePlan, patience: Duration) {
+        self.schedule = Some((plan, patience));
+    }
+
+    /// What has to be known of libraries of the system before a promise leaves them out; none where nothing is promised, or none
+    /// of their accesses could be a step.
+    pub(crate) fn look(&self) -> Option<LibraryLook> {
+        let steps = self.strict.conditions.level.sees_accesses() && self.strict.conditions.patch;
+        let worth_it = steps && !self.unseen.libraries.is_empty();
+        if !worth_it || self.numbers(None, Duration::ZERO).guarantee.is_none() {
+            return None;
+        }
+        let (plan, patience) = self.schedule.clone()?;
+        Some(LibraryLook {
+            plan,
+            strict: self.strict.clone(),
+            seed: self.seed,
+            sites: self.sites.clone(),
+            libraries: self.unseen.libraries.clone(),
+            patience,
+        })
+    }
+
+    /// These libraries have accesses that conflict, at these places, and no others have.
+    pub(crate) fn leaves_out(&mut self, conflicts: &LibraryConflicts) {
+        let told = |(library, sites): (&String, &BTreeSet<u64>)| {
+            let worst: Vec<u64> = sites.iter().copied().take(LIMITED).collect();
+            format!("{library} ({})", self.names.names(&worst).join(", "))
+        };
+        self.unseen.libraries = conflicts.iter().map(told).collect();
+    }
+
     /// Takes over what a host that is gone did, and what it left and learned unless that is not to be believed.
     pub(crate) fn account(&mut self, region: &ControlRegion, corrupted: bool) {
         let corrupted = corrupted || region.observe(Duration::MAX).is_err();
         let mut totals = region.believed();
+        self.unseen.add(libraries_at(&Vec::from_iter(totals.loaded.iter().copied())));
         if corrupted {
             self.past.add(&totals);
             self.next = None;
@@ -267,6 +305,26 @@ pub struct FailedSchedule {
     pub patience: Duration,
 }
 
+/// Places in libraries of the system whose accesses conflict; a library without is not there.
+pub type LibraryConflicts = BTreeMap<String, BTreeSet<u64>>;
+
+/// A test whose libraries are looked into, because something is promised of it.
+#[derive(Clone, Debug)]
+pub struct LibraryLook {
+    /// One schedule of it.
+    pub plan: SchedulePlan,
+    /// How schedules are made.
+    pub strict: Strict,
+    /// The seed of the test's schedules.
+    pub seed: u64,
+    /// Where plain accesses are steps.
+    pub sites: Vec<Site>,
+    /// The libraries, by name.
+    pub libraries: Vec<String>,
+    /// How long a schedule may take.
+    pub patience: Duration,
+}
+
 /// Whether a list has more steps than its beginning, in runs that something is promised by.
 fn adds_steps(list: &[Site], beginning: &[Site]) -> bool {
     list.get(beginning.len()..).unwrap_or_default().iter().any(|site| !site.is_handed())
@@ -276,6 +334,8 @@ fn adds_steps(list: &[Site], beginning: &[Site]) -> bool {
 pub trait Examiner {
     /// Runs the schedule again and holds it where it fails, or says why that is impossible.
     fn examine(&mut self, failed: &FailedSchedule) -> Result<Box<dyn Examination>, String>;
+    /// Looks for accesses inside libraries that conflict in an order that nothing settles. None when that could not be decided.
+    fn conflicts(&mut self, look: &LibraryLook) -> Option<LibraryConflicts>;
 }
 
 /// What a fresh process showed that followed a failing schedule. It is held until this is dropped.

@@ -5,7 +5,6 @@
 
 use waylay_evidence::ThreadStack;
 use waylay_evidence::signature::{Signature as EvidenceSignature, normal_message};
-use waylay_host::plan::{SchedulePlan, TestPlan};
 
 use super::draft::Draft;
 use super::progress::Progress;
@@ -130,12 +129,7 @@ impl Supervisor<'_> {
         }
         draft.test?;
         let run = session.host.layout().workers[0].iteration.load(std::sync::atomic::Ordering::Relaxed);
-        let schedule_plan = SchedulePlan {
-            plugins: session.assignment.plugins.clone(),
-            tests: session.assignment.plans.iter().map(|plan| of_one_schedule(plan, run)).collect(),
-            seed: self.campaign.record.seed,
-            run,
-        };
+        let schedule_plan = session.assignment.schedule(self.campaign.record.seed, run);
         let patience = session.assignment.limits.first()?.hang;
         let failed = progress.current_strict()?.failed(region, schedule_plan, finding.kind, patience);
         let key = format!("{} {}", finding.signature.id, normal_message(&finding.what));
@@ -152,18 +146,6 @@ impl Supervisor<'_> {
 /// Whether a failure's folder has a schedule.
 fn has_schedule(folder: &std::path::Path) -> bool {
     folder.join("schedule.bin").is_file()
-}
-
-/// A test's part of one schedule: what earlier ones took is none of it.
-fn of_one_schedule(plan: &TestPlan, run: u64) -> TestPlan {
-    let mut plan = plan.clone();
-    for worker in &mut plan.workers {
-        (worker.first_iteration, worker.iterations) = (run, Some(1));
-    }
-    if let Some(contained) = &mut plan.contained {
-        (contained.average_ns, contained.given_ns, contained.first_iteration) = (0.0, 0.0, 0);
-    }
-    plan
 }
 
 /// Adds to a finding what is known about its schedule.

@@ -165,6 +165,7 @@ impl ControlRegion {
             limited_places: self.region.report().limited_places().into_iter().collect(),
             refused_places: self.region.report().refused_places().into_iter().collect(),
             overlooked_places: self.region.report().overlooked_places().into_iter().collect(),
+            loaded: self.region.report().loaded_libraries().into_iter().collect(),
             overlooked: self.region.report().overlooked.load(Ordering::Relaxed) != 0,
             places: places(self.region.chosen().unwrap_or_default()),
             patched: self.region.report().patched.load(Ordering::Relaxed).into(),

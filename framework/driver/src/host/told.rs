@@ -42,6 +42,8 @@ pub(crate) struct RunTotals {
     pub(crate) overlooked: bool,
     pub(crate) overlooked_places: BTreeSet<u64>,
     pub(crate) refused_places: BTreeSet<u64>,
+    /// Libraries of the system that were loaded by name, as sites.
+    pub(crate) loaded: BTreeSet<u64>,
     /// Instructions of plugins that can be steps, and that cannot.
     pub(crate) patched: u64,
     pub(crate) refused: u64,
@@ -74,6 +76,7 @@ impl RunTotals {
         self.overlooked |= other.overlooked;
         self.overlooked_places.extend(&other.overlooked_places);
         self.refused_places.extend(&other.refused_places);
+        self.loaded.extend(&other.loaded);
         self.aimed.add(&other.aimed);
         self.orders.join(&other.orders);
         self.quiet |= other.quiet;

@@ -15,7 +15,7 @@ pub use block::{failure_block, own_frames};
 pub use detail::Detail;
 pub use left_out::{Covered, ledger, left_out, steps_line};
 pub use live::{Live, Silent, Terminal, Tick};
-pub use place_names::PlaceNames;
+pub use place_names::{PlaceNames, libraries_at};
 pub use running::{RunningNow, WorkerNow, running_text};
 pub(crate) use stderr::settle;
 pub use summary::{FailureLine, Summary, summary_text};

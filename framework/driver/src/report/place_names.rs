@@ -5,19 +5,24 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use waylay_control_protocol::Site;
-use waylay_evidence::{modules_of, places_in};
+use waylay_evidence::{installed_libraries, modules_of, places_in};
 
 /// Names that were looked up so far.
 #[derive(Clone, Debug, Default)]
 pub struct PlaceNames {
-    file: PathBuf,
+    files: Vec<PathBuf>,
     known: RefCell<BTreeMap<u64, String>>,
 }
 
 impl PlaceNames {
     /// Of the code in this file, and in the libraries that it needs.
     pub fn of(file: &Path) -> PlaceNames {
-        PlaceNames { file: file.to_owned(), known: RefCell::default() }
+        PlaceNames::of_all([file])
+    }
+
+    /// Of the code in these files, and in the libraries that they need; a program comes first.
+    pub fn of_all<'a>(files: impl IntoIterator<Item = &'a Path>) -> PlaceNames {
+        PlaceNames { files: files.into_iter().map(Path::to_owned).collect(), known: RefCell::default() }
     }
 
     /// The function and the line of each site, as far as they are known.
@@ -26,7 +31,8 @@ impl PlaceNames {
         let new: Vec<Site> =
             sites.iter().filter(|&site| !known.contains_key(site)).map(|&site| Site(site)).collect();
         if !new.is_empty() {
-            for (number, file) in modules_of(&self.file).into_iter().enumerate() {
+            let modules = self.files.iter().flat_map(|file| modules_of(file));
+            for (number, file) in modules.enumerate() {
                 let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 let address = |site: &Site| u64::from(site.plain().0 as u32);
                 // The program itself has no name in the loader's list.
@@ -45,6 +51,17 @@ impl PlaceNames {
         let unnamed = |site: u64| format!("code at {:#x}", Site(site).plain().0 as u32);
         sites.iter().map(|site| known.entry(*site).or_insert_with(|| unnamed(*site)).clone()).collect()
     }
+}
+
+/// The names of libraries of the system, by the sites of their first bytes.
+pub fn libraries_at(sites: &[u64]) -> Vec<String> {
+    if sites.is_empty() {
+        return Vec::new();
+    }
+    let names: BTreeMap<u64, String> =
+        installed_libraries().map(|name| (Site::new(&name, 0).0, name)).collect();
+    let unnamed = || "a library that is loaded by name".to_owned();
+    sites.iter().map(|site| names.get(site).cloned().unwrap_or_else(unnamed)).collect()
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl Exploration<'_> {
     }
 
     /// Finds out which libraries of the system what is promised has to leave out, and where. What fails here fails nothing else.
-    pub(super) fn look_into_libraries(&mut self) {
+    pub(crate) fn look_into_libraries(&mut self) {
         let worth_it = self.sites.learns() && self.plan.conditions.run.patch && !self.summary.interrupted;
         if !worth_it || self.unseen.libraries.is_empty() || self.promises().is_empty() {
             return;

@@ -19,6 +19,7 @@ use super::Case;
 use super::summary::CaseResult;
 use crate::batch::Shared;
 use crate::explorer::{Exploration, ExploreError, Plan, Progress, State, open_campaign};
+use crate::libraries::LOOKS;
 use crate::restart::Off;
 use crate::share::Share;
 use crate::summary::Found;
@@ -123,6 +124,9 @@ pub fn explore(base: &Plan, cases: &[Case], watcher: &mut dyn Watcher) -> Result
     let mut together =
         Together { share, entries, recent: Vec::new(), begun: Instant::now(), interrupted: false };
     let result = together.go(base, (&mut campaign, &mut store), watcher);
+    if result.is_ok() && !together.interrupted {
+        together.entries.iter_mut().for_each(Entry::look_into_libraries);
+    }
     together.save(&mut campaign, &mut store, watcher);
     let interrupted = together.interrupted;
     let stopped = interrupted || result.is_err();
@@ -317,6 +321,16 @@ impl Entry<'_> {
         // Its time may have been over before it had as many runs as are needed to retire it.
         let alone = || self.exploration.as_ref().is_some_and(|exploration| exploration.had_no_threads());
         matches!(self.over, Some(Over::NoThreads)) || alone()
+    }
+
+    /// Finds out which libraries of the system what is promised of a case has to leave out. That takes some runs that cost ten
+    /// times as much as others, so a case that had few does without.
+    fn look_into_libraries(&mut self) {
+        const SHARE: u64 = 8;
+        if self.runs >= SHARE * LOOKS && !self.failed() && !self.has_no_threads() {
+            self.end_workers();
+            self.exploration.iter_mut().for_each(Exploration::look_into_libraries);
+        }
     }
 
     fn end_workers(&mut self) {

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::Workplace;
-use crate::support::small::{explore, json};
+use crate::support::small::{build, explore, json};
 
 /// What a program in C++ is promised, for bugs of depth 1, without.
 fn left_out(source: &str) -> Value {
@@ -86,4 +86,46 @@ int main() {
     assert_eq!(left_out[0]["reason"], "libraries", "{left_out:#}");
     let place = left_out[0]["places"][0].as_str().unwrap_or_default();
     assert!(place.starts_with("libstdc++.so.6 (") && place.ends_with(')'), "{left_out:#}");
+}
+
+/// The same where the program does not name the library, but loads it.
+#[test]
+fn a_library_that_is_loaded_by_name_is_left_out_where_its_accesses_conflict() {
+    let program = |both: &str| {
+        format!(
+            r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+/* A text as the library has it: where it is, how long it is, and room for a short one. */
+struct text {{ char *at; unsigned long bytes; char room[16]; }};
+static struct text *(*append)(struct text *, const char *, unsigned long);
+static struct text texts[2] = {{ {{ texts[0].room, 0, "" }}, {{ texts[1].room, 0, "" }} }};
+static void *first(void *x) {{ append(&texts[0], "x", 1); return x; }}
+static void *second(void *x) {{ append(&texts[{both}], "y", 1); return x; }}
+int main(void) {{
+    void *library = dlopen("libstdc++.so.6", RTLD_NOW);
+    if (!library) return 9;
+    *(void **)&append = dlsym(library, "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_appendEPKcm");
+    if (!append) return 9;
+    pthread_t t, u;
+    pthread_create(&t, 0, first, 0);
+    pthread_create(&u, 0, second, 0);
+    pthread_join(t, 0);
+    pthread_join(u, 0);
+    return 0;
+}}
+"#
+        )
+    };
+    let place = Workplace::new();
+    let [shared, own] = ["0", "1"].map(|both| {
+        let ran = explore(&place, &["--runs", "200"], &build(&place, &program(both), &[]));
+        assert_eq!(ran.code(), Some(0), "{ran:#?}");
+        json(&ran)["guarantee"]["leaves_out"].clone()
+    });
+    assert_eq!(shared[0]["reason"], "libraries", "{shared:#}");
+    let place = shared[0]["places"][0].as_str().unwrap_or_default();
+    assert!(place.starts_with("libstdc++.so.6 ("), "{shared:#}");
+    assert_eq!(own, Value::Array(Vec::new()));
 }

@@ -244,6 +244,40 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// Of two cases that use a library of the system, that one is promised less in which accesses inside of the library conflict.
+#[test]
+fn a_library_is_left_out_where_it_conflicts_in_a_case() {
+    let place = Workplace::new();
+    let part = place.write(
+        "text.cpp",
+        "#include <string>\nstatic std::string shared;\n\
+         extern \"C\" void own() { std::string own(\"what is on the heap, because it is long\"); own.append(\"x\"); }\n\
+         extern \"C\" void all() { shared.clear(); shared.append(\"x\"); }\n",
+    );
+    let object = place.path().join("text.o");
+    let built = Command::new("g++").args(["-std=c++17", "-O1", "-c", "-o"]).args([&object, &part]).output();
+    assert!(built.expect("a compiler").status.success());
+    let text = "use std::thread;\nunsafe extern \"C\" { safe fn own(); safe fn all(); }\n\
+                fn twice(what: fn()) { let other = thread::spawn(what); what(); other.join().unwrap(); }\n\
+                #[test] fn of_each() { twice(|| own()) }\n#[test] fn of_all() { twice(|| all()) }\n";
+    let file = place.write("suite.rs", text);
+    let out = place.path().join("suite");
+    let built = Command::new("rustc")
+        .args(["--edition", "2024", "--test", "-g", "-o"])
+        .args([&out, &file])
+        .args([&format!("-Clink-arg={}", object.display()), "-Clink-arg=-lstdc++"])
+        .output()
+        .expect("rustc");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let ran = suite(&place, &["--runs", "200"], out.to_str().expect("a plain path"));
+    let summary = ran.json();
+    let left_out = |name| of_case(&summary, name)["guarantee"]["leaves_out"].clone();
+    assert_eq!(list(&left_out("of_each")), &[] as &[Value], "{:#}", of_case(&summary, "of_each"));
+    let conflicts = left_out("of_all");
+    let place = conflicts[0]["places"][0].as_str().unwrap_or_default();
+    assert!(place.starts_with("libstdc++.so.6 ("), "{conflicts:#}");
+}
+
 #[test]
 fn a_case_that_is_gone_when_it_is_run_is_told_apart() {
     let place = Workplace::new();

@@ -11,11 +11,12 @@ use crate::support::Workplace;
 
 /// A source and the depth of its bug; the first line of each says what it is. That what a thread spins for comes first is a
 /// constraint like any other.
-pub(crate) const ALL: [(&str, u32); 15] = [
+pub(crate) const ALL: [(&str, u32); 16] = [
     ("late.c", 2),
     ("long.c", 1),
     ("late_locks.c", 2),
     ("leaves.c", 2),
+    ("destroyed.cpp", 3),
     ("yields.c", 3),
     ("looks.cpp", 3),
     ("tries.c", 3),

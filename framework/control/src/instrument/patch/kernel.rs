@@ -3,6 +3,7 @@
 //! Those that the scheduler serves are not made; the others go to the kernel as they are.
 
 use super::stub;
+use crate::instrument::copies;
 use crate::interpose::serve;
 use crate::me::{Unmanaged, me};
 use crate::runtime::Token;
@@ -23,7 +24,10 @@ pub(super) unsafe fn call(saved: usize) -> bool {
         let (number, arguments) = stub::call(saved);
         // The kernel does not know of libc's errno.
         let errno = *libc::__errno_location();
-        let Some(result) = serve(Token::held_by(me), number, arguments) else { return false };
+        let served = serve(Token::held_by(me), number, arguments);
+        // What goes to the kernel from here is told of before it is made: as if it did all that it is asked for.
+        copies::tell_of_kernel_call(me, number, &arguments, served.unwrap_or(i64::MAX));
+        let Some(result) = served else { return false };
         let result = if result == -1 { -i64::from(*libc::__errno_location()) } else { result };
         *libc::__errno_location() = errno;
         let [value, _, served] = stub::results(saved);

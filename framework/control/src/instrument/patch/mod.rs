@@ -32,7 +32,7 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use waylay_accesses::Attention;
-use waylay_control_protocol::{Instrumentation, Level, Report};
+use waylay_control_protocol::{Instrumentation, Level, Report, Site};
 use waylay_patch::scope;
 
 pub(super) use loaded::Loaded;
@@ -60,6 +60,8 @@ struct State {
     /// Start addresses of modules that have been dealt with.
     seen: Vec<usize>,
     modules: Vec<Module>,
+    /// Libraries of the system that were loaded by name: their plain accesses are no steps.
+    loaded: Vec<Site>,
 }
 
 fn state() -> Option<&'static mut State> {
@@ -82,7 +84,7 @@ pub(crate) fn begin(wanted: &Instrumentation, debugged: bool) {
     let program = program.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_default();
     // SAFETY: the main thread is the only one that runs program code.
     unsafe {
-        *STATE.0.get() = Some(State { wanted: *wanted, program, seen: Vec::new(), modules: Vec::new() });
+        *STATE.0.get() = Some(State { wanted: *wanted, program, seen: Vec::new(), modules: Vec::new(), loaded: Vec::new() });
     }
     ON.store(true, Ordering::Relaxed);
     trap::install(debugged);
@@ -113,7 +115,11 @@ fn patch_new_modules(asked: Option<&CStr>) -> Option<usize> {
         }
         if state.wanted.level().sees_accesses() && !scope::is_left_alone(&module.path) {
             let asked = asked == Some(&*module.path);
-            copies::see(&module, module.is_close(&state.wanted, &state.program, asked));
+            let close = module.is_close(&state.wanted, &state.program, asked);
+            copies::see(&module, close);
+            if later && !close {
+                state.loaded.push(Site::new(module.name(), 0));
+            }
             own = module.is_own(&state.wanted, &state.program, asked);
         }
         let patched = module
@@ -227,5 +233,6 @@ pub(super) fn report(report: &Report) {
     for site in state.modules.iter().flat_map(|module| &module.refused_sites) {
         report.add_refused(site.0);
     }
+    state.loaded.iter().for_each(|site| report.add_loaded(site.0));
     report.refused.store(state.modules.iter().map(|module| module.refused).sum(), Ordering::Relaxed);
 }
