@@ -112,7 +112,8 @@ async fn run(command: &Command) -> Result<(), Trouble> {
             let wanted = if *records { Wanted::Records } else { Wanted::All };
             let fetched = fetch(&store, &address, folder, wanted, Layout::ByProcess).await?;
             tell_damaged(&fetched);
-            println!(
+            let _ = writeln!(
+                std::io::stdout(),
                 "{{\"processes\": {}, \"ended\": {}, \"files\": {}, \"damaged\": {}}}",
                 fetched.processes,
                 fetched.ended,
@@ -160,8 +161,8 @@ async fn send(
     let mut sender = Sender::new(store, address, &process_name(), folder.to_owned(), earlier.all);
     // Whoever looks at the bucket sees that somebody began.
     sender.round(false).await?;
-    println!("ready");
-    let _ = std::io::stdout().flush();
+    // Who started this may be gone already; what it left is sent all the same.
+    let _ = writeln!(std::io::stdout(), "ready");
     let mut ended = when_input_ends();
     let mut away = false;
     while tokio::time::timeout(every, &mut ended).await.is_err() {
