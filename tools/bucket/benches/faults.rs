@@ -323,6 +323,7 @@ fn one(
     };
     let shard = format!("{VICTIM}/3");
     let mut told = Vec::new();
+    let mut after = None;
     if breaks != Breaks::Merge {
         let network = Network::to(place.server.at);
         let disk = place.folder.join(&out);
@@ -381,7 +382,9 @@ fn one(
         }
         let is_whole = partly.outcomes == whole.outcomes && partly.failures == whole.failures;
         let named = partly.missing.iter().any(|sentence| sentence.starts_with(&format!("shard {shard}")));
-        broken.unnamed |= is_whole == named || (!is_whole && partly.code == Some(0));
+        // One that was killed after its last schedule and before it said so is named with nothing that it would have added.
+        broken.unnamed |= !is_whole && (!named || partly.code == Some(0));
+        after = Some(partly);
         // Two whole shards have all kinds of failures; so it is asked of what the victim itself left.
         broken.announced_lost |= !told.is_empty() && !holds_failures(place, &out, number);
         if breaks == Breaks::Disk && place.can_mount {
@@ -400,7 +403,7 @@ fn one(
     broken.schedules_wrong = !same || at_last.kinds != whole.kinds || !at_last.missing.is_empty();
     if broken.schedules_wrong || broken.unnamed || broken.announced_lost {
         let mut words = broken.words.take().unwrap_or_default();
-        let _ = write!(words, " told {told:?}; at last {at_last:?}");
+        let _ = write!(words, " told {told:?}; after it {after:?}; at last {at_last:?}");
         broken.words = Some(words);
     }
     if breaks == Breaks::Disk && place.can_mount {

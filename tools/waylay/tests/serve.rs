@@ -306,7 +306,8 @@ fn nights_on_an_engine_are_merged_into_campaigns_of_the_service() {
         shown.is_some()
     });
     let shown = shown.unwrap();
-    let signature = shown.split("href=\"/failure/").nth(1).and_then(|rest| rest.split('"').next()).expect(&shown);
+    let signature =
+        shown.split("href=\"/failure/").nth(1).and_then(|rest| rest.split('"').next()).expect(&shown);
     let failure = served.get(&format!("/failure/{signature}")).unwrap();
     assert!(failure.contains("machines"), "{failure}");
     served.running.ask_to_end();
