@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use waylay_driver::store::CampaignRecord;
+use waylay_fleet::engine::ShardStanding;
 use waylay_report::model::Sample;
 
 /// Samples of the campaign that runs; more than a chart has room for.
@@ -50,6 +51,19 @@ pub struct Recent {
     pub at: Timestamp,
 }
 
+/// A night that was handed to an engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetNight {
+    /// The mix.
+    pub mix: String,
+    /// Its shards.
+    pub shards: Vec<ShardStanding>,
+    /// The campaign that it became, when it is put together.
+    pub campaign: Option<String>,
+    /// What is missing of that, in sentences.
+    pub missing: Vec<String>,
+}
+
 /// What is on the board.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
@@ -63,6 +77,8 @@ pub struct Standing {
     pub slowest: Option<(String, f64)>,
     /// Its newest failures, newest first.
     pub recent: VecDeque<Recent>,
+    /// The night on an engine, or the last one.
+    pub fleet: Option<FleetNight>,
     /// What happened, newest first.
     pub notes: VecDeque<(Timestamp, String)>,
 }
@@ -105,6 +121,11 @@ impl Board {
     /// Milliseconds since it last said so.
     pub fn quiet_for(&self) -> u64 {
         (self.began.elapsed().as_millis() as u64).saturating_sub(self.beat.load(Ordering::Relaxed))
+    }
+
+    /// How the night on an engine stands.
+    pub fn fleet(&self, night: FleetNight) {
+        self.change(|standing| standing.fleet = Some(night));
     }
 
     pub(crate) fn note(&self, text: &str) {

@@ -9,7 +9,7 @@
 //!
 //! - [`config`]: a TOML file becomes what is to be done
 //! - [`window`], [`rotation`], [`stop`]: when, what next, and when it is enough; pure
-//! - [`serve`](mod@serve): the loop over all of these
+//! - [`serve`](mod@serve): the loop over all of these; [`fleet`]: turns on an engine
 //! - [`reporter`]: hears of a campaign, and tells the board and the [`log`]
 //! - [`web`]: the dashboard; [`metrics`]: the numbers that machines read
 //! - [`webhook`]: tells somebody of new failures
@@ -17,6 +17,7 @@
 
 pub mod board;
 pub mod config;
+pub mod fleet;
 pub mod log;
 pub mod manager;
 pub mod metrics;

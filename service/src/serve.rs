@@ -19,7 +19,8 @@ use waylay_history::write::Context;
 use waylay_history::{History, HistoryError};
 
 use crate::board::{Board, Doing};
-use crate::config::{Config, Mix};
+use crate::config::{Config, Fleet, Mix};
+use crate::fleet::{self, Ended, Watcher};
 use crate::log::Log;
 use crate::manager::Watchdog;
 use crate::reopen;
@@ -44,6 +45,17 @@ const TURN: Duration = Duration::from_secs(1);
 pub trait Runner {
     /// Whether that mix can be run at all; what is wrong, in words, when not.
     fn check(&mut self, mix: &Mix) -> Result<(), String>;
+    /// Whether that engine can be used from here; what is wrong, in words, when not.
+    fn check_fleet(&mut self, fleet: &Fleet) -> Result<(), String>;
+    /// Runs a night of that mix on an engine, in the folder that is named first, which may hold one that was begun. Put together it
+    /// becomes the folder that is named second.
+    fn run_fleet(
+        &mut self,
+        fleet: &Fleet,
+        mix: &Mix,
+        folders: (&Path, &Path),
+        watcher: &mut dyn Watcher,
+    ) -> Result<Ended, String>;
     /// Runs it for at most so long, with its results below `out`.
     fn run(
         &mut self,
@@ -65,6 +77,9 @@ pub enum ServeError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The engine cannot be used.
+    #[error("[fleet]: {0}")]
+    Fleet(String),
     /// The history cannot be used.
     #[error(transparent)]
     History(#[from] HistoryError),
@@ -92,6 +107,9 @@ pub fn serve(
     interrupt::watch_for_looks();
     for mix in &config.mixes {
         runner.check(mix).map_err(|problem| ServeError::Mix { name: mix.name.clone(), problem })?;
+    }
+    if let Some(fleet) = &config.fleet {
+        runner.check_fleet(fleet).map_err(ServeError::Fleet)?;
     }
     let mut history = History::open(&config.out)?;
     let path = config.out.join("serve.log");
@@ -203,6 +221,27 @@ fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: 
     board.doing(Doing::Running { mix: mix.name.clone(), until: end });
     log.line(&format!("mix {} begins", mix.name));
     let began = Instant::now();
+    if let Some(fleet) = &config.fleet {
+        // A turn is as long as its shards say; only the window ends it.
+        let night = fleet::turn(config, (fleet, mix), (!open_end).then_some(until), runner, board, log);
+        let failed = match night {
+            Ok(how) => {
+                log.line(&format!("mix {}: the night {how}", mix.name));
+                board.note(&format!("mix {}: the night {how}", mix.name));
+                false
+            }
+            Err(problem) => {
+                log.line(&format!("mix {} did not run: {problem}", mix.name));
+                board.note(&format!("mix {} did not run: {problem}", mix.name));
+                true
+            }
+        };
+        // It was made by other processes: only its folder tells.
+        if let Err(error) = history.import(&context(config, Some(&mix.name))) {
+            log.line(&format!("after mix {}: {error}", mix.name));
+        }
+        return after(config, (history, board, log), mix, failed, began);
+    }
     let reporter = Reporter::new(Arc::clone(board), Arc::clone(log), mix.stop);
     let mut live = Recorded::open(reporter, &config.out, context(config, Some(&mix.name)));
     // A panic in a campaign must not take the nights after it.
@@ -226,6 +265,17 @@ fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: 
             true
         }
     };
+    after(config, (history, board, log), mix, failed, began);
+}
+
+/// What follows every turn.
+fn after(
+    config: &Config,
+    (history, board, log): (&mut History, &Board, &Log),
+    mix: &Mix,
+    failed: bool,
+    began: Instant,
+) {
     let kept = history
         .add_turn(&mix.name, if failed { CHARGE.as_secs_f64() } else { 0.0 })
         .and_then(|()| history.apply(&config.suppressions, Timestamp::now()))

@@ -49,6 +49,37 @@ fn pages_are_there_and_every_answer_forbids_what_it_can() {
 }
 
 #[test]
+fn shards_are_shown_with_their_machines_and_what_is_missing() {
+    use waylay_fleet::engine::{ShardStanding, State};
+    let served = Served::new(thirty_nights, "");
+    assert!(served.get("/fleet").1.contains("No night was handed to an engine"));
+    let states = [State::Done, State::Running, State::Waiting, State::Lost];
+    let shard = |(state, number): (State, u64)| ShardStanding {
+        number,
+        state,
+        machine: Some(HOSTILE.to_owned()),
+        iterations: 1000 * number,
+        failures: number,
+    };
+    let mut night = waylay_service::board::FleetNight {
+        mix: "a".into(),
+        shards: states.into_iter().zip(1..).map(shard).collect(),
+        campaign: None,
+        missing: Vec::new(),
+    };
+    served.board.fleet(night.clone());
+    let page = served.get("/fleet").1;
+    assert!(page.contains("1 done, 1 running, 1 waiting, 1 lost") && page.contains("4/4"), "{page}");
+    assert!(page.contains("&lt;img src=x") && !page.contains("<img src=x"), "{page}");
+    assert!(served.get("/").1.contains("1 done, 1 running"), "the live page leads there");
+    (night.campaign, night.missing) = (Some("20261116-220000".into()), vec!["shard 4/4 was cut off".into()]);
+    served.board.fleet(night);
+    let page = served.get("/fleet").1;
+    assert!(page.contains("/campaign/20261116-220000") && page.contains("not whole"), "{page}");
+    assert!(page.contains("shard 4/4 was cut off"), "{page}");
+}
+
+#[test]
 fn suppressions_are_listed_with_what_they_kept_quiet() {
     let rule = "[[suppression]]\nreason = \"<b>ticket 7\"\nuntil = \"2999-12-31\"\nkind = \"deadlock\"\n";
     let served = Served::new(

@@ -12,12 +12,15 @@ if ! command -v kubernetes-validate >/dev/null; then
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-"$waylay" fleet run --on kubernetes --shards 16 --at-most 4 --dry-run "$here/configs/default.toml" >"$folder/list.json"
-# The schemas know single objects; a list is unpacked.
+# With results on a volume, and in a bucket.
+"$waylay" fleet run --on kubernetes --shards 16 --at-most 4 --dry-run "$here/configs/default.toml" >"$folder/volume.list"
+"$waylay" fleet run --on kubernetes --shards 16 --bucket s3://nights/one --dry-run "$here/configs/default.toml" >"$folder/bucket.list"
+# The schemas know single objects; lists are unpacked.
 python3 - "$folder" <<'UNPACK'
-import json, sys
+import glob, json, sys
 folder = sys.argv[1]
-for number, item in enumerate(json.load(open(f"{folder}/list.json"))["items"]):
+items = [item for name in sorted(glob.glob(f"{folder}/*.list")) for item in json.load(open(name))["items"]]
+for number, item in enumerate(items):
     json.dump(item, open(f"{folder}/{number}.json", "w"))
 UNPACK
 for file in "$folder"/[0-9].json; do

@@ -1,6 +1,6 @@
 # The layout of an installed copy, for sourcing: the same tree on both systems.
 #
-#   bin/                waylay, waylay-randomizer, cargo-waylay
+#   bin/                waylay, waylay-randomizer, waylay-bucket (Linux), cargo-waylay
 #   lib/waylay/         the control library and the plugins that come along
 #   share/waylay/       headers and CMake package (find_package finds it under the prefix), configurations, schema
 #   share/doc/waylay/   documentation, licences, changes
@@ -9,7 +9,7 @@
 lay_out() {
   local tree=$1 build=$2 exe=$3 prefix=$4 suffix=$5 command library
   mkdir -p "$tree/bin" "$tree/lib/waylay" "$tree/share/waylay" "$tree/share/doc/waylay"
-  for command in waylay waylay-randomizer cargo-waylay; do
+  for command in waylay waylay-randomizer waylay-bucket cargo-waylay; do
     if [ -e "$build/$command$exe" ]; then install -m 755 "$build/$command$exe" "$tree/bin/"; fi
   done
   # Build products of other crates have a hash in their names, and those of waylay that nobody loads have none here.

@@ -17,6 +17,7 @@ moment=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 echo "--- build"
 cargo build --release --locked -p waylay --bins
 cargo build --release --locked -p waylay-randomizer --bins
+cargo build --release --locked -p waylay-bucket --bins
 
 # Not before: build scripts would see it and build again.
 export SOURCE_DATE_EPOCH=$moment

@@ -13,7 +13,7 @@ def linked(metadata):
     """The packages that the command and what it loads are made of; not those of tests and build scripts."""
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     names = {package["id"]: package["name"] for package in metadata["packages"]}
-    todo = [one for one, name in names.items() if name in ("waylay", "waylay-randomizer")]
+    todo = [one for one, name in names.items() if name in ("waylay", "waylay-randomizer", "waylay-bucket")]
     seen = set()
     while todo:
         one = todo.pop()

@@ -53,6 +53,7 @@ for place in "$work/here" "$work/a place with blanks"; do
   try "unpacked in ${place##*/}" "$place/bin/waylay"
 done
 test -x "$work/here/bin/waylay-randomizer"
+test -x "$work/here/bin/waylay-bucket"
 # A copy without its libraries brings them along; one whose cache cannot be made says what it lacks and where it looked.
 cp "$work/here/bin/waylay" "$work/alone"
 try "the command alone" env XDG_CACHE_HOME="$work/cache" "$work/alone"

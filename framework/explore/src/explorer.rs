@@ -16,8 +16,8 @@ use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{PlaceNames, libraries_at};
 use waylay_driver::store::{
-    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, Retention, ScenarioRecord, WriteError,
-    owed,
+    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, Retention, ScenarioRecord, Unit,
+    WriteError, owed,
 };
 use waylay_evidence::Unseen;
 use waylay_schedule::coverage::Coverage;
@@ -158,7 +158,7 @@ pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, Expl
     for _ in 0..plan.jobs.max(1) {
         workers.push(Worker::start(plan)?);
     }
-    let (mut campaign, mut store) = open_campaign(plan, &command_line(plan))?;
+    let (mut campaign, mut store) = open_campaign(plan, &command_line(plan), Unit::Schedules)?;
     let mut exploration =
         Exploration::new(plan, campaign.folder().to_owned(), Unseen::of(&plan.program.file));
     let state = exploration.go(&mut workers, &mut campaign, &mut store, progress);
@@ -188,7 +188,7 @@ pub fn explore(plan: &Plan, progress: &mut dyn Progress) -> Result<Summary, Expl
 
 /// A shard of a night that has nothing to do leaves a record that says so: it is not missing.
 fn idle(plan: &Plan, why: String, progress: &mut dyn Progress) -> Result<Summary, ExploreError> {
-    let (mut campaign, mut store) = open_campaign(plan, &command_line(plan))?;
+    let (mut campaign, mut store) = open_campaign(plan, &command_line(plan), Unit::Schedules)?;
     let mut exploration = Exploration::new(plan, campaign.folder().to_owned(), Unseen::default());
     exploration.summary.notes.push(why.clone());
     exploration.save(&mut campaign, &mut store, progress);
@@ -205,8 +205,12 @@ fn command_line(plan: &Plan) -> String {
     words.cloned().collect::<Vec<_>>().join(" ")
 }
 
-/// Makes the folder of a campaign, and the store for what fails. `what` is explored.
-pub(crate) fn open_campaign(plan: &Plan, what: &str) -> Result<(Campaign, FailureStore), ExploreError> {
+/// Makes the folder of a campaign, and the store for what fails. `what` is explored, in shards by `unit`.
+pub(crate) fn open_campaign(
+    plan: &Plan,
+    what: &str,
+    unit: Unit,
+) -> Result<(Campaign, FailureStore), ExploreError> {
     let _stage = timings::within(Stage::Keep);
     let seed = waylay_dist::Seed::new(plan.seed);
     let config = format!(
@@ -214,7 +218,8 @@ pub(crate) fn open_campaign(plan: &Plan, what: &str) -> Result<(Campaign, Failur
         what.replace('\n', "\n# ")
     );
     let environment = Environment::capture(&config);
-    let campaign = Campaign::create(&plan.out, seed, environment.clone(), &config)?;
+    let shard = plan.share.as_ref().map(|share| share.record(unit));
+    let campaign = Campaign::create_part(&plan.out, seed, environment.clone(), &config, shard)?;
     let retention = Retention { evidence_per_signature: 1, dumps_per_campaign: 50, signatures: 200 };
     let store = FailureStore::create(campaign.folder(), retention, seed, environment)?;
     Ok((campaign, store))

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use waylay_driver::config::{self as driver, Diagnostics, LoadError, Source};
+use waylay_fleet::engine::Engine;
 use waylay_history::suppression::Suppressions;
 
 use crate::stop::Conditions;
@@ -30,6 +31,8 @@ pub struct Config {
     pub zone: TimeZone,
     /// When campaigns run.
     pub windows: Windows,
+    /// Who runs them, if not this machine alone.
+    pub fleet: Option<Fleet>,
     /// What runs, in turn; at least one.
     pub mixes: Vec<Mix>,
     /// The dashboard; none when nothing is served.
@@ -59,6 +62,25 @@ pub struct Mix {
     pub duration: Option<Duration>,
     /// What ends a turn early.
     pub stop: Conditions,
+}
+
+/// The engine that mixes are handed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    /// Which one.
+    pub engine: Engine,
+    /// How many shards a night has.
+    pub shards: u64,
+    /// How many of them at the same time, at most.
+    pub at_most: Option<u64>,
+    /// The bucket that shards leave their results in, if they do not share the folder.
+    pub bucket: Option<String>,
+    /// Longest time of a shard, as Slurm takes it.
+    pub time: Option<String>,
+    /// The partition of Slurm.
+    pub partition: Option<String>,
+    /// Further options for sbatch.
+    pub options: Vec<String>,
 }
 
 /// Where the dashboard is, and who may see it.
@@ -148,6 +170,14 @@ mod tests {
             [[mix]]
             name = "b"
             config = "/etc/b.toml"
+            [fleet]
+            on = "slurm"
+            shards = 64
+            at-most = 16
+            bucket = "s3://nights/team"
+            time = "08:00:00"
+            partition = "low"
+            sbatch = ["--mem=4G"]
             [dashboard]
             listen = "0.0.0.0:80"
             token-file = "token"
@@ -172,6 +202,9 @@ mod tests {
         assert_eq!(config.mixes[1].config, Path::new("/etc/b.toml"));
         assert_eq!((config.mixes[0].share, config.mixes[1].share), (2.0, 1.0));
         assert_eq!(config.mixes[0].stop.failures, Some(5));
+        let fleet = config.fleet.unwrap();
+        assert_eq!((fleet.engine, fleet.shards, fleet.at_most), (Engine::Slurm, 64, Some(16)));
+        assert_eq!((fleet.bucket.as_deref(), &*fleet.options[0]), (Some("s3://nights/team"), "--mem=4G"));
         let dashboard = config.dashboard.unwrap();
         assert_eq!(dashboard.listen.to_string(), "0.0.0.0:80");
         assert_eq!(dashboard.token_file.as_deref(), Some(Path::new("night/token")));
@@ -208,7 +241,7 @@ mod tests {
             "[[window]]\nfrom = \"25:00\"\ntoo = \"06:00\"\ndays = [\"moon\"]\n\
              [[mix]]\nname = \"a\"\nconfig = \"a\"\nshare = 0\n[[mix]]\nname = \"a\"\nconfig = \"b\"\n\
              [dashboard]\nlisten = \"0.0.0.0:80\"\n[webhook]\nurl = \"ftp://x\"\n[[suppression]]\nuntil = \"soon\"\n\
-             [retention]\nage = 0\n",
+             [retention]\nage = 0\n[fleet]\non = \"cloud\"\nshards = 0\nbucket = \"nights\"\n",
         )
         .unwrap_err();
         for text in [
@@ -221,6 +254,9 @@ mod tests {
             "http",
             "needs a `reason`",
             "soon",
+            "`cloud` is no engine",
+            "a night has at least one shard",
+            "is no address of a bucket",
         ] {
             assert!(problems.contains(text), "{text} is not in\n{problems}");
         }

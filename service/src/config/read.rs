@@ -9,10 +9,11 @@ use jiff::tz::TimeZone;
 use waylay_driver::config::reading::{Findings, TableReader};
 use waylay_driver::config::{At, ByteSize, Diagnostic, Pattern, Span};
 use waylay_findings::Kind;
+use waylay_fleet::engine::Engine;
 use waylay_history::suppression::{Suppression, Suppressions};
 
 use super::values::{Read, every_day};
-use super::{Config, Dashboard, Mix, Retention, Webhook, default};
+use super::{Config, Dashboard, Fleet, Mix, Retention, Webhook, default};
 use crate::stop::Conditions;
 use crate::sys;
 use crate::window::{Window, Windows};
@@ -29,6 +30,7 @@ pub(super) fn config(document: &Table<'_>, findings: &Findings, path: &Path, fol
     let out = value(reader.optional::<PathBuf>("out")).unwrap_or_else(|| PathBuf::from("waylay-out"));
     let zone = reader.optional::<Read<TimeZone>>("time-zone").map_or_else(TimeZone::system, |at| at.value.0);
     let list = reader.tables("window", "a window").into_iter().filter_map(window).collect();
+    let fleet = reader.table("fleet", "fleet").and_then(fleet);
     let mixes: Vec<(Span, Mix)> = reader
         .required_tables("mix", "a mix", "add a [[mix]] with a `name` and a `config`")
         .into_iter()
@@ -55,6 +57,7 @@ pub(super) fn config(document: &Table<'_>, findings: &Findings, path: &Path, fol
     Config {
         out,
         windows: Windows { list, zone: zone.clone() },
+        fleet,
         mixes: mixes.into_iter().map(|(_, mix)| mix).collect(),
         dashboard,
         webhook,
@@ -84,6 +87,7 @@ fn plain(path: &Path) -> Config {
     Config {
         out: PathBuf::from("waylay-out"),
         windows: Windows { list: Vec::new(), zone: zone.clone() },
+        fleet: None,
         mixes: vec![Mix {
             name,
             config: path.to_owned(),
@@ -141,6 +145,56 @@ fn mix(mut table: TableReader<'_, '_>, folder: &Path) -> (Span, Mix) {
         stop,
     };
     (span, mix)
+}
+
+fn fleet(mut table: TableReader<'_, '_>) -> Option<Fleet> {
+    let findings = table.findings();
+    let span = table.span();
+    let on = table.required::<String>("on");
+    let engine = on.as_ref().and_then(|on| match on.value.as_str() {
+        "local" => Some(Engine::Local),
+        "slurm" => Some(Engine::Slurm),
+        other => {
+            let help = match other {
+                "kubernetes" => {
+                    "give the manifests of `waylay fleet run --on kubernetes` to a CronJob of the cluster"
+                }
+                _ => "known here: local, slurm",
+            };
+            findings.add(
+                Diagnostic::error(
+                    on.span,
+                    format!("`{other}` is no engine that the service hands nights to"),
+                )
+                .help(help),
+            );
+            None
+        }
+    });
+    let shards = table.required::<u64>("shards");
+    let at_most = table.optional::<u64>("at-most");
+    if [&shards, &at_most].into_iter().flatten().any(|number| number.value == 0) {
+        findings
+            .add(Diagnostic::error(span, "a night has at least one shard, and runs at least one at a time"));
+    }
+    let bucket = table.optional::<String>("bucket");
+    if let Some(bucket) = bucket.as_ref().filter(|bucket| !bucket.value.starts_with("s3://")) {
+        let words = format!("`{}` is no address of a bucket", bucket.value);
+        findings.add(Diagnostic::error(bucket.span, words).help("say s3://bucket/folder"));
+    }
+    let time = value(table.optional("time"));
+    let partition = value(table.optional("partition"));
+    let options = table.list("sbatch").into_iter().map(|option| option.value).collect();
+    table.finish();
+    Some(Fleet {
+        engine: engine?,
+        shards: shards?.value.max(1),
+        at_most: value(at_most),
+        bucket: value(bucket),
+        time,
+        partition,
+        options,
+    })
 }
 
 fn dashboard(mut table: TableReader<'_, '_>, folder: &Path) -> Option<Dashboard> {

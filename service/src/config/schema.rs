@@ -30,6 +30,15 @@ pub fn schema() -> Value {
                 "stop-after-failures": whole("Different failures that end a turn."),
                 "stop-after-quiet": duration("A turn ends when nothing new came for so long."),
             })),
+            "fleet": table("Who runs the mixes, if not this machine alone.", &["on", "shards"], json!({
+                "on": { "enum": ["local", "slurm"], "description": "The engine." },
+                "shards": { "type": "integer", "minimum": 1, "description": "How many shards a night has." },
+                "at-most": { "type": "integer", "minimum": 1, "description": "How many of them at the same time." },
+                "bucket": { "type": "string", "pattern": "^s3://", "description": "Where shards leave results that share no folder." },
+                "time": text("Longest time of a shard, as Slurm takes it."),
+                "partition": text("Partition of Slurm."),
+                "sbatch": { "type": "array", "items": { "type": "string" }, "description": "Further options for sbatch." },
+            })),
             "dashboard": table("Where the pages are, and who may see them.", &[], json!({
                 "enabled": { "type": "boolean", "description": "Whether pages are served at all." },
                 "listen": text("Address and port, 127.0.0.1:7979 when absent."),
@@ -117,6 +126,7 @@ mod tests {
                 &top["window"]["items"],
             ),
             (format!("{MIX}[dashboard]\n{strange}"), &top["dashboard"]),
+            (format!("{MIX}[fleet]\non = \"local\"\nshards = 2\n{strange}"), &top["fleet"]),
             (format!("{MIX}[webhook]\nurl = \"http://x\"\n{strange}"), &top["webhook"]),
             (format!("{MIX}[retention]\n{strange}"), &top["retention"]),
             (

@@ -23,7 +23,7 @@ use waylay_report::page::{pill, tests_now, tile};
 
 use super::night::Lately;
 use super::shell::{self, part};
-use super::{Shared, Site, Trouble};
+use super::{Shared, Site, Trouble, fleet};
 use crate::board::{Doing, Standing};
 
 /// How often what is shown is made anew.
@@ -148,7 +148,7 @@ fn now(standing: &Standing, zone: &TimeZone) -> String {
         );
     }
     out.push_str("</div>");
-    out
+    out + &standing.fleet.as_ref().map_or_else(String::new, fleet::line)
 }
 
 /// What was added per second lately.

@@ -7,7 +7,7 @@
 //! - [`guard`]: who may ask, how often, and what every answer forbids browsers to do
 //! - `connections`: how many at once, and what becomes of those that say nothing or do not listen
 //! - `shell`: what all pages share
-//! - `live`, `failures`, `failure`, `suppressions`, `campaigns`, `night`, `trends`: the pages
+//! - `live`, `failures`, `failure`, `suppressions`, `campaigns`, `night`, `trends`, `fleet`: the pages
 //! - `remarks`: what people say about a failure
 //! - `download`: evidence
 
@@ -16,6 +16,7 @@ mod connections;
 mod download;
 mod failure;
 mod failures;
+mod fleet;
 pub mod guard;
 mod live;
 mod night;
@@ -281,6 +282,7 @@ fn router(shared: Shared) -> Router {
         .route("/campaigns", get(campaigns::list))
         .route("/campaign/{name}", get(campaigns::page))
         .route("/trends", get(trends::page))
+        .route(fleet::PAGE, get(fleet::page))
         .route("/night/{night}", get(night::page))
         .route("/metrics", get(prometheus))
         .route("/health", get(|| async { "ok\n" }))

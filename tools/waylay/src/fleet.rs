@@ -1,15 +1,19 @@
 //! `waylay fleet`: a night's shards handed to an engine, watched, and put together.
 
+pub(crate) mod service;
+
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use waylay_driver::interrupt;
 use waylay_driver::report::{count, span};
-use waylay_fleet::engine::{Engine, Standing, Task, kubernetes, local, slurm};
+use waylay_fleet::engine::{Engine, Standing, State, Task, Words, below, kubernetes, local, slurm};
+use waylay_fleet::merge::Night;
 
 use crate::args::{CollectOptions, FleetCommand, FleetFolder, FleetRunOptions, On};
+use crate::bucket::{self, Scratch};
 use crate::merge::merge_night;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
 
@@ -18,8 +22,10 @@ const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
 const LINE_IN_LOG: Duration = Duration::from_secs(10);
 /// How often an engine is asked.
 const ASK: Duration = Duration::from_secs(1);
+/// How long an engine may say nothing before its night is given up.
+const SILENT: Duration = Duration::from_secs(300);
 /// Subcommands that know of shards and write campaigns.
-const KNOW_SHARDS: [&str; 2] = ["run", "explore"];
+const KNOW_SHARDS: [&str; 3] = ["run", "explore", "suite"];
 
 pub(crate) fn fleet(command: &FleetCommand, json: bool) -> Result<u8, Failed> {
     match command {
@@ -46,43 +52,79 @@ fn run(options: &FleetRunOptions, json: bool) -> Result<u8, Failed> {
             task.folder.display()
         )));
     }
-    let own = |error: std::io::Error| Failed::Own(format!("cannot write {}: {error}", task.folder.display()));
+    if let Some(address) = &task.bucket {
+        bucket::check(address)?;
+    }
+    let folder = task.folder.display().to_string();
+    let own = |error: std::io::Error| Failed::Own(format!("cannot write {folder}: {error}"));
     task.save().map_err(own)?;
     interrupt::watch();
     let mut line = Line::new(options.quiet);
-    match options.on {
-        On::Slurm => {
-            let mut task = task.clone();
-            let handed = slurm::submit(&task, &wishes);
-            if handed.is_err() {
-                let _ = std::fs::remove_file(task.folder.join("fleet.json"));
-            }
-            task.jobs = handed.map_err(Failed::Usage)?;
-            task.save().map_err(own)?;
-            eprintln!("waylay: jobs {} of Slurm", task.jobs.join(" and "));
-            if options.detach || !watch(&task, &mut line)? {
-                let folder = task.folder.display();
-                eprintln!("waylay: the night goes on; `waylay fleet status|cancel|collect {folder}`");
-                return Ok(CLEAN);
-            }
+    let mut task = task;
+    if options.on == On::Slurm {
+        let handed = slurm::submit(&task, &wishes);
+        if handed.is_err() {
+            let _ = std::fs::remove_file(task.folder.join("fleet.json"));
         }
-        _ => {
-            let tick = |ended: usize| {
-                line.tell(&task, &format!("{ended} of {} shards ended", task.shards));
-                !interrupt::requested()
-            };
-            let codes = local::run(&task, tick).map_err(Failed::Own)?;
-            for (code, number) in codes.iter().zip(1..) {
-                if !matches!(code, Some(0 | 1)) && !interrupt::requested() {
-                    let log = task.folder.join("log").join(format!("{number}.log"));
-                    let how =
-                        code.map_or_else(|| "was killed".to_owned(), |code| format!("ended with {code}"));
-                    eprintln!("waylay: shard {number}/{} {how}: see {}", task.shards, log.display());
-                }
-            }
+        task.jobs = handed.map_err(Failed::Usage)?;
+        task.save().map_err(own)?;
+        eprintln!("waylay: jobs {} of Slurm", task.jobs.join(" and "));
+        if options.detach {
+            say_how_to_look_after(&task);
+            return Ok(CLEAN);
         }
     }
-    finish(&task.folder, json)
+    let mut tick = |words: &Words| {
+        line.tell(&task, words);
+        !interrupt::requested()
+    };
+    match drive(&task, &mut tick)? {
+        // The jobs of an engine are left alone: it is others who wait for them.
+        Driven::Left => {
+            say_how_to_look_after(&task);
+            Ok(CLEAN)
+        }
+        Driven::Over(codes) => {
+            for (number, code) in codes {
+                let log = task.folder.join("log").join(format!("{number}.log"));
+                let how = code.map_or_else(|| "was killed".to_owned(), |code| format!("ended with {code}"));
+                eprintln!("waylay: shard {number}/{} {how}: see {}", task.shards, log.display());
+            }
+            finish(&task.folder, json)
+        }
+    }
+}
+
+fn say_how_to_look_after(task: &Task) {
+    let folder = task.folder.display();
+    eprintln!("waylay: the night goes on; `waylay fleet status|cancel|collect {folder}`");
+}
+
+/// How watching a night ended.
+pub(crate) enum Driven {
+    /// Nobody wanted to wait any longer, and the engine goes on.
+    Left,
+    /// No shard is at work any more. Those that did not end as they should, with their exit codes, as far as they are known.
+    Over(Vec<(u64, Option<i32>)>),
+}
+
+/// Watches a night that was handed over, or runs it here. `tick` hears of the shards that are not over, and says whether to go on.
+pub(crate) fn drive(task: &Task, tick: &mut dyn FnMut(&Words) -> bool) -> Result<Driven, Failed> {
+    if task.engine == Engine::Slurm {
+        return match watch(task, tick)? {
+            true => Ok(Driven::Over(Vec::new())),
+            false => Ok(Driven::Left),
+        };
+    }
+    let mut stopped = false;
+    let codes = local::run(task, |words| {
+        let go = tick(words);
+        stopped |= !go;
+        go
+    });
+    let ended = (1..).zip(codes.map_err(Failed::Own)?);
+    let wrong = ended.filter(|(_, code)| !matches!(code, Some(0 | 1)) && !stopped);
+    Ok(Driven::Over(wrong.collect()))
 }
 
 fn task(options: &FleetRunOptions) -> Result<Task, Failed> {
@@ -121,6 +163,7 @@ fn task(options: &FleetRunOptions) -> Result<Task, Failed> {
     };
     let mut task = Task::new(engine, absolute(&options.out), waylay, arguments, options.shards);
     task.at_most = options.at_most;
+    task.bucket.clone_from(&options.bucket);
     if options.on == On::Local && task.at_most.is_none() {
         task.at_most = Some(std::thread::available_parallelism().map_or(1, usize::from) as u64);
     }
@@ -132,7 +175,7 @@ fn show(task: &Task, wishes: &slurm::Wishes, options: &FleetRunOptions) -> Resul
     match options.on {
         On::Local => {
             for number in 1..=task.shards {
-                let out = task.shard_folder(&number.to_string()).display().to_string();
+                let out = task.shard_out(&number.to_string());
                 let words = task.shard_arguments(&out, Some(&format!("{number}/{}", task.shards)));
                 println!("{} {}", task.waylay.display(), words.join(" "));
             }
@@ -144,6 +187,7 @@ fn show(task: &Task, wishes: &slurm::Wishes, options: &FleetRunOptions) -> Resul
             let wishes = kubernetes::Wishes {
                 image: options.image.clone(),
                 claim: options.claim.clone(),
+                secret: options.secret.clone(),
                 name: options.name.clone(),
                 cpu: options.cpu.clone(),
                 memory: options.memory.clone(),
@@ -158,14 +202,24 @@ fn show(task: &Task, wishes: &slurm::Wishes, options: &FleetRunOptions) -> Resul
 }
 
 /// Watches a night on Slurm; false when somebody does not want to wait any longer.
-fn watch(task: &Task, line: &mut Line) -> Result<bool, Failed> {
+fn watch(task: &Task, tick: &mut dyn FnMut(&Words) -> bool) -> Result<bool, Failed> {
+    let mut silent: Option<Instant> = None;
     loop {
-        let states = slurm::states(&task.jobs).map_err(Failed::Own)?;
-        if states.is_empty() {
-            return Ok(true);
+        match slurm::queue(&task.jobs) {
+            Ok(queue) if queue.is_empty() => return Ok(true),
+            Ok(queue) => {
+                silent = None;
+                if !tick(&queue.shards) {
+                    return Ok(false);
+                }
+            }
+            // A controller that is started again says nothing for a while, and the night goes on.
+            Err(error) => {
+                if silent.get_or_insert_with(Instant::now).elapsed() > SILENT {
+                    return Err(Failed::Own(error));
+                }
+            }
         }
-        let of = |word: &str| states.iter().filter(|state| *state == word).count();
-        line.tell(task, &format!("{} jobs waiting, {} running", of("PENDING"), of("RUNNING")));
         let asked = Instant::now();
         while asked.elapsed() < ASK {
             if interrupt::requested() {
@@ -176,30 +230,55 @@ fn watch(task: &Task, line: &mut Line) -> Result<bool, Failed> {
     }
 }
 
-/// Merges, and says how the night ended.
+/// Fetches what shards left in their bucket, if that is where they leave it; only the records, to see how they stand.
+pub(crate) fn fetch_shards(task: &Task, records: bool) -> Result<(), Failed> {
+    match &task.bucket {
+        Some(_) => bucket::fetch(&task.shards_out(), &task.shards_folder(), records),
+        None => Ok(()),
+    }
+}
+
+/// Merges, and says how the night ended. A night whose shards went to a bucket goes there, too.
 fn finish(folder: &Path, json: bool) -> Result<u8, Failed> {
-    let shards = folder.join("shards");
-    let (night, code) = merge_night(&[shards], &folder.join("night"))?;
-    crate::merge::tell(&night);
+    // A folder of shards alone is enough, where nothing was handed over from here.
+    let task = Task::load(folder).ok();
+    if let Some(task) = &task {
+        fetch_shards(task, false)?;
+    }
+    let (night, code) = merge_night(&[folder.join("shards")], &folder.join("night"))?;
+    if let Some(address) = task.and_then(|task| task.bucket) {
+        bucket::replace(&night.folder, &below(&address, "night"))?;
+    }
+    end_of_night(&night, code, json)
+}
+
+fn end_of_night(night: &Night, code: u8, json: bool) -> Result<u8, Failed> {
+    crate::merge::tell(night);
     night.missing.iter().for_each(|sentence| eprintln!("waylay: {sentence}"));
     if json {
-        crate::merge::print(&night, code)?;
+        crate::merge::print(night, code)?;
     }
     Ok(code)
 }
 
 fn status(options: &FleetFolder, json: bool) -> Result<u8, Failed> {
     let task = Task::load(&options.folder).map_err(Failed::Usage)?;
-    let standing = task.standing();
-    let states = match task.engine {
-        Engine::Slurm => slurm::states(&task.jobs).map_err(Failed::Usage)?,
-        _ => Vec::new(),
+    fetch_shards(&task, true)?;
+    let words = match task.engine {
+        Engine::Slurm => Some(slurm::queue(&task.jobs).map_err(Failed::Usage)?.shards),
+        _ => None,
     };
+    let shards = task.shard_standings(words.as_ref());
+    let standing = Standing::of(&shards);
     if json {
-        print_json(&json!({ "task": task, "standing": standing, "states": states }))?;
+        print_json(&json!({ "task": task, "standing": standing, "shards": shards }))?;
     } else {
         println!("{}", told(&standing));
-        states.iter().for_each(|state| println!("{state}"));
+        for shard in shards.iter().filter(|shard| shard.state == State::Lost) {
+            let on =
+                shard.machine.as_deref().map_or_else(String::new, |machine| format!(", last on {machine}"));
+            println!("shard {}/{} is lost{on}", shard.number, task.shards);
+        }
     }
     Ok(if standing.failures > 0 { FAILURES } else { CLEAN })
 }
@@ -219,37 +298,55 @@ fn cancel(options: &FleetFolder) -> Result<u8, Failed> {
 }
 
 fn collect(options: &CollectOptions, json: bool) -> Result<u8, Failed> {
-    if let Some(wait) = options.wait {
-        interrupt::watch();
-        let wanted = match options.shards {
-            Some(shards) => shards,
-            None => Task::load(&options.folder).map_err(Failed::Usage)?.shards,
-        };
-        let began = Instant::now();
-        while began.elapsed() < wait
-            && !interrupt::requested()
-            && done_below(&options.folder.join("shards")) < wanted
-        {
-            std::thread::sleep(ASK);
-        }
+    if !bucket::is_address(&options.folder) {
+        wait(options, &options.folder, || Ok(()))?;
+        return finish(&options.folder, json);
     }
-    finish(&options.folder, json)
+    let address = options.folder.to_string_lossy().into_owned();
+    let (shards, scratch) = (below(&address, "shards"), Scratch::new()?);
+    let here = scratch.path().join("shards");
+    wait(options, scratch.path(), || bucket::fetch(&shards, &here, true))?;
+    bucket::fetch(&shards, &here, false)?;
+    let (mut night, code) = merge_night(&[here], &scratch.path().join("night"))?;
+    let goal = below(&address, "night");
+    bucket::replace(&night.folder, &goal)?;
+    night.folder = goal.into();
+    end_of_night(&night, code, json)
 }
 
-/// How many folders of shards say that they are done.
-fn done_below(shards: &Path) -> u64 {
-    let entries = std::fs::read_dir(shards).into_iter().flatten().flatten();
-    let is_done = |out: &Path| {
-        let last = waylay_driver::archive::campaigns(out).pop();
-        let record = last.and_then(|folder| waylay_driver::archive::read_record(&folder).ok());
-        record.and_then(|record| record.shard).is_some_and(|shard| shard.done)
+/// Waits for as many shards as there are, at most so long as was asked for. `look` fetches what is to be looked at.
+fn wait(
+    options: &CollectOptions,
+    folder: &Path,
+    look: impl Fn() -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    let Some(wait) = options.wait else { return Ok(()) };
+    interrupt::watch();
+    let wanted = match options.shards {
+        Some(shards) => shards,
+        None => Task::load(folder).map_err(Failed::Usage)?.shards,
     };
-    entries.filter(|entry| is_done(&entry.path())).count() as u64
+    let began = Instant::now();
+    while began.elapsed() < wait && !interrupt::requested() {
+        look()?;
+        if done_below(folder, wanted) >= wanted {
+            break;
+        }
+        std::thread::sleep(ASK);
+    }
+    Ok(())
+}
+
+/// How many shards are done. Kubernetes counts them from 0.
+fn done_below(night: &Path, shards: u64) -> u64 {
+    let mut task = Task::new(Engine::Local, night.to_owned(), PathBuf::new(), Vec::new(), shards);
+    task.first = u64::from(!night.join("shards").join("0").exists());
+    task.standing(None).done
 }
 
 fn told(standing: &Standing) -> String {
     format!(
-        "{} shards done, {} running, {} waiting, {} cut off or not seen from here; {} iterations, {} failures",
+        "{} shards done, {} running, {} waiting, {} lost; {} iterations, {} failures",
         standing.done,
         standing.running,
         standing.waiting,
@@ -273,11 +370,13 @@ impl Line {
         Line { quiet, every, next: every, began: Instant::now() }
     }
 
-    fn tell(&mut self, task: &Task, more: &str) {
+    fn tell(&mut self, task: &Task, words: &Words) {
         let elapsed = self.began.elapsed();
         if !self.quiet && elapsed >= self.next {
             self.next = elapsed + self.every;
-            eprintln!("waylay: {}  {}; {more}", span(elapsed), told(&task.standing()));
+            // How they stand is seen next time, if it cannot be seen now.
+            let _ = fetch_shards(task, true);
+            eprintln!("waylay: {}  {}", span(elapsed), told(&task.standing(Some(words))));
         }
     }
 }

@@ -6,6 +6,7 @@ mod output;
 mod aimed;
 mod args;
 mod bound;
+mod bucket;
 mod cargo;
 mod check;
 mod compare;
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
         Err(answer) => return output::refuse(&answer),
     };
     let json = arguments.json;
-    let command = match arguments.command() {
+    let mut command = match arguments.command() {
         Ok(command) => command,
         Err(failed) => return failed.report(json),
     };
@@ -69,6 +70,11 @@ fn main() -> ExitCode {
     if !matches!(command, Command::Host { .. } | Command::Randomizer { .. }) {
         waylay_driver::interrupt::watch_for_abort(output::WAYLAY_FAILED);
     }
+    // What goes into a bucket is written here first.
+    let sending = match bucket::Sending::begin(&mut command) {
+        Ok(sending) => sending,
+        Err(failed) => return failed.report(json),
+    };
     let result = match command {
         Command::Run(options) => run::run(&options, json),
         Command::Explore(options) => explore::explore(&options, json),
@@ -109,7 +115,9 @@ fn main() -> ExitCode {
         Command::Host { schedule: Some(schedule) } => return waylay_host::run_schedule(&schedule),
         Command::Host { schedule: None } => return waylay_host::main(),
     };
-    match result {
+    // Results that could not be sent are worse than what they say.
+    let sent = sending.map_or(Ok(()), bucket::Sending::end);
+    match result.and_then(|code| sent.map(|()| code)) {
         Ok(code) => ExitCode::from(code),
         Err(failed) => failed.report(json),
     }

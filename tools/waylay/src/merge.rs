@@ -10,12 +10,18 @@ use waylay_fleet::merge::{MergeError, Night, Stage, merge_watched as merged, tri
 use waylay_report::shell;
 
 use crate::args::MergeOptions;
+use crate::bucket;
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, print_json};
 use crate::progress::Bar;
 
 pub(crate) fn merge(options: &MergeOptions, json: bool) -> Result<u8, Failed> {
-    if trials::are_comparisons(&options.folders) {
-        let trials = trials::merge(&options.folders, &options.out).map_err(failed)?;
+    if bucket::is_address(&options.out) {
+        let words = "a merged night is a folder of this machine: name one with -o (`fleet collect` puts it back into the bucket)";
+        return Err(Failed::Usage(words.to_owned()));
+    }
+    let (folders, _scratch) = bucket::local(&options.folders)?;
+    if trials::are_comparisons(&folders) {
+        let trials = trials::merge(&folders, &options.out).map_err(failed)?;
         let folder = shell::word(&options.out);
         eprintln!(
             "waylay: {}; `waylay compare --report-only --out {folder} CONFIG` shows them",
@@ -26,7 +32,7 @@ pub(crate) fn merge(options: &MergeOptions, json: bool) -> Result<u8, Failed> {
         }
         return Ok(CLEAN);
     }
-    let (night, code) = merge_night(&options.folders, &options.out)?;
+    let (night, code) = merge_night(&folders, &options.out)?;
     if !options.quiet {
         tell(&night);
     }

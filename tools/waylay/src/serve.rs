@@ -9,9 +9,11 @@ use waylay_driver::campaign::{self, Selection};
 use waylay_driver::config::{FileMode, LoadError, Overrides};
 use waylay_driver::report::Live;
 use waylay_service::config::{self, Config, Mix};
+use waylay_service::fleet::{Ended, Watcher};
 use waylay_service::manager::{self, ManagerError, Plan};
 use waylay_service::serve::{Runner, ServeError};
 
+use crate::fleet;
 use crate::installation::installation;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
 use crate::run::{colour, examiner, load, options};
@@ -138,7 +140,7 @@ fn serve_here(options: &ServeOptions, json: bool) -> Result<u8, Failed> {
     };
     waylay_service::serve::serve(&config, &mut runner, &mut ready).map_err(|error| match error {
         ServeError::Mix { .. } => Failed::Config(error.to_string()),
-        ServeError::Web(_) => Failed::Usage(error.to_string()),
+        ServeError::Web(_) | ServeError::Fleet(_) => Failed::Usage(error.to_string()),
         ServeError::History(_) | ServeError::Log { .. } => Failed::Own(error.to_string()),
     })?;
     Ok(CLEAN)
@@ -175,6 +177,20 @@ impl Campaigns {
 impl Runner for Campaigns {
     fn check(&mut self, mix: &Mix) -> Result<(), String> {
         Campaigns::prepare(mix, None, mix.duration).map(drop)
+    }
+
+    fn check_fleet(&mut self, fleet: &config::Fleet) -> Result<(), String> {
+        fleet::service::check(fleet)
+    }
+
+    fn run_fleet(
+        &mut self,
+        fleet: &config::Fleet,
+        mix: &Mix,
+        folders: (&Path, &Path),
+        watcher: &mut dyn Watcher,
+    ) -> Result<Ended, String> {
+        fleet::service::run(fleet, mix, folders, watcher)
     }
 
     fn run(

@@ -396,3 +396,24 @@ fn shards_of_a_suite_are_merged_too() {
         "{half:#}"
     );
 }
+
+/// Where packages were taken apart, it is said what is missing.
+#[test]
+fn a_bucket_needs_the_command_beside_this_one() {
+    let place = Workplace::new();
+    let alone = place.path().join("waylay");
+    let own = env!("CARGO_BIN_EXE_waylay");
+    fs::hard_link(own, &alone).or_else(|_| fs::copy(own, &alone).map(drop)).unwrap();
+    let ran = std::process::Command::new(&alone)
+        .args(["explore", "--out", "s3://nights/one", "--", "/bin/true"])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!((ran.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(
+        said.contains("waylay-bucket is not there")
+            && said.contains("cargo build --release -p waylay-bucket"),
+        "{said}"
+    );
+}

@@ -262,3 +262,72 @@ fn the_log_says_what_is_running_when_asked() {
     ask_until(&running, &words);
     end(running);
 }
+
+/// Mixes that are handed to an engine become campaigns like any other, counted once, also when the service is killed meanwhile.
+#[test]
+fn nights_on_an_engine_are_merged_into_campaigns_of_the_service() {
+    let place = place(
+        "out = \"out\"\n[fleet]\non = \"local\"\nshards = 3\n[[mix]]\nname = \"a mix\"\nconfig = \"strict.toml\"\n",
+    );
+    place.write(
+        "strict.toml",
+        "seed = 7\n[defaults]\nhang-timeout = '20s'\nmax-failures = 1000\n[[scenario]]\nname = 's'\nmode = 'strict'\n\
+         minimize = 'off'\nruns = 130\n[[scenario.test]]\nplugin = 'waylay_schedules_c'\nname = 'lost-update'\n",
+    );
+    let nights = place.path().join("out/.fleet/a_20mix");
+    let begun = || {
+        std::fs::read_dir(&nights)
+            .is_ok_and(|mut all| all.any(|night| night.unwrap().path().join("fleet.json").exists()))
+    };
+    let mut served = Served::start(&place);
+    served.running.until("a night has begun", |_| begun());
+    served.running.child.kill().unwrap();
+    served.running.finish();
+    let served = Served::start(&place);
+    let mut page = String::new();
+    served.running.until("the night is put together", |_| {
+        // Not more often than the dashboard answers one visitor.
+        std::thread::sleep(Duration::from_millis(50));
+        page = served.get("/fleet").unwrap_or_default();
+        page.contains("Merged night")
+    });
+    assert!(
+        page.contains("3 done, 0 running, 0 waiting, 0 lost") && page.contains("<td class=\"name\">3/3</td>"),
+        "{page}"
+    );
+    let campaign =
+        page.split("href=\"/campaign/").nth(1).and_then(|rest| rest.split('"').next()).unwrap().to_owned();
+    let live = served.get("/").unwrap();
+    assert!(live.contains("href=\"/fleet\">3 shards</a>"), "{live}");
+    let mut shown = None;
+    served.running.until("the history has it", |_| {
+        std::thread::sleep(Duration::from_millis(50));
+        shown = served.get(&format!("/campaign/{campaign}"));
+        shown.is_some()
+    });
+    let shown = shown.unwrap();
+    let signature =
+        shown.split("href=\"/failure/").nth(1).and_then(|rest| rest.split('"').next()).expect(&shown);
+    let failure = served.get(&format!("/failure/{signature}")).unwrap();
+    assert!(failure.contains("machines"), "{failure}");
+    served.running.ask_to_end();
+    let ran = served.running.finish();
+    assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("its night is on its way already"), "{}", ran.stderr);
+    let record = std::fs::read(place.path().join("out").join(&campaign).join("campaign.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    assert_eq!(record["scenarios"][0]["tests"][0]["strict"]["runs"], 130, "each schedule once: {record:#}");
+    assert_eq!(record["problems"], serde_json::json!([]), "{record:#}");
+}
+
+#[test]
+fn an_engine_that_is_not_installed_is_one_sentence() {
+    let place = place(
+        "out = \"out\"\n[fleet]\non = \"slurm\"\nshards = 3\n[[mix]]\nname = \"a\"\nconfig = \"a.toml\"\n",
+    );
+    let mut command = place.command(&["serve", "night.toml", "--listen", "127.0.0.1:0"]);
+    command.env("PATH", "");
+    let ran = place.start_command(command).finish();
+    assert_eq!((ran.code(), ran.stderr.lines().count()), (Some(2), 1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("Slurm is not installed here"), "{}", ran.stderr);
+}

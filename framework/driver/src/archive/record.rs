@@ -149,6 +149,7 @@ pub fn failure(entry: &FailureEntry, folder: &Path) -> model::Failure {
         count: entry.count,
         count_ever: entry.count,
         scenarios: entry.scenarios.clone(),
+        machines: entry.machines.clone(),
         nights: 1,
         first_seen: Some(entry.first_seen),
         last_seen: Some(entry.last_seen),

@@ -147,9 +147,10 @@ fn run_all(
     secrets::add_patterns(&options.redact);
     let began = Instant::now();
     let environment = Environment::capture(&options.config);
-    let mut campaign = Campaign::create(&options.out, options.seed, environment.clone(), &options.config)?;
+    let (seed, shard) = (options.seed, options.shard.clone());
+    let mut campaign =
+        Campaign::create_part(&options.out, seed, environment.clone(), &options.config, shard)?;
     campaign.record.problems = problems;
-    campaign.record.shard = options.shard.clone();
     live.campaign(&campaign.record, campaign.folder());
     let folder = absolute(campaign.folder());
     let mut failures = FailureStore::create(&folder, options.retention, options.seed, environment)?;

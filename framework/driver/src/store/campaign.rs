@@ -12,7 +12,7 @@ use super::marker::{self, Marker};
 use super::owed;
 use super::series::Series;
 use crate::environment::Environment;
-use crate::record::{CAMPAIGN_FORMAT, CampaignRecord, CampaignState};
+use crate::record::{CAMPAIGN_FORMAT, CampaignRecord, CampaignState, ShardRecord};
 
 /// A campaign whose driver died.
 #[derive(Clone, Debug)]
@@ -41,6 +41,18 @@ impl Campaign {
         environment: Environment,
         config: &str,
     ) -> Result<Campaign, WriteError> {
+        Campaign::create_part(out, seed, environment, config, None)
+    }
+
+    /// Makes the folder of a new campaign that is part of a night. Its first record says so: what is killed a moment later, or finds
+    /// no room for another record, is a part that is missing and not a campaign of its own.
+    pub fn create_part(
+        out: &Path,
+        seed: Seed,
+        environment: Environment,
+        config: &str,
+        shard: Option<ShardRecord>,
+    ) -> Result<Campaign, WriteError> {
         let started = Timestamp::now();
         marker::make_folder(out)?;
         let (name, folder) = new_folder(out, started)?;
@@ -62,7 +74,7 @@ impl Campaign {
             signatures: 0,
             failures: 0,
             scenarios: Vec::new(),
-            shard: None,
+            shard,
         };
         let mut campaign = Campaign { folder, marker, series: Series::default(), record };
         // Where not even that fits, nothing is begun.

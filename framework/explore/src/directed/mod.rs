@@ -20,7 +20,7 @@ mod summary;
 use std::time::{Duration, Instant};
 
 use waylay_driver::failure::Kind;
-use waylay_driver::store::{Campaign, CampaignState, FailureStore, ScenarioRecord, TestRecord, owed};
+use waylay_driver::store::{Campaign, CampaignState, FailureStore, ScenarioRecord, TestRecord, Unit, owed};
 use waylay_evidence::Symbolizer;
 use waylay_schedule::ordered::Order;
 use waylay_schedule::{Run, RunParameters, Seed};
@@ -55,7 +55,7 @@ pub fn directed(
     targets: &[Target],
     progress: &mut dyn Progress,
 ) -> Result<Directed, ExploreError> {
-    let (campaign, store) = open_campaign(plan, &plan.program.title())?;
+    let (campaign, store) = open_campaign(plan, &plan.program.title(), Unit::Schedules)?;
     let mut search = Search {
         plan,
         begun: Instant::now(),

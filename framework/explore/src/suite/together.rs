@@ -97,7 +97,7 @@ pub struct Explored {
 pub fn explore(base: &Plan, cases: &[Case], watcher: &mut dyn Watcher) -> Result<Explored, ExploreError> {
     let plans: Vec<Plan> = cases.iter().map(|case| plan_of(base, case)).collect();
     let names: Vec<String> = cases.iter().map(|case| case.program.subject()).collect();
-    let (mut campaign, mut store) = open_campaign(base, &names.join("\n"))?;
+    let (mut campaign, mut store) = open_campaign(base, &names.join("\n"), Unit::Cases)?;
     let folder = campaign.folder().to_owned();
     // All cases of a binary are one file.
     let mut unseen: BTreeMap<&Path, Unseen> = BTreeMap::new();

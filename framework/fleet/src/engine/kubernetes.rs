@@ -1,13 +1,14 @@
 //! An Indexed Job of Kubernetes, and a Job that merges: manifests in JSON, which `kubectl apply -f -` takes like YAML.
 //!
-//! The types below have the fields that are used and no others. The types of `k8s-openapi` would say the same for some hundred
-//! thousand lines that everybody who builds Waylay compiles; instead `tools/fleet/kubernetes.sh` validates the manifests against
-//! the published schemas, strictly, so that a field that does not exist is noticed.
+//! The types below have the fields that are used and no others. The types of `k8s-openapi` would be some hundred thousand lines that
+//! everybody who builds Waylay compiles; so only a test has them (`tests/kubernetes.rs`): it reads the manifests with them and writes
+//! them again, and a field that does not exist, or has another type, does not come back. `tools/fleet/kubernetes.sh` validates them
+//! against the published schemas beside that.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Task;
+use super::{Task, below};
 use crate::engine_variables::SHARDS;
 
 /// What a cluster has to be told.
@@ -17,6 +18,8 @@ pub struct Wishes {
     pub image: String,
     /// The claim of the volume for results, which every pod can write to.
     pub claim: String,
+    /// The secret whose variables a bucket needs, where results go to one instead.
+    pub secret: String,
     /// Names of both jobs begin with it.
     pub name: String,
     /// Processors of a pod.
@@ -63,7 +66,8 @@ struct JobSpec {
 
 /// The manifests of a night: the shards, then the merge, which waits for them.
 pub fn manifests(task: &Task, wishes: &Wishes) -> Value {
-    let words = task.shard_arguments(&format!("{RESULTS}/shards/$(JOB_COMPLETION_INDEX)"), None);
+    let results = task.bucket.as_deref().unwrap_or(RESULTS);
+    let words = task.shard_arguments(&format!("{}/$(JOB_COMPLETION_INDEX)", below(results, "shards")), None);
     let shards = Job {
         api_version: "batch/v1",
         kind: "Job",
@@ -80,7 +84,7 @@ pub fn manifests(task: &Task, wishes: &Wishes) -> Value {
             template: pod(task, wishes, words, true),
         },
     };
-    let words = ["fleet", "collect", "--wait", WAIT, "--shards", &task.shards.to_string(), RESULTS];
+    let words = ["fleet", "collect", "--wait", WAIT, "--shards", &task.shards.to_string(), results];
     let words = words.map(str::to_owned).to_vec();
     let merge = Job {
         api_version: "batch/v1",
@@ -124,55 +128,28 @@ fn pod(task: &Task, wishes: &Wishes, arguments: Vec<String>, indexed: bool) -> V
         } } }));
     }
     let resources = json!({ "cpu": wishes.cpu, "memory": wishes.memory });
-    json!({ "spec": {
+    let mut container = json!({
+        "name": "waylay",
+        "image": wishes.image,
+        "command": ["waylay"],
+        "args": arguments,
+        "env": environment,
+        "resources": { "requests": resources, "limits": resources },
+        // The randomizer stops threads of other processes.
+        "securityContext": { "capabilities": { "add": ["SYS_PTRACE"] } },
+    });
+    let mut spec = json!({
         "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 30,
-        "containers": [{
-            "name": "waylay",
-            "image": wishes.image,
-            "command": ["waylay"],
-            "args": arguments,
-            "env": environment,
-            "resources": { "requests": resources, "limits": resources },
-            // The randomizer stops threads of other processes.
-            "securityContext": { "capabilities": { "add": ["SYS_PTRACE"] } },
-            "volumeMounts": [{ "name": "results", "mountPath": RESULTS }],
-        }],
-        "volumes": [{ "name": "results", "persistentVolumeClaim": { "claimName": wishes.claim } }],
-    } })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Engine;
-    use super::super::tests::task;
-    use super::*;
-
-    #[test]
-    fn the_manifest_says_what_kubernetes_needs() {
-        let wishes = Wishes {
-            image: "registry/waylay:1".into(),
-            claim: "results".into(),
-            name: "night".into(),
-            cpu: "2".into(),
-            memory: "4Gi".into(),
-        };
-        let list = manifests(&task(Engine::Kubernetes), &wishes);
-        let spec = &list["items"][0]["spec"];
-        let of = |name: &str| spec[name].clone();
-        assert_eq!(
-            [of("completionMode"), of("completions"), of("parallelism"), of("backoffLimitPerIndex")],
-            [json!("Indexed"), json!(16), json!(4), json!(3)]
-        );
-        let rules = &spec["podFailurePolicy"]["rules"];
-        assert_eq!(rules[1]["onExitCodes"]["values"], json!([1, 2]));
-        assert_eq!((&rules[0]["action"], &rules[1]["action"]), (&json!("Ignore"), &json!("FailIndex")));
-        let container = &spec["template"]["spec"]["containers"][0];
-        let arguments = container["args"].to_string();
-        assert!(arguments.contains("/results/shards/$(JOB_COMPLETION_INDEX)"), "{arguments}");
-        assert_eq!(container["securityContext"]["capabilities"]["add"], json!(["SYS_PTRACE"]));
-        let merge = &list["items"][1]["spec"];
-        assert_eq!(merge["podFailurePolicy"]["rules"][1]["action"], json!("FailJob"), "it has no indexes");
-        assert!(merge.get("completionMode").is_none());
+        // A shard writes what it has within a second; a bucket takes as long as it takes.
+        "terminationGracePeriodSeconds": if task.bucket.is_some() { 120 } else { 30 },
+    });
+    if task.bucket.is_some() {
+        container["envFrom"] = json!([{ "secretRef": { "name": wishes.secret } }]);
+    } else {
+        container["volumeMounts"] = json!([{ "name": "results", "mountPath": RESULTS }]);
+        spec["volumes"] =
+            json!([{ "name": "results", "persistentVolumeClaim": { "claimName": wishes.claim } }]);
     }
+    spec["containers"] = json!([container]);
+    json!({ "spec": spec })
 }

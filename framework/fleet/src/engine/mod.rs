@@ -14,17 +14,22 @@
 pub mod kubernetes;
 pub mod local;
 pub mod slurm;
+pub mod standing;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use waylay_driver::archive;
-use waylay_driver::store::{CampaignState, is_at_work};
+
+pub use standing::{ShardStanding, Standing, State, Word, Words};
 
 /// Format of `fleet.json`.
 const FORMAT: u32 = 1;
+
+fn from_one() -> u64 {
+    1
+}
 
 /// What runs processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,8 +58,14 @@ pub struct Task {
     pub arguments: Vec<String>,
     /// How many shards.
     pub shards: u64,
+    /// The number of the first folder of a shard: Kubernetes counts from 0.
+    #[serde(default = "from_one")]
+    pub first: u64,
     /// How many at the same time, at most.
     pub at_most: Option<u64>,
+    /// Where shards leave their results, if not in the folder: an address such as `s3://nights/one`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bucket: Option<String>,
     /// Names the night to all shards: where no seed is given, it is made from this as well.
     pub night: String,
     /// Numbers of the jobs, if the engine gave any: that of the shards, that of the merge.
@@ -79,7 +90,9 @@ impl Task {
             waylay,
             arguments,
             shards,
+            first: u64::from(engine != Engine::Kubernetes),
             at_most: None,
+            bucket: None,
             night,
             jobs: Vec::new(),
         }
@@ -95,6 +108,22 @@ impl Task {
         self.folder.join("shards")
     }
 
+    /// What all `--out` of shards begin with.
+    pub fn shards_out(&self) -> String {
+        match &self.bucket {
+            Some(bucket) => below(bucket, "shards"),
+            None => self.shards_folder().display().to_string(),
+        }
+    }
+
+    /// The `--out` of a shard.
+    pub fn shard_out(&self, number: &str) -> String {
+        match &self.bucket {
+            Some(_) => below(&self.shards_out(), number),
+            None => self.shard_folder(number).display().to_string(),
+        }
+    }
+
     /// Where the merged night lies.
     pub fn merged(&self) -> PathBuf {
         self.folder.join("night")
@@ -103,7 +132,10 @@ impl Task {
     /// The arguments of a shard whose folder for results is `out`; `shard` when the engine does not tell it.
     pub fn shard_arguments(&self, out: &str, shard: Option<&str>) -> Vec<String> {
         let mut words: Vec<String> = self.arguments.iter().take(1).cloned().collect();
-        words.extend(["--resume".to_owned(), "--out".to_owned(), out.to_owned()]);
+        // Cases of a suite are made again as a whole; of two processes of a shard one counts.
+        let resumes = words.first().is_some_and(|word| word != "suite");
+        words.extend(resumes.then(|| "--resume".to_owned()));
+        words.extend(["--out".to_owned(), out.to_owned()]);
         words.extend(shard.iter().flat_map(|shard| ["--shard".to_owned(), (*shard).to_owned()]));
         words.extend(self.arguments.iter().skip(1).cloned());
         words
@@ -137,56 +169,11 @@ impl Task {
             newer => Err(format!("{} has format {newer}: it was written by a newer version", file.display())),
         }
     }
-
-    /// How all shards stand, by what they wrote.
-    pub fn standing(&self) -> Standing {
-        let mut standing = Standing::default();
-        for number in 1..=self.shards {
-            let out = self.shard_folder(&number.to_string());
-            let campaigns = archive::campaigns(&out);
-            let mut done = !campaigns.is_empty();
-            let mut at_work = false;
-            for folder in &campaigns {
-                let Ok(record) = archive::read_record(folder) else { continue };
-                let name = folder.file_name().unwrap_or_default().to_string_lossy();
-                at_work |= record.state == CampaignState::Running && is_at_work(&out, &name);
-                standing.failures += record.failures;
-                standing.iterations += record
-                    .scenarios
-                    .iter()
-                    .flat_map(|scenario| &scenario.tests)
-                    .map(|test| test.iterations)
-                    .sum::<u64>();
-            }
-            if let Some(record) = campaigns.last().and_then(|folder| archive::read_record(folder).ok()) {
-                done = record.shard.is_some_and(|shard| shard.done);
-            }
-            match (campaigns.is_empty(), at_work, done) {
-                (true, ..) => standing.waiting += 1,
-                (_, true, _) => standing.running += 1,
-                (_, _, true) => standing.done += 1,
-                _ => standing.lost += 1,
-            }
-        }
-        standing
-    }
 }
 
-/// How all shards stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Standing {
-    /// Shards of which nothing is known yet.
-    pub waiting: u64,
-    /// Shards whose process is at work, as seen from this machine.
-    pub running: u64,
-    /// Shards that were cut off, or run where it cannot be seen.
-    pub lost: u64,
-    /// Shards that are done.
-    pub done: u64,
-    /// Iterations, schedules included.
-    pub iterations: u64,
-    /// Failures.
-    pub failures: u64,
+/// An address below another.
+pub fn below(address: &str, name: &str) -> String {
+    format!("{}/{name}", address.trim_end_matches('/'))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use waylay_report::shell;
 
-use super::Task;
+use super::{Task, Word, Words};
 
 /// What may be asked of the jobs beside what always is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Wishes {
 /// The script of the shards.
 pub fn shards_script(task: &Task, wishes: &Wishes) -> String {
     let limit = task.at_most.map_or_else(String::new, |most| format!("%{most}"));
-    let out = format!("{}/\"$SLURM_ARRAY_TASK_ID\"", shell::word(task.shards_folder()));
+    let out = format!("{}/\"$SLURM_ARRAY_TASK_ID\"", shell::word(task.shards_out()));
     let mark = "WAYLAY_OUT";
     let words = task.shard_arguments(mark, None);
     let words: Vec<String> =
@@ -71,12 +71,20 @@ fn quoted(value: &str) -> String {
     if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() }
 }
 
+/// Whether Slurm's commands are here.
+///
+/// # Errors
+/// When they are not.
+pub fn check() -> Result<(), String> {
+    command("sbatch").arg("--version").stdout(Stdio::null()).status().map(drop).map_err(missing)
+}
+
 /// Hands a night over: the numbers of both jobs.
 ///
 /// # Errors
 /// When Slurm is not there, or refuses.
 pub fn submit(task: &Task, wishes: &Wishes) -> Result<Vec<String>, String> {
-    let array = sbatch(&[], &shards_script(task, wishes))?;
+    let array = submit_shards(task, wishes)?;
     let behind = format!("--dependency=afterany:{array}");
     match sbatch(&[&behind], &merge_script(task, wishes)) {
         Ok(merge) => Ok(vec![array, merge]),
@@ -86,6 +94,14 @@ pub fn submit(task: &Task, wishes: &Wishes) -> Result<Vec<String>, String> {
             Err(error)
         }
     }
+}
+
+/// Hands the shards of a night over, for somebody who merges them: the number of the job.
+///
+/// # Errors
+/// When Slurm is not there, or refuses.
+pub fn submit_shards(task: &Task, wishes: &Wishes) -> Result<String, String> {
+    sbatch(&[], &shards_script(task, wishes))
 }
 
 fn sbatch(options: &[&str], script: &str) -> Result<String, String> {
@@ -120,17 +136,60 @@ fn missing(error: std::io::Error) -> String {
     format!("Slurm is not installed here, or its commands are not in PATH: sbatch: {error}")
 }
 
-/// The states of jobs as Slurm tells them, a word for each task that is not over.
+/// What Slurm says of a night.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Of its shards.
+    pub shards: Words,
+    /// Whether the job that merges is not over either.
+    pub merge: bool,
+}
+
+impl Queue {
+    /// Whether nothing of the night is left.
+    pub fn is_empty(&self) -> bool {
+        self.shards.is_empty() && !self.merge
+    }
+}
+
+/// How the jobs of a night stand.
 ///
 /// # Errors
-/// When Slurm is not there.
-pub fn states(jobs: &[String]) -> Result<Vec<String>, String> {
+/// When Slurm is not there, or does not answer: that says nothing about the night.
+pub fn queue(jobs: &[String]) -> Result<Queue, String> {
     let output = command("squeue")
-        .args(["--noheader", "--array", "--format=%T", "--jobs", &jobs.join(",")])
+        .args(["--noheader", "--array", "--format=%F %K %T", "--jobs", &jobs.join(",")])
         .output()
         .map_err(missing)?;
+    let said = String::from_utf8_lossy(&output.stderr);
     // Jobs that are long over are not known any more.
-    Ok(String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect())
+    if !output.status.success() && !said.contains("Invalid job id") {
+        return Err(format!("Slurm does not say how the night stands: {}", said.trim()));
+    }
+    Ok(read_queue(&String::from_utf8_lossy(&output.stdout), jobs))
+}
+
+/// Reads lines of job, task and state.
+fn read_queue(text: &str, jobs: &[String]) -> Queue {
+    let mut queue = Queue::default();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(job), Some(task), Some(state)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        if jobs.first().is_none_or(|array| array != job) {
+            queue.merge = true;
+            continue;
+        }
+        let Ok(number) = task.parse() else { continue };
+        let word = match state {
+            "RUNNING" | "COMPLETING" | "STAGE_OUT" | "SIGNALING" | "STOPPED" | "SUSPENDED" => Word::Running,
+            // Also one that was requeued.
+            _ => Word::Waiting,
+        };
+        queue.shards.insert(number, word);
+    }
+    queue
 }
 
 /// Ends jobs in order.
@@ -150,6 +209,26 @@ mod tests {
     use super::super::Engine;
     use super::super::tests::task;
     use super::*;
+
+    #[test]
+    fn a_queue_is_read_shard_by_shard() {
+        let jobs = ["7".to_owned(), "8".to_owned()];
+        let queue = read_queue("7 1 RUNNING\n7 2 PENDING\n7 12 COMPLETING\n8 N/A PENDING\n", &jobs);
+        let expected = Words::from([(1, Word::Running), (2, Word::Waiting), (12, Word::Running)]);
+        assert_eq!(queue, Queue { shards: expected, merge: true });
+        assert!(read_queue("", &jobs).is_empty());
+    }
+
+    #[test]
+    fn results_go_to_a_bucket_when_there_is_one() {
+        let mut task = task(Engine::Slurm);
+        task.bucket = Some("s3://nights/one/".to_owned());
+        let script = shards_script(&task, &Wishes::default());
+        assert!(
+            script.contains("--out s3://nights/one/shards/\"$SLURM_ARRAY_TASK_ID\" mix.toml"),
+            "{script}"
+        );
+    }
 
     #[test]
     fn the_scripts_say_what_slurm_needs() {

@@ -81,6 +81,8 @@ pub(super) fn choose(parts: &[Part]) -> Result<Standing, MergeError> {
     for (place, part) in parts.iter().enumerate() {
         by_number.entry(part.shard().part.number).or_default().push(place);
     }
+    // One that was killed at once did not say it yet.
+    let planned = parts.iter().find_map(|part| part.shard().planned);
     let mut standing = Standing { chosen: Vec::new(), gaps: Vec::new(), exhausted: false };
     for number in 1..=first.part.of {
         let part = Shard { number, of: first.part.of };
@@ -91,7 +93,7 @@ pub(super) fn choose(parts: &[Part]) -> Result<Standing, MergeError> {
             standing.gaps.push(Gap {
                 part,
                 reached,
-                lost: lost(first.unit, part, first.planned, reached),
+                lost: lost(first.unit, part, planned, reached),
                 unit: first.unit,
                 why: last.and_then(|last| last.why.clone()),
             });

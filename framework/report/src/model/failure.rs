@@ -111,6 +111,9 @@ pub struct Failure {
     /// How often in each scenario; empty where that was not counted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub scenarios: BTreeMap<String, u64>,
+    /// How often on which machine, when several took part in the night.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub machines: BTreeMap<String, u64>,
     /// What its schedule is, in strict mode.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub schedule: Option<ScheduleFacts>,

@@ -108,6 +108,7 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
     }
     rows.push(("often", often(failure)));
     rows.extend(side_by_side(&failure.rates).map(|rates| ("modes", rates)));
+    rows.extend(on_machines(failure).map(|machines| ("machines", machines)));
     if let Some(schedule) = &failure.schedule {
         rows.push((
             "schedule",
@@ -140,6 +141,9 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// Machines that are named.
+const MACHINES: usize = 16;
+
 /// All nights together, then the campaign that the rest of the page is about.
 fn often(failure: &Failure) -> String {
     let mut out = plural(failure.count_ever.max(failure.count), "time");
@@ -152,6 +156,20 @@ fn often(failure: &Failure) -> String {
         out += &format!(", {} of them in the campaign shown here", count(failure.count));
     }
     out + &format!("; first {}, last {}", date(failure.first_seen), date(failure.last_seen))
+}
+
+/// How often on which machine, those first that saw it most.
+fn on_machines(failure: &Failure) -> Option<String> {
+    let mut machines: Vec<(&String, &u64)> = failure.machines.iter().collect();
+    machines.sort_by_key(|(name, times)| (std::cmp::Reverse(**times), *name));
+    let named: Vec<String> = machines
+        .iter()
+        .take(MACHINES)
+        .map(|(name, times)| format!("{name} ({})", plural(**times, "time")))
+        .collect();
+    let more = machines.len().saturating_sub(MACHINES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!named.is_empty()).then(|| named.join(", ") + &more)
 }
 
 /// The measured rate, and what it takes to call it fixed.

@@ -9,7 +9,7 @@ use super::duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct MergeOptions {
-    /// Folders with the results of shards, or nights that were merged before.
+    /// Folders with the results of shards, or nights that were merged before; also in a bucket, as s3://bucket/night/shards.
     #[arg(required = true, value_name = "FOLDER")]
     pub(crate) folders: Vec<PathBuf>,
     /// The folder of the whole night; one that was merged before is replaced.
@@ -71,6 +71,9 @@ pub(crate) struct FleetRunOptions {
     /// Folder of the night, which all machines share.
     #[arg(long, default_value = "waylay-fleet")]
     pub(crate) out: PathBuf,
+    /// Where shards leave their results instead of in the folder: a bucket, such as s3://nights/2026-11-18.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) bucket: Option<String>,
     /// The seed that every random choice comes from.
     #[arg(long)]
     pub(crate) seed: Option<waylay_dist::Seed>,
@@ -92,9 +95,12 @@ pub(crate) struct FleetRunOptions {
     /// Image for Kubernetes, with waylay and what is tested in it.
     #[arg(long, default_value = "waylay:latest")]
     pub(crate) image: String,
-    /// Claim of the volume for results on Kubernetes.
+    /// Claim of the volume for results on Kubernetes, where they do not go to a bucket.
     #[arg(long, default_value = "waylay-results")]
     pub(crate) claim: String,
+    /// Secret with the variables that a bucket needs (AWS_ACCESS_KEY_ID and so on) on Kubernetes.
+    #[arg(long, default_value = "waylay-bucket")]
+    pub(crate) secret: String,
     /// Name of the jobs on Kubernetes.
     #[arg(long, default_value = "waylay")]
     pub(crate) name: String,
@@ -121,7 +127,7 @@ pub(crate) struct FleetFolder {
 
 #[derive(Debug, Args)]
 pub(crate) struct CollectOptions {
-    /// Folder of the night.
+    /// Folder of the night, or its address in a bucket.
     #[arg(default_value = "waylay-fleet", value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
     /// Wait for all shards, at most so long.
