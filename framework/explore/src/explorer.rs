@@ -16,8 +16,8 @@ use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::PlaceNames;
 use waylay_driver::store::{
-    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, Retention, ScenarioRecord, WriteError,
-    owed,
+    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, PluginBuild, Retention, ScenarioRecord,
+    WriteError, owed,
 };
 use waylay_evidence::Unseen;
 use waylay_schedule::coverage::Coverage;
@@ -214,7 +214,8 @@ pub(crate) fn open_campaign(plan: &Plan, what: &str) -> Result<(Campaign, Failur
         what.replace('\n', "\n# ")
     );
     let environment = Environment::capture(&config);
-    let campaign = Campaign::create(&plan.out, seed, environment.clone(), &config)?;
+    let mut campaign = Campaign::create(&plan.out, seed, environment.clone(), &config)?;
+    campaign.record.builds = PluginBuild::of([plan.program.file.clone()]);
     let retention = Retention { evidence_per_signature: 1, dumps_per_campaign: 50, signatures: 200 };
     let store = FailureStore::create(campaign.folder(), retention, seed, environment)?;
     Ok((campaign, store))
