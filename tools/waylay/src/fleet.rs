@@ -12,10 +12,13 @@ use waylay_fleet::engine::{Engine, Standing, Task, kubernetes, local, slurm};
 use crate::args::{CollectOptions, FleetCommand, FleetFolder, FleetRunOptions, On};
 use crate::merge::merge_night;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::progress::Bar;
 
 /// How often a line about progress is written: people look at terminals, machines keep logs.
 const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
 const LINE_IN_LOG: Duration = Duration::from_secs(10);
+/// How often the line that is written over changes: folders of all shards are read for it.
+const LINE_ON_BAR: Duration = Duration::from_secs(1);
 /// How often an engine is asked.
 const ASK: Duration = Duration::from_secs(1);
 /// Subcommands that know of shards and write campaigns.
@@ -49,7 +52,7 @@ fn run(options: &FleetRunOptions, json: bool) -> Result<u8, Failed> {
     let own = |error: std::io::Error| Failed::Own(format!("cannot write {}: {error}", task.folder.display()));
     task.save().map_err(own)?;
     interrupt::watch();
-    let mut line = Line::new(options.quiet);
+    let mut line = Line::new("running shards", options.quiet);
     match options.on {
         On::Slurm => {
             let mut task = task.clone();
@@ -68,7 +71,7 @@ fn run(options: &FleetRunOptions, json: bool) -> Result<u8, Failed> {
         }
         _ => {
             let tick = |ended: usize| {
-                line.tell(&task, &format!("{ended} of {} shards ended", task.shards));
+                line.tell(&task, Some(ended as u64), &format!("{ended} of {} shards ended", task.shards));
                 !interrupt::requested()
             };
             let codes = local::run(&task, tick).map_err(Failed::Own)?;
@@ -82,6 +85,7 @@ fn run(options: &FleetRunOptions, json: bool) -> Result<u8, Failed> {
             }
         }
     }
+    drop(line);
     finish(&task.folder, json)
 }
 
@@ -165,7 +169,7 @@ fn watch(task: &Task, line: &mut Line) -> Result<bool, Failed> {
             return Ok(true);
         }
         let of = |word: &str| states.iter().filter(|state| *state == word).count();
-        line.tell(task, &format!("{} jobs waiting, {} running", of("PENDING"), of("RUNNING")));
+        line.tell(task, None, &format!("{} jobs waiting, {} running", of("PENDING"), of("RUNNING")));
         let asked = Instant::now();
         while asked.elapsed() < ASK {
             if interrupt::requested() {
@@ -226,10 +230,13 @@ fn collect(options: &CollectOptions, json: bool) -> Result<u8, Failed> {
             None => Task::load(&options.folder).map_err(Failed::Usage)?.shards,
         };
         let began = Instant::now();
-        while began.elapsed() < wait
-            && !interrupt::requested()
-            && done_below(&options.folder.join("shards")) < wanted
-        {
+        let bar = Bar::of("waiting for shards", false);
+        loop {
+            let done = done_below(&options.folder.join("shards"));
+            bar.reach(done, Some(wanted));
+            if done >= wanted || began.elapsed() >= wait || interrupt::requested() {
+                break;
+            }
             std::thread::sleep(ASK);
         }
     }
@@ -259,25 +266,37 @@ fn told(standing: &Standing) -> String {
     )
 }
 
-/// One line for all shards, every few seconds.
+/// How far all shards are: one line that is written over on a terminal, a line every few seconds elsewhere.
 struct Line {
+    bar: Bar,
     quiet: bool,
-    every: Duration,
     next: Duration,
     began: Instant,
 }
 
 impl Line {
-    fn new(quiet: bool) -> Line {
-        let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
-        Line { quiet, every, next: every, began: Instant::now() }
+    fn new(what: &str, quiet: bool) -> Line {
+        Line { bar: Bar::of(what, quiet), quiet, next: Duration::ZERO, began: Instant::now() }
     }
 
-    fn tell(&mut self, task: &Task, more: &str) {
+    /// So many shards have ended, where that is known from here.
+    fn tell(&mut self, task: &Task, ended: Option<u64>, more: &str) {
         let elapsed = self.began.elapsed();
-        if !self.quiet && elapsed >= self.next {
-            self.next = elapsed + self.every;
-            eprintln!("waylay: {}  {}; {more}", span(elapsed), told(&task.standing()));
+        if self.quiet || elapsed < self.next {
+            return;
+        }
+        let standing = task.standing();
+        if self.bar.is_shown() {
+            self.next = elapsed + LINE_ON_BAR;
+            self.bar.reach(ended.unwrap_or(standing.done), Some(task.shards));
+            self.bar.say(format!("{}; {more}", told(&standing)));
+        } else {
+            let first = self.next.is_zero();
+            self.next =
+                elapsed + if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
+            if !first {
+                eprintln!("waylay: {}  {}; {more}", span(elapsed), told(&standing));
+            }
         }
     }
 }
