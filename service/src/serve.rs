@@ -129,7 +129,8 @@ pub fn serve(
     }
     let webhook = config.webhook.clone().map(|webhook| {
         let (out, log, stop) = (config.out.clone(), Arc::clone(&log), Arc::clone(&stop));
-        let tell = move || webhook::tell(&webhook, &out, &log, &stop);
+        let base = config.dashboard.as_ref().zip(address).and_then(|(dashboard, at)| dashboard.base(at));
+        let tell = move || webhook::tell(&webhook, base.as_deref(), &out, &log, &stop);
         std::thread::Builder::new().name("waylay-webhook".into()).spawn(tell)
     });
     let webhook = match webhook.transpose() {
@@ -190,7 +191,11 @@ fn step(config: &Config, history: &mut History, runner: &mut dyn Runner, board: 
     let Some((until, left)) = left.filter(|(_, left)| *left >= SHORTEST) else {
         let next = config.windows.next_open(now);
         answer_look(config, log, next);
-        board.doing(Doing::Waiting(next));
+        let waits = Doing::Waiting(next);
+        if board.look().doing != waits {
+            log.line(&format!("waits{}", until_next(config, next)));
+        }
+        board.doing(waits);
         std::thread::sleep(LOOK);
         return;
     };
@@ -298,11 +303,14 @@ fn after(
 /// Says that nothing runs when somebody asks what does; a campaign answers for itself.
 fn answer_look(config: &Config, log: &Log, next: Option<Timestamp>) {
     if interrupt::take_look() {
-        let until = next.map_or_else(String::new, |next| {
-            format!(": the next window opens at {}", config.zone.to_datetime(next).strftime("%Y-%m-%d %H:%M"))
-        });
-        log.line(&format!("nothing is running now{until}"));
+        log.line(&format!("nothing is running now{}", until_next(config, next)));
     }
+}
+
+/// When the next window opens, in words.
+fn until_next(config: &Config, next: Option<Timestamp>) -> String {
+    let at = |next| config.zone.to_datetime(next).strftime("%Y-%m-%d %H:%M");
+    next.map_or_else(String::new, |next| format!(": the next window opens at {}", at(next)))
 }
 
 fn standings(config: &Config, history: &History) -> Result<Vec<Standing>, HistoryError> {

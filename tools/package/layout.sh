@@ -2,7 +2,7 @@
 #
 #   bin/                waylay, waylay-randomizer, waylay-bucket (Linux), cargo-waylay
 #   lib/waylay/         the control library and the plugins that come along
-#   share/waylay/       headers and CMake package (find_package finds it under the prefix), configurations, schema
+#   share/waylay/       headers and CMake package (find_package finds it under the prefix), configurations; on Linux their schemas
 #   share/doc/waylay/   documentation, licences, changes
 
 # lay_out TREE BUILD EXECUTABLE_SUFFIX LIBRARY_PREFIX LIBRARY_SUFFIX

@@ -33,6 +33,10 @@ mkdir -p "$tree/share/man/man1" "$tree/share/bash-completion/completions" "$tree
   "$tree/share/fish/vendor_completions.d"
 "$waylay" man --into "$tree/share/man/man1" 2>/dev/null
 gzip -9n "$tree"/share/man/man1/*.1
+# Editors find what a configuration may hold there.
+mkdir -p "$tree/share/waylay/schema"
+"$waylay" config schema >"$tree/share/waylay/schema/waylay.schema.json"
+"$waylay" config schema --service >"$tree/share/waylay/schema/service.schema.json"
 "$waylay" completions bash >"$tree/share/bash-completion/completions/waylay"
 "$waylay" completions zsh >"$tree/share/zsh/site-functions/_waylay"
 "$waylay" completions fish >"$tree/share/fish/vendor_completions.d/waylay.fish"

@@ -52,8 +52,11 @@ for place in "$work/here" "$work/a place with blanks"; do
   tar --zstd -xf "$packages"/waylay-*-linux.tar.zst -C "$place" --strip-components=1
   try "unpacked in ${place##*/}" "$place/bin/waylay"
 done
-test -x "$work/here/bin/waylay-randomizer"
-test -x "$work/here/bin/waylay-bucket"
+for file in bin/waylay-randomizer bin/waylay-bucket bin/cargo-waylay lib/waylay/libwaylay_control.so share/waylay/include/waylay.h \
+  share/waylay/cmake/WaylayConfig.cmake share/waylay/configs/default.toml share/waylay/schema/waylay.schema.json \
+  share/man/man1/waylay.1.gz share/bash-completion/completions/waylay share/doc/waylay/docs/SUMMARY.md; do
+  [ -e "$work/here/$file" ] || { echo "the archive has no $file" >&2 && exit 1; }
+done
 # A copy without its libraries brings them along; one whose cache cannot be made says what it lacks and where it looked.
 cp "$work/here/bin/waylay" "$work/alone"
 try "the command alone" env XDG_CACHE_HOME="$work/cache" "$work/alone"

@@ -31,6 +31,14 @@ extern "C" {
 #define WAYLAY_EXPORT __attribute__((visibility("default")))
 #endif
 
+/* WAYLAY_COMMIT("3f2a9c1"); once in a plugin or a program: the commit that it is built from, best given by the build (cc
+ * -DCOMMIT='"..."'). Reports name it beside the build id, and say between which commits a failure came. */
+#if defined(__GNUC__)
+#define WAYLAY_COMMIT(commit) static const char waylay_commit[] __attribute__((used)) = "waylay-commit=" commit
+#else
+#define WAYLAY_COMMIT(commit) extern const char waylay_commit[]; const char waylay_commit[] = "waylay-commit=" commit
+#endif
+
 /* What OnTestStart and TestMain return. */
 enum {
   WAYLAY_OK = 0,     /* went well */

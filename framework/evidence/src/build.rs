@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::brought::brought;
 use crate::memory_map::{MappingSource, MemoryMap};
 use crate::module::Module;
-use crate::origin::base_name;
+use crate::origin::{base_name, is_runtime_file};
 use crate::signature::digest;
 use crate::sys;
 
@@ -26,7 +27,16 @@ pub struct Build {
     /// FNV-1a of the content, where the linker wrote nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub digest: Option<String>,
+    /// The commit that it was made from, where the build says so: a text behind [`COMMIT`] anywhere in the file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub commit: Option<String>,
 }
+
+/// What stands before the commit in a file that says from which it was made. `WAYLAY_COMMIT` of waylay.h and `commit!` of the SDK
+/// put it there, and `objcopy --add-section` does for a program that is finished.
+pub const COMMIT: &str = "waylay-commit=";
+/// The longest name of a commit: a SHA-256 and a word.
+const LONGEST_COMMIT: usize = 80;
 
 /// A file that is not what it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +57,24 @@ impl Build {
     fn of_bytes(file: &str, bytes: std::sync::Arc<[u8]>) -> Build {
         let build_id = Module::parse(bytes.clone()).and_then(|module| module.build_id);
         let digest = build_id.is_none().then(|| format!("{:016x}", digest(&bytes)));
-        Build { file: file.to_owned(), bytes: bytes.len() as u64, build_id, digest }
+        let commit = commit(&bytes);
+        Build { file: file.to_owned(), bytes: bytes.len() as u64, build_id, digest, commit }
+    }
+
+    /// A plugin's or a program's, and behind it those of the libraries that it brings, by name. Nothing when it cannot be read.
+    /// Where the loader is told to look (`LD_LIBRARY_PATH`) counts, too.
+    #[must_use]
+    pub fn of_program(path: &Path) -> Vec<Build> {
+        let told = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let told: Vec<_> = std::env::split_paths(&told).filter(|folder| folder.is_absolute()).collect();
+        let mut brought = brought(&[path.to_owned()], &told);
+        brought.remove(path);
+        let runtime = |path: &PathBuf| is_runtime_file(&path.to_string_lossy());
+        let ours = |path: &PathBuf| base_name(&path.to_string_lossy()).contains("waylay_control");
+        let beside = brought.iter().filter(|path| !runtime(path) && !ours(path));
+        let mut beside: Vec<Build> = beside.filter_map(|path| Build::of_file(path)).collect();
+        beside.sort_by(|one, other| base_name(&one.file).cmp(base_name(&other.file)));
+        Build::of_file(path).into_iter().chain(beside).collect()
     }
 
     /// Whether both hold the same code. A file that was stripped keeps its build id.
@@ -61,8 +88,25 @@ impl Build {
 
     fn name(&self) -> String {
         let id = self.build_id.as_ref().map(|id| format!("build id {}", id.get(..12).unwrap_or(id)));
-        id.unwrap_or_else(|| format!("{} bytes", self.bytes))
+        let id = id.unwrap_or_else(|| format!("{} bytes", self.bytes));
+        match &self.commit {
+            Some(commit) => format!("{id}, commit {}", commit.get(..12).unwrap_or(commit)),
+            None => id,
+        }
     }
+}
+
+/// What a file says of the commit that it was made from.
+fn commit(bytes: &[u8]) -> Option<String> {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+/".contains(byte);
+    memchr::memmem::find_iter(bytes, COMMIT).find_map(|at| {
+        let rest = &bytes[at + COMMIT.len()..];
+        let length = rest.iter().take(LONGEST_COMMIT + 1).take_while(|byte| is_part(byte)).count();
+        // What goes on is another text that has these words in it.
+        let ends = rest.get(length).is_none_or(|byte| *byte < b' ');
+        let text = rest.get(..length).filter(|_| ends && (1..=LONGEST_COMMIT).contains(&length))?;
+        Some(String::from_utf8_lossy(text).into_owned())
+    })
 }
 
 /// The files whose code a process has loaded, without Waylay's own, in the order of their addresses.
@@ -105,7 +149,7 @@ mod tests {
 
     fn build(bytes: u64, build_id: Option<&str>, digest: Option<&str>) -> Build {
         let text = |text: Option<&str>| text.map(str::to_owned);
-        Build { file: "/x".to_owned(), bytes, build_id: text(build_id), digest: text(digest) }
+        Build { file: "/x".to_owned(), bytes, build_id: text(build_id), digest: text(digest), commit: None }
     }
 
     #[test]
@@ -115,6 +159,21 @@ mod tests {
         assert!(build(10, None, Some("1")).is_same(&build(10, None, Some("1"))));
         assert!(!build(10, None, Some("1")).is_same(&build(10, None, Some("2"))));
         assert!(!build(10, Some("ab"), None).is_same(&build(10, None, Some("2"))));
+    }
+
+    #[test]
+    fn a_build_says_its_commit_in_a_text_that_ends() {
+        let of = |text: &[u8]| commit(text);
+        assert_eq!(of(b"\x7fELF\0waylay-commit=3f2a9c1\0rest"), Some("3f2a9c1".to_owned()));
+        assert_eq!(of(b"waylay-commit=v1.2-4-g3f2a9c1\n"), Some("v1.2-4-g3f2a9c1".to_owned()));
+        assert_eq!(of(b"waylay-commit="), None);
+        assert_eq!(of(b"say waylay-commit=HEAD in the section"), None, "a sentence about it");
+        let twice = b"waylay-commit=%s\0waylay-commit=abc\0";
+        assert_eq!(of(twice), Some("abc".to_owned()));
+        let endless = [COMMIT.as_bytes(), &[b'a'; 200]].concat();
+        assert_eq!(of(&endless), None);
+        let named = Build { commit: Some("3f2a9c1".to_owned()), ..build(10, Some("abcdef"), None) };
+        assert_eq!(named.name(), "build id abcdef, commit 3f2a9c1");
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //!    it shows the very moment of the snapshot. [`write_core()`] writes an ELF core in the same standstill.
 //! 5. [`mod@classify`] decides from two samples what kind of hang it is.
 //! 6. [`signature`] says what makes two failures the same.
-//! 7. [`build`] says which builds of which files were running.
+//! 7. [`build`] says which builds of which files were running, [`fn@brought`] which libraries a file brings.
 //! 8. [`Unseen`] says what accesses of a file's code nobody sees.
 //! 9. [`render`] writes it down for people; the serde types are what `failure.json` holds.
 //!
@@ -21,6 +21,7 @@
 //! for it: `Child::try_wait` on another thread would take a stop for an exit. Wait for the target on the
 //! thread that calls [`capture()`], or not at the same time. [`minidump()`] has no such restriction.
 
+mod brought;
 mod crash;
 mod dump;
 mod identity;
@@ -40,6 +41,7 @@ pub mod signature;
 pub mod symbol;
 pub mod unwind;
 
+pub use brought::brought;
 pub use build::Build;
 pub use crash::{CrashContext, CrashContextError};
 pub use dump::{

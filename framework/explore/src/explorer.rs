@@ -16,7 +16,7 @@ use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{PlaceNames, libraries_at};
 use waylay_driver::store::{
-    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, Retention, ScenarioRecord, Unit,
+    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, PluginBuild, Retention, ScenarioRecord, Unit,
     WriteError, owed,
 };
 use waylay_evidence::Unseen;
@@ -219,7 +219,8 @@ pub(crate) fn open_campaign(
     );
     let environment = Environment::capture(&config);
     let shard = plan.share.as_ref().map(|share| share.record(unit));
-    let campaign = Campaign::create_part(&plan.out, seed, environment.clone(), &config, shard)?;
+    let mut campaign = Campaign::create_part(&plan.out, seed, environment.clone(), &config, shard)?;
+    campaign.record.builds = PluginBuild::of([plan.program.file.clone()]);
     let retention = Retention { evidence_per_signature: 1, dumps_per_campaign: 50, signatures: 200 };
     let store = FailureStore::create(campaign.folder(), retention, seed, environment)?;
     Ok((campaign, store))

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use waylay_dist::Seed;
+pub use waylay_evidence::brought;
 pub use waylay_evidence::build::{Build, Change, changes};
 use waylay_evidence::{MemoryMap, ThreadStack};
 

@@ -3,7 +3,7 @@
 //!
 //! In the order in which data flows:
 //!
-//! - [`pack`]: everything that a night needs, in one file; [`brought`]: the libraries that plugins bring
+//! - [`pack`]: everything that a night needs, in one file
 //! - [`engine`]: who runs the shards
 //! - [`engine_variables`]: which shard a process is, from what an engine tells it
 //! - [`identity`]: what makes two processes parts of the same night
@@ -13,7 +13,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod brought;
 pub mod engine;
 pub mod engine_variables;
 pub mod identity;

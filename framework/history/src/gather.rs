@@ -56,6 +56,7 @@ impl History {
         failure.first_seen = Some(row.first_seen);
         failure.last_seen = Some(row.last_seen);
         failure.suppressed = row.suppressed;
+        failure.builds = self.build_range(signature)?;
         Ok(Some(KnownFailure { failure, campaign, sightings }))
     }
 

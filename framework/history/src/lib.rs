@@ -13,10 +13,12 @@
 //! - [`write`](mod@write): campaigns and failures go in
 //! - [`feed`]: the same while a campaign runs, from a thread of its own
 //! - [`import`]: the same from campaign folders that are there already
+//! - `builds`: which builds had a failure and which did not
 //! - [`query`]: lists and numbers come out; [`gather`]: a campaign or a failure with its evidence, as reports want it
 //! - [`suppression`]: failures that nobody wants to hear of for a while; pure
 //! - [`retention`]: which evidence goes; pure. [`prune`]: it goes
 
+mod builds;
 pub mod feed;
 pub mod gather;
 pub mod import;

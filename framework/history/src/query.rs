@@ -90,6 +90,10 @@ pub struct CampaignRow {
     pub night: String,
     /// The mix of the service.
     pub mix: Option<String>,
+    /// Its scenarios; of many the first few.
+    pub scenarios: Vec<String>,
+    /// How many scenarios it has.
+    pub scenario_count: u64,
     /// How it stands.
     pub state: String,
     /// When it began.
@@ -108,6 +112,19 @@ pub struct CampaignRow {
     pub problems: u64,
     /// Whether its folder is there, in whole or in part.
     pub evidence: Evidence,
+}
+
+impl CampaignRow {
+    /// What people call it by: its mix, or what ran. Its name, which is a time, where nothing has run yet.
+    pub fn title(&self) -> String {
+        let more = self.scenario_count.saturating_sub(self.scenarios.len() as u64);
+        match (&self.mix, self.scenarios.as_slice()) {
+            (Some(mix), _) => mix.clone(),
+            (None, []) => self.name.clone(),
+            (None, scenarios) if more > 0 => format!("{} and {more} more", scenarios.join(", ")),
+            (None, scenarios) => scenarios.join(", "),
+        }
+    }
 }
 
 /// What is left of a campaign's folder.
@@ -206,7 +223,10 @@ pub(crate) fn failure_row(row: &Row<'_>) -> rusqlite::Result<FailureRow> {
 
 const CAMPAIGN: &str =
     "name, night, mix, state, started, updated, iterations, failures, signatures, new_signatures,
-    problems, evidence";
+    problems, evidence,
+    (SELECT json_group_array(name) FROM (SELECT scenario.name FROM scenario WHERE scenario.campaign = campaign.id
+        ORDER BY place LIMIT 3)),
+    (SELECT count(*) FROM scenario WHERE scenario.campaign = campaign.id)";
 
 fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignRow> {
     Ok(CampaignRow {
@@ -226,6 +246,8 @@ fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignRow> {
             1 => Evidence::Trimmed,
             _ => Evidence::Gone,
         },
+        scenarios: serde_json::from_str(row.get_ref(12)?.as_str()?).unwrap_or_default(),
+        scenario_count: unsigned(row, 13)?,
     })
 }
 

@@ -12,7 +12,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub const VERSION: i64 = STEPS.len() as i64;
 
 /// From nothing to the newest version.
-const STEPS: [&str; 5] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS, REMARKS, ORDERS];
+const STEPS: [&str; 6] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS, REMARKS, ORDERS, BUILDS];
 
 const CAMPAIGNS_AND_FAILURES: &str = "
 -- One `waylay run` or `waylay explore`. Rows stay when the evidence goes: they are small, and trends need them.
@@ -173,6 +173,16 @@ const ORDERS: &str = "
 -- Orders of conflicting places in the code that schedules showed, and those that are possible as far as they showed.
 ALTER TABLE sample ADD COLUMN orders INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sample ADD COLUMN orders_predicted INTEGER NOT NULL DEFAULT 0;
+";
+
+const BUILDS: &str = "
+-- A build of a plugin or a program with the libraries that it brings: names, build ids and commits, as JSON.
+CREATE TABLE build (
+    id INTEGER PRIMARY KEY,
+    files TEXT NOT NULL UNIQUE
+);
+-- Which one a campaign ran.
+ALTER TABLE run ADD COLUMN build INTEGER REFERENCES build;
 ";
 
 const RUNS: &str = "

@@ -3,10 +3,11 @@
 
 use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
-use waylay_driver::store::{CampaignRecord, CampaignState, ScenarioRecord, TestRecord};
+use waylay_driver::store::{CampaignRecord, CampaignState, PluginBuild, ScenarioRecord, TestRecord};
 use waylay_report::model::{FailureState, Sample};
 use waylay_report::night::night_of;
 
+use crate::builds::build_id;
 use crate::sighting::{Sighting, file_name, shorten};
 use crate::standing::{restate_one, test_ran, test_ran_more};
 use crate::suppression::Suppressions;
@@ -198,7 +199,7 @@ pub(crate) fn put_campaign(
         .prepare_cached("INSERT OR REPLACE INTO campaign_record (campaign, record) VALUES (?1, ?2)")?
         .execute(params![id, text])?;
     for (place, scenario) in record.scenarios.iter().enumerate() {
-        put_scenario(connection, id, place as i64, scenario, &night)?;
+        put_scenario(connection, id, place as i64, scenario, (&night, &record.builds))?;
     }
     if now.iterations > 0 {
         let host = test_id(connection, "", "")?;
@@ -229,7 +230,7 @@ fn put_scenario(
     campaign: i64,
     place: i64,
     scenario: &ScenarioRecord,
-    night: &str,
+    (night, builds): (&str, &[PluginBuild]),
 ) -> rusqlite::Result<()> {
     connection.prepare_cached("INSERT OR REPLACE INTO scenario VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
         params![
@@ -248,12 +249,13 @@ fn put_scenario(
             .query_row([campaign, place, id], |row| row.get(0))
             .optional()?;
         let runs = runs(test);
+        let build = build_id(connection, builds, &test.plugin)?;
         connection
             .prepare_cached(
-                "INSERT INTO run (campaign, place, test, iterations, failures, average_ns, runs)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                "INSERT INTO run (campaign, place, test, iterations, failures, average_ns, runs, build)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                  ON CONFLICT (campaign, place, test) DO UPDATE SET iterations = ?4, failures = ?5, average_ns = ?6,
-                     runs = max(runs, ?7)",
+                     runs = max(runs, ?7), build = ?8",
             )?
             .execute(params![
                 campaign,
@@ -262,7 +264,8 @@ fn put_scenario(
                 test.iterations as i64,
                 test.failures as i64,
                 test.average_ns,
-                runs
+                runs,
+                build
             ])?;
         if test.iterations > 0 {
             test_ran(connection, id, night)?;

@@ -54,6 +54,60 @@ fn a_failure_is_new_then_ongoing_then_resolved_and_comes_back() {
     assert_eq!(new, [1, 1, 0, 0, 0, 0]);
 }
 
+/// A night of `queue`, run in the build of a plugin whose library has that build id.
+fn build_night(history: &mut History, day: i8, runs: u64, library: &str, failures: u64) {
+    let file = |file: &str, id: &str| serde_json::json!({ "file": file, "bytes": 1, "build_id": id });
+    let mut record = campaign(day, &[("queue", runs)]);
+    record.builds = serde_json::from_value(serde_json::json!([{
+        "plugin": "/somewhere/libtests.so",
+        "modules": [file("/somewhere/libtests.so", "aa"), file("/elsewhere/libqueue.so", library)],
+    }]))
+    .unwrap();
+    record.scenarios[0].tests[0].failures = failures;
+    let seen = (failures > 0).then(|| Sighting::of(&entry("d-1", Some("queue"), failures, record.started)));
+    history.put(&record, seen.as_slice(), &utc()).unwrap();
+}
+
+#[test]
+fn the_builds_at_both_ends_of_a_failure_are_known() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    assert_eq!(history.build_range("d-1").unwrap(), None);
+    build_night(&mut history, 1, 1000, "b1", 0);
+    build_night(&mut history, 2, 300, "b2", 0);
+    build_night(&mut history, 3, 400, "b2", 0);
+    build_night(&mut history, 4, 90, "b3", 10);
+    let range = history.build_range("d-1").unwrap().unwrap();
+    // It came in 10 of 100 runs.
+    assert_eq!(
+        range.lines(),
+        ["first seen in libqueue.so b3; last clean build libqueue.so b2 (700 runs)"],
+        "{range:?}"
+    );
+    // What runs later changes nothing about the beginning, and tells of the end.
+    build_night(&mut history, 5, 95, "b4", 5);
+    build_night(&mut history, 6, 7, "b5", 0);
+    let known = history.known_failure("d-1").unwrap().unwrap().failure.builds.unwrap();
+    let lines = known.lines();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines[1], "last seen in libqueue.so b4");
+    assert!(
+        lines[2].starts_with("not seen since libqueue.so b5 (7 runs, which may be chance: it takes "),
+        "{lines:?}"
+    );
+    // Written again, as a campaign is every second, nothing is counted twice.
+    build_night(&mut history, 6, 7, "b5", 0);
+    assert_eq!(history.build_range("d-1").unwrap().unwrap(), known);
+}
+
+#[test]
+fn campaigns_that_do_not_say_their_builds_tell_nothing_of_them() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    night(&mut history, 1, &[("queue", 100)], &[("d-1", "queue", 2)]);
+    assert_eq!(history.build_range("d-1").unwrap(), None);
+}
+
 #[test]
 fn nights_in_which_its_test_did_not_run_say_nothing_about_a_failure() {
     let out = tempfile::tempdir().unwrap();

@@ -1,4 +1,27 @@
-//! The macro that turns a crate into a plugin.
+//! The macros that turn a crate into a plugin, and that say from which commit it is built.
+
+/// Says from which commit the plugin is built, once per crate. Reports name it beside the build id, and say between which commits a
+/// failure came. A build script or the environment gives it: `waylay_plugin::commit!(env!("COMMIT"));`.
+///
+/// ```
+/// waylay_plugin::commit!("3f2a9c1");
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! commit {
+    ($commit:expr) => {
+        const _: () = {
+            const TEXT: &str = concat!("waylay-commit=", $commit, "\0");
+            // Exported, so that the linker keeps what nothing in the program reads.
+            #[used]
+            #[unsafe(no_mangle)]
+            static WAYLAY_COMMIT: [u8; TEXT.len()] = match TEXT.as_bytes().first_chunk() {
+                Some(text) => *text,
+                None => unreachable!(),
+            };
+        };
+    };
+}
 
 /// Exports a plugin: its name, its tests, the shared kinds that it can make, and hooks for combiners. Once per crate,
 /// whose `crate-type` includes `cdylib`.

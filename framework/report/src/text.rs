@@ -6,7 +6,9 @@ use crate::cause::WIDTH;
 use crate::confidence::{SURE, clean_runs_for};
 use crate::escape::is_hidden;
 use crate::guarantee;
-use crate::model::{Failure, FailureState, Frame, Mode, Night, Origin, Stack, Verdict, side_by_side};
+use crate::model::{
+    BuildRange, Failure, FailureState, Frame, Mode, Night, Origin, Stack, Verdict, side_by_side,
+};
 use crate::numbers::{count, plural};
 use crate::page::verdict_words;
 
@@ -165,6 +167,9 @@ pub fn failure(failure: &Failure, all_frames: bool) -> String {
                 &format!("at step {}: thread {} stops, thread {} runs", switch.step, switch.from, switch.to),
             );
         }
+    }
+    for line in failure.builds.iter().flat_map(BuildRange::lines) {
+        row("builds", &line);
     }
     if let Some(seen) = &failure.reproduction {
         row("again", &format!("came back {} of {}", count(seen.reproduced), plural(seen.runs, "time")));

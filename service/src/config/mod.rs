@@ -92,6 +92,16 @@ pub struct Dashboard {
     pub token_file: Option<PathBuf>,
     /// Names under which the dashboard is reached beside addresses, such as that of a proxy.
     pub hosts: Vec<String>,
+    /// The address that messages link to, without a slash at its end; where it listens when absent.
+    pub url: Option<String>,
+}
+
+impl Dashboard {
+    /// What addresses of its pages begin with, when it listens at `at`; none where that is no address that leads anywhere.
+    pub fn base(&self, at: SocketAddr) -> Option<String> {
+        let listens = (!at.ip().is_unspecified()).then(|| format!("http://{at}"));
+        self.url.clone().or(listens)
+    }
 }
 
 /// Who is told of new failures.
@@ -182,6 +192,7 @@ mod tests {
             listen = "0.0.0.0:80"
             token-file = "token"
             hosts = ["night.example"]
+            url = "https://night.example/waylay/"
             [webhook]
             url = "https://example.org/x"
             every = "5m"
@@ -208,6 +219,7 @@ mod tests {
         let dashboard = config.dashboard.unwrap();
         assert_eq!(dashboard.listen.to_string(), "0.0.0.0:80");
         assert_eq!(dashboard.token_file.as_deref(), Some(Path::new("night/token")));
+        assert_eq!(dashboard.url.as_deref(), Some("https://night.example/waylay"));
         assert_eq!(
             config.retention,
             Retention {

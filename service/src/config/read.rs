@@ -77,6 +77,7 @@ fn loopback() -> Dashboard {
         listen: SocketAddr::from(([127, 0, 0, 1], default::PORT)),
         token_file: None,
         hosts: Vec::new(),
+        url: None,
     }
 }
 
@@ -206,21 +207,36 @@ fn dashboard(mut table: TableReader<'_, '_>, folder: &Path) -> Option<Dashboard>
     let listen = listen.map_or_else(|| loopback().listen, |at| at.value.0);
     let token_file = value(table.optional::<PathBuf>("token-file")).map(|file| folder.join(file));
     let hosts = table.list("hosts").into_iter().map(|host| host.value).collect();
+    let url = table.optional::<String>("url");
     table.finish();
+    if let Some(url) = &url
+        && !is_address(&url.value)
+    {
+        findings.add(Diagnostic::error(url.span, "a dashboard's address begins with http:// or https://"));
+    }
     if token_file.is_none() && !listen.ip().is_loopback() {
         findings.add(
             Diagnostic::error(place, "a dashboard that others can reach needs a `token-file`")
                 .help(format!("make one with `{}`", sys::MAKE_TOKEN)),
         );
     }
-    enabled.then_some(Dashboard { listen, token_file, hosts })
+    enabled.then_some(Dashboard {
+        listen,
+        token_file,
+        hosts,
+        url: value(url).map(|url| url.trim_end_matches('/').to_owned()),
+    })
+}
+
+fn is_address(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
 }
 
 fn webhook(mut table: TableReader<'_, '_>) -> Option<Webhook> {
     let findings = table.findings();
     let url = table.required::<String>("url");
     if let Some(url) = &url
-        && !(url.value.starts_with("http://") || url.value.starts_with("https://"))
+        && !is_address(&url.value)
     {
         findings.add(Diagnostic::error(url.span, "a webhook's address begins with http:// or https://"));
     }

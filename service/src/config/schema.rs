@@ -45,6 +45,8 @@ pub fn schema() -> Value {
                 "token-file": text("File with the token that has to be shown; needed for any address but the loopback."),
                 "hosts": { "type": "array", "items": { "type": "string" },
                            "description": "Further names that the dashboard is reached by." },
+                "url": { "type": "string", "pattern": "^https?://",
+                         "description": "The address that messages link to; where it listens when absent." },
             })),
             "webhook": table("Who is told of new failures.", &["url"], json!({
                 "url": { "type": "string", "pattern": "^https?://", "description": "Where to post." },

@@ -41,7 +41,7 @@ pub(super) async fn list(
 
 pub(super) fn table(rows: &[CampaignRow], site: &Site) -> String {
     if rows.is_empty() {
-        return "<div class=\"card dim\">None yet.</div>".to_owned();
+        return "<div class=\"card dim\">None yet. Each turn of a mix is one; the first begins when a window opens.</div>".to_owned();
     }
     let mut out = String::from(
         "<div class=\"scroll\"><table class=\"list\"><thead><tr><th>began</th><th>campaign</th><th>state</th>\
@@ -53,21 +53,18 @@ pub(super) fn table(rows: &[CampaignRow], site: &Site) -> String {
             0 => "0".to_owned(),
             new => pill("new", &count(new)),
         };
-        let mix = row
-            .mix
-            .as_deref()
-            .map_or_else(String::new, |mix| format!(" <span class=\"dim\">{}</span>", Html(mix)));
         let trouble = match row.problems {
             0 => String::new(),
             number => format!(" {}", pill("ongoing", &plural(number, "problem"))),
         };
         let _ = write!(
             out,
-            "<tr><td class=\"when\">{}</td><td class=\"name\"><a href=\"/campaign/{}\">{}</a>{mix}</td><td>{}{trouble}</td>\
+            "<tr><td class=\"when\">{}</td><td class=\"name\"><a href=\"/campaign/{}\">{}</a> <span class=\"dim\">{}</span></td><td>{}{trouble}</td>\
              <td class=\"num\" data-unit=\"iteration{}\">{}</td><td class=\"num\" data-unit=\"failure{}\">{}</td>\
              <td class=\"num\" data-unit=\"first seen\">{new}</td><td class=\"num\">{}</td></tr>",
             date(row.started, &site.zone),
             part(&row.name),
+            Html(&row.title()),
             Html(&row.name),
             Html(&row.state),
             if row.iterations == 1 { "" } else { "s" },
@@ -114,7 +111,8 @@ pub(super) async fn page(
         "<h2>Where it ran</h2><div class=\"card\">{}</div>",
         environment(&campaign.environment, Some(&campaign.seed))
     );
-    Ok(shell::page(&campaign.name, "/campaigns", &body))
+    let title = format!("{}, {}", row.title(), date(row.started, &shared.site.zone));
+    Ok(shell::page(&title, "/campaigns", &body))
 }
 
 fn tiles(campaign: &Campaign, row: &CampaignRow, site: &Site) -> String {
@@ -137,8 +135,6 @@ fn tiles(campaign: &Campaign, row: &CampaignRow, site: &Site) -> String {
         // A failure is new for a whole night, and other campaigns of it may have shown it before this one.
         &format!("{} first seen here, {} in all", count(row.new_signatures), plural(row.failures, "time")),
     );
-    if let Some(mix) = &row.mix {
-        out += &tile("Mix", mix, "");
-    }
+    out += &tile("Folder", &row.name, row.mix.as_deref().map_or("", |_| "of a mix"));
     out + "</div>"
 }

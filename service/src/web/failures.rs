@@ -97,7 +97,11 @@ pub(super) async fn page(
         })
         .await?;
     let mut body = filters(&asked, totals);
-    body += &table(&rows, &shared.site.zone);
+    body += &match (rows.is_empty(), totals == Totals::default()) {
+        (false, _) => table(&rows, &shared.site.zone),
+        (true, true) => "<div class=\"card dim\">No failure yet. What campaigns find is listed here, the newest first.</div>".to_owned(),
+        (true, false) => "<div class=\"card dim\">Nothing that fits. <a href=\"/failures\">All failures</a></div>".to_owned(),
+    };
     let page = asked.page.min(MOST / PAGE);
     body += &shell::turns(&asked.with("", ""), page, rows.len() as u64, all, MOST);
     Ok(shell::page("Failures", "/failures", &body))
@@ -170,7 +174,7 @@ fn choice(name: &str, none: &str, chosen: &str, values: &[(&str, &str)]) -> Stri
 /// Failures as rows.
 pub(super) fn table(rows: &[FailureRow], zone: &TimeZone) -> String {
     if rows.is_empty() {
-        return "<div class=\"card dim\">Nothing that fits.</div>".to_owned();
+        return "<div class=\"card dim\">No failure.</div>".to_owned();
     }
     let mut out = String::from(
         "<div class=\"scroll\"><table class=\"list\"><thead><tr><th>state</th><th>failure</th><th class=\"num\">times</th>\

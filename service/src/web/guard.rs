@@ -335,7 +335,7 @@ mod tests {
             path
         });
         let listen = "127.0.0.1:0".parse().unwrap();
-        Guard::new(&Dashboard { listen, token_file, hosts: vec!["night.example".into()] }).unwrap()
+        Guard::new(&Dashboard { listen, token_file, hosts: vec!["night.example".into()], url: None }).unwrap()
     }
 
     fn headers(name: header::HeaderName, value: &str) -> HeaderMap {
@@ -376,7 +376,12 @@ mod tests {
         {
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
             let listen = "127.0.0.1:0".parse().unwrap();
-            let made = Guard::new(&Dashboard { listen, token_file: Some(path.clone()), hosts: Vec::new() });
+            let made = Guard::new(&Dashboard {
+                listen,
+                token_file: Some(path.clone()),
+                hosts: Vec::new(),
+                url: None,
+            });
             assert_eq!(made.is_ok(), accepted, "{mode:o}");
             let told = made.err().map(|error| error.to_string()).unwrap_or_default();
             assert_eq!(told.contains("chmod 600"), !accepted, "{told}");

@@ -29,6 +29,10 @@ use crate::board::{Doing, Standing};
 /// How often what is shown is made anew.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// What a page says that has nothing to show.
+const NOTHING_YET: &str = "<div class=\"card dim\">Nothing has run yet. With the first campaign its numbers come here while it runs, and \
+    above them what it found that is new.</div>";
+
 /// The parts of the page that change, by the name of the element that they are in.
 struct Parts {
     now: String,
@@ -47,7 +51,11 @@ impl Parts {
             now: now(standing, zone),
             night: lately.html(running, zone),
             // Before the first campaign there is nothing to count.
-            tiles: campaign.as_ref().map_or_else(String::new, |one| tiles(standing, one, lately.totals)),
+            tiles: match &campaign {
+                Some(one) => tiles(standing, one, lately.totals),
+                None if lately.is_empty() => NOTHING_YET.to_owned(),
+                None => String::new(),
+            },
             charts: charts(&standing.series),
             failures: failures(standing, lately, zone),
             tests: campaign.as_ref().map_or_else(String::new, tests_now),
@@ -142,9 +150,9 @@ fn now(standing: &Standing, zone: &TimeZone) -> String {
     if let Some(campaign) = &standing.campaign {
         let _ = write!(
             out,
-            "<span class=\"to-the-right\"><a href=\"/campaign/{}\">{}</a></span>",
+            "<span class=\"to-the-right\"><a href=\"/campaign/{}\">campaign of {}</a></span>",
             part(&campaign.name),
-            Html(&campaign.name)
+            clock(campaign.started, zone)
         );
     }
     out.push_str("</div>");

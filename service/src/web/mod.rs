@@ -94,6 +94,8 @@ fn hint(source: &std::io::Error) -> &'static str {
     }
 }
 
+pub(crate) use shell::part;
+
 /// Where the stream of events is.
 const EVENTS: &str = "/events";
 

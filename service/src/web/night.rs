@@ -59,6 +59,11 @@ impl Lately {
         Ok(lately)
     }
 
+    /// Whether nothing was ever run.
+    pub(super) fn is_empty(&self) -> bool {
+        self.night.is_none()
+    }
+
     /// The last night in a few lines: what is new first.
     pub(super) fn html(&self, running: bool, site_zone: &jiff::tz::TimeZone) -> String {
         let Some(night) = &self.night else { return String::new() };

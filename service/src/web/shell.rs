@@ -68,7 +68,7 @@ pub(super) fn script() -> String {
 }
 
 /// A text as a part of an address.
-pub(super) fn part(text: &str) -> String {
+pub(crate) fn part(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

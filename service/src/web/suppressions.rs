@@ -82,7 +82,7 @@ fn fits(one: &Suppression) -> String {
 
 fn kept_quiet(hits: &[Hit], site: &Site) -> String {
     if hits.is_empty() {
-        return "<div class=\"card dim\">Nothing yet.</div>".to_owned();
+        return "<div class=\"card dim\">Nothing yet. What a suppression keeps quiet is counted and listed here.</div>".to_owned();
     }
     let mut out = String::from(
         "<div class=\"scroll\"><table><thead><tr><th>failure</th><th>reason</th><th class=\"num\">times</th>\

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use axum::extract::{Query, State};
 use axum::response::Html as Answer;
 use serde::Deserialize;
-use waylay_history::query::TestNight;
+use waylay_history::query::{CampaignRow, TestNight};
 use waylay_report::chart::{self, Axis, Chart, Series};
 use waylay_report::escape::Html;
 use waylay_report::model::NightPoint;
@@ -15,7 +15,9 @@ use super::shell::{self, part};
 use super::{Shared, Trouble};
 
 /// Nights that are shown.
-const NIGHTS: u64 = 60;
+const NIGHTS: u64 = 120;
+/// Campaigns of a night that are shown while there are few nights.
+const CAMPAIGNS: u64 = 60;
 /// Tests that can be chosen.
 const TESTS: u64 = 500;
 
@@ -31,16 +33,25 @@ pub(super) async fn page(
     Query(asked): Query<Asked>,
 ) -> Result<Answer<String>, Trouble> {
     let test = asked.test.clone();
-    let (nights, tests, of_test) = shared
+    let (nights, campaigns, tests, of_test) = shared
         .site
         .ask(move |history| {
             let of_test = if test.is_empty() { Vec::new() } else { history.test_nights(&test, NIGHTS)? };
-            Ok((history.nights(NIGHTS)?, history.tests(TESTS)?, of_test))
+            let nights = history.nights(NIGHTS)?;
+            // Of few nights the campaigns tell more.
+            let campaigns = match nights.as_slice() {
+                [_, _, _, ..] => Vec::new(),
+                few => {
+                    let of_night = |night: &NightPoint| history.campaigns_of(&night.campaign, CAMPAIGNS);
+                    few.iter().map(of_night).collect::<Result<Vec<_>, _>>()?.concat()
+                }
+            };
+            Ok((nights, campaigns, history.tests(TESTS)?, of_test))
         })
         .await?;
     let mut body = chooser(&tests, &asked.test);
     if asked.test.is_empty() {
-        body += &of_nights(&nights);
+        body += &of_nights(&nights, &campaigns);
     } else {
         body += &of_one(&asked.test, &of_test);
     }
@@ -59,11 +70,32 @@ fn chooser(tests: &[String], chosen: &str) -> String {
     out + "</select><button class=\"copy\">Show</button></form></div>"
 }
 
-fn of_nights(nights: &[NightPoint]) -> String {
-    if nights.is_empty() {
-        return "<div class=\"card dim\">No night yet.</div>".to_owned();
+/// What a campaign is in a chart of campaigns.
+fn point(campaign: &CampaignRow) -> NightPoint {
+    NightPoint {
+        campaign: campaign.name.clone(),
+        started: campaign.started,
+        seconds: campaign.updated.duration_since(campaign.started).as_secs_f64().max(0.0),
+        iterations: campaign.iterations,
+        failures: campaign.failures,
+        signatures: campaign.signatures,
+        new_signatures: campaign.new_signatures,
     }
-    let mut out = chart::row(&chart::of_nights(nights, "per night"));
+}
+
+fn of_nights(nights: &[NightPoint], campaigns: &[CampaignRow]) -> String {
+    if nights.is_empty() {
+        return "<div class=\"card dim\">No night yet. After the first one there is what each campaign found, after three what each \
+                night did.</div>"
+            .to_owned();
+    }
+    let mut out = match campaigns {
+        [] => chart::row(&chart::of_nights(nights, "per night")),
+        few => {
+            let points: Vec<NightPoint> = few.iter().map(point).collect();
+            chart::row(&chart::of_nights(&points, "per campaign"))
+        }
+    };
     out.push_str(
         "<h2>Nights</h2><div class=\"scroll\"><table class=\"list\"><thead><tr><th>night</th><th class=\"num\">ran for</th>\
          <th class=\"num\">iterations</th><th class=\"num\">failures</th><th class=\"num\">different</th>\

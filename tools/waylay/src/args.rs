@@ -3,6 +3,8 @@
 mod fleet;
 mod kept;
 mod suite;
+#[cfg(test)]
+mod written;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -16,6 +16,7 @@ use crate::args::{CollectOptions, FleetCommand, FleetFolder, FleetRunOptions, On
 use crate::bucket::{self, Scratch};
 use crate::merge::merge_night;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
+use crate::progress::Bar;
 
 /// How often a line about progress is written: people look at terminals, machines keep logs.
 const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
@@ -59,7 +60,7 @@ fn run(options: &FleetRunOptions, json: bool) -> Result<u8, Failed> {
     let own = |error: std::io::Error| Failed::Own(format!("cannot write {folder}: {error}"));
     task.save().map_err(own)?;
     interrupt::watch();
-    let mut line = Line::new(options.quiet);
+    let mut line = Line::new("running shards", options.quiet);
     let mut task = task;
     if options.on == On::Slurm {
         let handed = slurm::submit(&task, &wishes);
@@ -78,7 +79,9 @@ fn run(options: &FleetRunOptions, json: bool) -> Result<u8, Failed> {
         line.tell(&task, words);
         !interrupt::requested()
     };
-    match drive(&task, &mut tick)? {
+    let driven = drive(&task, &mut tick)?;
+    drop(line);
+    match driven {
         // The jobs of an engine are left alone: it is others who wait for them.
         Driven::Left => {
             say_how_to_look_after(&task);
@@ -327,9 +330,12 @@ fn wait(
         None => Task::load(folder).map_err(Failed::Usage)?.shards,
     };
     let began = Instant::now();
+    let bar = Bar::of("waiting for shards", false);
     while began.elapsed() < wait && !interrupt::requested() {
         look()?;
-        if done_below(folder, wanted) >= wanted {
+        let done = done_below(folder, wanted);
+        bar.reach(done, Some(wanted));
+        if done >= wanted {
             break;
         }
         std::thread::sleep(ASK);
@@ -356,27 +362,34 @@ fn told(standing: &Standing) -> String {
     )
 }
 
-/// One line for all shards, every few seconds.
+/// How far all shards are: one line that is written over on a terminal, a line every few seconds elsewhere.
 struct Line {
+    bar: Bar,
     quiet: bool,
-    every: Duration,
     next: Duration,
     began: Instant,
 }
 
 impl Line {
-    fn new(quiet: bool) -> Line {
-        let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
-        Line { quiet, every, next: every, began: Instant::now() }
+    fn new(what: &str, quiet: bool) -> Line {
+        Line { bar: Bar::of(what, quiet), quiet, next: Duration::ZERO, began: Instant::now() }
     }
 
     fn tell(&mut self, task: &Task, words: &Words) {
         let elapsed = self.began.elapsed();
-        if !self.quiet && elapsed >= self.next {
-            self.next = elapsed + self.every;
-            // How they stand is seen next time, if it cannot be seen now.
-            let _ = fetch_shards(task, true);
-            eprintln!("waylay: {}  {}", span(elapsed), told(&task.standing(Some(words))));
+        if self.quiet || elapsed < self.next {
+            return;
+        }
+        let terminal = std::io::stderr().is_terminal();
+        self.next = elapsed + if terminal { LINE_ON_TERMINAL } else { LINE_IN_LOG };
+        // How they stand is seen next time, if it cannot be seen now.
+        let _ = fetch_shards(task, true);
+        let standing = task.standing(Some(words));
+        if self.bar.is_shown() {
+            self.bar.reach(standing.done, Some(task.shards));
+            self.bar.say(told(&standing));
+        } else {
+            eprintln!("waylay: {}  {}", span(elapsed), told(&standing));
         }
     }
 }

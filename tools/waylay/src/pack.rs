@@ -6,8 +6,8 @@ use serde_json::json;
 use waylay_driver::campaign::{self, Selection};
 use waylay_driver::catalog::Installation;
 use waylay_driver::config::{Overrides, PluginRef};
+use waylay_driver::failure::brought;
 use waylay_driver::report::plural;
-use waylay_fleet::brought::brought;
 use waylay_fleet::pack::{self as file, COMMAND, CONFIG, Contents, EXTENSION, LIBRARIES, Pack, PackError};
 
 use crate::args::PackOptions;
@@ -43,7 +43,7 @@ pub(crate) fn pack(options: &PackOptions, json: bool) -> Result<u8, Failed> {
     let plugins: Vec<PathBuf> = mix.plugins.keys().cloned().collect();
     let mut contents = Contents::default();
     contents.files.push((COMMAND.to_owned(), executable));
-    let mut libraries = brought(&plugins);
+    let mut libraries = brought(&plugins, &[]);
     libraries.insert(library);
     for path in &libraries {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -6,11 +6,14 @@
 //! has no colour that NO_COLOR would have to take away, and works on every console.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use waylay_driver::report::{count, span};
+use waylay_driver::failure::FailureEntry;
+use waylay_driver::report::{Live, RunningNow, Terminal, Tick, count, span};
+use waylay_driver::store::TestRecord;
 use waylay_report::escape::Name;
 
 /// How often the line is drawn anew.
@@ -142,6 +145,44 @@ fn show(state: &State, elapsed: Duration) {
     let rest = drawn.saturating_sub(columns);
     crate::stream::write(&mut std::io::stderr().lock(), format_args!("\r{line}{:rest$}", ""));
     *drawn = columns;
+}
+
+/// A campaign whose progress is the line, and whose other lines go past it.
+pub(crate) struct OnBar {
+    lines: Terminal,
+    bar: Bar,
+}
+
+impl OnBar {
+    /// Lines of the campaign, and the bar that says how far it is.
+    pub(crate) fn new(lines: Terminal, bar: Bar) -> OnBar {
+        waylay_driver::report::write_past(|write| above(write));
+        OnBar { lines, bar }
+    }
+}
+
+impl Live for OnBar {
+    fn note(&mut self, text: &str) {
+        self.lines.note(text);
+    }
+
+    fn failure(&mut self, entry: &FailureEntry, folder: &Path) {
+        self.lines.failure(entry, folder);
+    }
+
+    fn tick(&mut self, tick: &Tick) {
+        if let Some(words) = self.lines.words(tick) {
+            self.bar.say(words);
+        }
+    }
+
+    fn tests(&mut self, tests: &[TestRecord]) {
+        self.lines.tests(tests);
+    }
+
+    fn running(&mut self, now: &RunningNow) {
+        self.lines.running(now);
+    }
 }
 
 /// Takes the line away, if there is one, and writes; it is drawn again soon.

@@ -99,9 +99,10 @@ pub(crate) fn replay(arguments: &ReplayOptions, json: bool) -> Result<u8, Failed
         count(occurrence.iteration),
         occurrence.seed
     );
-    let mut live = live(false, Detail::All);
+    let mut live = live("running it again", Some(arguments.duration), false, Detail::All);
     let summary = campaign::run(scenarios, mix.problems, &installation, &options, live.as_mut(), None)
         .map_err(|error| Failed::Own(error.to_string()))?;
+    drop(live);
     eprint!("\n{}", summary_text(&summary, Detail::All));
     let same = summary.failures.iter().filter(|failure| failure.signature.id == entry.signature.id);
     let reproduced: u64 = same.map(|failure| failure.count).sum();

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use waylay_driver::archive::{self, ArchiveError, Since};
 use waylay_driver::report::count;
-use waylay_report::model::Night;
+use waylay_history::History;
+use waylay_report::model::{Failure, Night};
 use waylay_report::{html, junit, markdown, sarif, text};
 
 use crate::args::{FailuresOptions, ReportOptions};
@@ -23,7 +24,7 @@ fn night(
     suppressions: Option<&Path>,
 ) -> Result<Night, Failed> {
     let folder = archive::find_campaign(out, campaign).map_err(usage)?;
-    let since = match since {
+    let compared = match since {
         "last" => Since::Last,
         "none" => Since::Nothing,
         name => {
@@ -33,10 +34,13 @@ fn night(
         }
     };
     let now = jiff::Timestamp::now();
-    let mut night = archive::night(&folder, &since, now).map_err(|error| match error {
+    let mut night = archive::night(&folder, &compared, now).map_err(|error| match error {
         ArchiveError::Damaged { .. } => usage(error),
         error => Failed::Own(error.to_string()),
     })?;
+    if since != "none" {
+        add_builds(&folder, &mut night.failures);
+    }
     if let Some(path) = suppressions {
         let config = crate::serve::load_service(path)?;
         for failure in &mut night.failures {
@@ -46,6 +50,15 @@ fn night(
         }
     }
     Ok(night)
+}
+
+/// Adds which builds had failures of a campaign and which did not, where the history beside it knows. A history that is not there,
+/// or of another version, leaves it out: the rest is in the folders.
+pub(crate) fn add_builds(campaign: &Path, failures: &mut [Failure]) {
+    let Some(history) = campaign.parent().and_then(|out| History::open_to_read(out).ok()) else { return };
+    for failure in failures {
+        failure.builds = history.build_range(&failure.id).unwrap_or_default();
+    }
 }
 
 pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> {

@@ -21,6 +21,7 @@ use crate::lines::Writer;
 use crate::lots::Night;
 use crate::output::{Failed, print_json};
 use crate::pack::unpacked;
+use crate::progress::{Bar, OnBar};
 use crate::shard;
 use crate::tui::FullScreen;
 
@@ -30,6 +31,8 @@ pub(crate) const DEFAULT_CONFIG: &str = include_str!("../../../configs/default.t
 /// How often a line about progress is written: people look at terminals, machines keep logs.
 const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
 const LINE_IN_LOG: Duration = Duration::from_secs(5);
+/// How often the words beside a bar change: a rate over less jumps about.
+const WORDS_ON_BAR: Duration = Duration::from_secs(1);
 /// Dumps of one campaign; each is a few hundred KiB.
 const DUMPS_PER_CAMPAIGN: u64 = 200;
 /// Longest time that something late is given to come back before it counts as stuck.
@@ -114,13 +117,32 @@ fn full_screen(loaded: &Loaded) -> Option<Box<dyn Live>> {
     }
 }
 
-/// A line every few seconds, or nothing.
-pub(crate) fn live(quiet: bool, detail: Detail) -> Box<dyn Live> {
+/// One line that is written over on a terminal, which fills with the time that `what` may take; elsewhere a line every few
+/// seconds; or nothing.
+pub(crate) fn live(what: &str, limit: Option<Duration>, quiet: bool, detail: Detail) -> Box<dyn Live> {
     if quiet {
         return Box::new(Silent);
     }
-    let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
-    Box::new(Terminal::new(every, detail))
+    let bar = match limit {
+        Some(limit) => Bar::within(what, limit, quiet),
+        None => Bar::of(what, quiet),
+    };
+    match bar.is_shown() {
+        true => Box::new(OnBar::new(Terminal::new(WORDS_ON_BAR, detail), bar)),
+        false => {
+            let every = if std::io::stderr().is_terminal() { LINE_ON_TERMINAL } else { LINE_IN_LOG };
+            Box::new(Terminal::new(every, detail))
+        }
+    }
+}
+
+/// How long a campaign of these scenarios may take; none when one of them goes on until it is stopped.
+fn limit(scenarios: &[Scenario], whole: Option<Duration>) -> Option<Duration> {
+    let sum = scenarios.iter().map(|scenario| scenario.duration).sum::<Option<Duration>>();
+    match (whole, sum) {
+        (Some(whole), Some(sum)) => Some(whole.min(sum)),
+        (whole, sum) => whole.or(sum),
+    }
 }
 
 pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
@@ -178,7 +200,8 @@ pub(crate) fn run(arguments: &RunOptions, json: bool) -> Result<u8, Failed> {
     let screen = if arguments.tui { full_screen(&loaded) } else { None };
     let verbose = arguments.verbose || std::env::var_os("WAYLAY_VERBOSE").is_some_and(|value| value == "1");
     let detail = if verbose { Detail::All } else { Detail::Page };
-    let mut live = screen.unwrap_or_else(|| live(arguments.quiet, detail));
+    let mut live = screen
+        .unwrap_or_else(|| live("running", limit(&mix.scenarios, options.duration), arguments.quiet, detail));
     let lines = match arguments.json_lines {
         true => {
             Some(Writer::start().map_err(|error| Failed::Own(format!("cannot start a thread: {error}")))?)

@@ -92,6 +92,7 @@ fn read(options: &ServeOptions) -> Result<Config, Failed> {
             listen,
             token_file: None,
             hosts: Vec::new(),
+            url: None,
         });
         dashboard.listen = listen;
         if !listen.ip().is_loopback() && dashboard.token_file.is_none() {

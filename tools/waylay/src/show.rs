@@ -6,7 +6,7 @@ use waylay_report::timeline::trace;
 
 use crate::args::ShowOptions;
 use crate::output::{CLEAN, Failed, print_json, write_file};
-use crate::report::usage;
+use crate::report::{add_builds, usage};
 
 pub(crate) fn show(options: &ShowOptions, json: bool) -> Result<u8, Failed> {
     let found = archive::find_failure(&options.out, &options.failure).map_err(usage)?;
@@ -14,6 +14,7 @@ pub(crate) fn show(options: &ShowOptions, json: bool) -> Result<u8, Failed> {
     if let Ok(campaign) = archive::read_campaign(&found.campaign) {
         archive::measure(&mut failure, &campaign);
     }
+    add_builds(&found.campaign, std::slice::from_mut(&mut failure));
     if let Some(path) = &options.trace {
         let timeline = archive::timeline(&failure, &found.folder).ok_or_else(|| {
             let why = "neither a schedule nor a randomizer's log was kept, so who ran when is not known";

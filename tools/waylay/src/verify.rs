@@ -204,7 +204,7 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
         return Err(Failed::Usage(format!("the scenario {} is not there any more", occurrence.scenario)));
     }
     let mut watch = Watch {
-        inner: live(false, Detail::All),
+        inner: live("verifying", arguments.duration, false, Detail::All),
         signature: &subject.failure.id,
         test: &test,
         needed: subject.needed,
@@ -214,6 +214,7 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
     let options = options(&loaded);
     let summary = campaign::run(scenarios, mix.problems, &installation, &options, &mut watch, examiner)
         .map_err(|error| Failed::Own(error.to_string()))?;
+    drop(watch);
     eprint!("\n{}", summary_text(&summary, Detail::All));
     let made = summary.campaign.scenarios.iter().flat_map(|scenario| &scenario.tests);
     let runs: u64 = made.filter(|record| record.name == test).map(|record| record.iterations).sum();

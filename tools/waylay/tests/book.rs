@@ -10,6 +10,8 @@ mod reference;
 mod support;
 #[path = "book/tutorials.rs"]
 mod tutorials;
+#[path = "book/written.rs"]
+mod written;
 
 use std::path::{Path, PathBuf};
 

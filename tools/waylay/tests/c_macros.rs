@@ -45,6 +45,33 @@ fn build(compiler: &str, standard: &str, sources: &[&str], into: &Path) -> PathB
     plugin
 }
 
+/// The commit that a build says is read back from the file, stripped or not, from C and from C++, without a warning.
+#[test]
+fn a_plugin_says_from_which_commit_it_is_built() {
+    let place = Workplace::new();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../framework/abi/include");
+    let source = "#include \"waylay.h\"\nWAYLAY_COMMIT(COMMIT);\nint answer(void) { return 42; }\n";
+    for (compiler, standard, name) in [("gcc", "-std=c11", "of.c"), ("g++", "-std=c++17", "of.cpp")] {
+        place.write(name, &source.replace("(void)", if name == "of.c" { "(void)" } else { "()" }));
+        for more in ["-O2", "-s"] {
+            let library = place.path().join("libof.so");
+            let built = Command::new(compiler)
+                .args([standard, "-fPIC", "-shared", "-DCOMMIT=\"3f2a9c1\"", more])
+                .args(WARNINGS)
+                .arg("-I")
+                .arg(&include)
+                .arg(place.path().join(name))
+                .arg("-o")
+                .arg(&library)
+                .output()
+                .unwrap();
+            assert!(built.status.success(), "{compiler}: {}", String::from_utf8_lossy(&built.stderr));
+            let build = waylay_evidence::Build::of_file(&library).unwrap();
+            assert_eq!(build.commit.as_deref(), Some("3f2a9c1"), "{compiler} {more}");
+        }
+    }
+}
+
 /// The three functions of a plugin.
 struct Loaded {
     library: libloading::Library,

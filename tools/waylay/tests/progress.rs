@@ -21,6 +21,13 @@ fn commands(program: &str) -> Vec<(Vec<&str>, &'static str)> {
         (vec!["minimize", "1"], "minimizing"),
         (vec!["compare", "c.toml", "--out", "compared"], "comparing"),
         (vec!["merge", "part", "-o", "night"], "merging"),
+        (vec!["run", "waylay.toml", "--out", "ran"], "running"),
+        (vec!["replay", "1", "--out", "ran"], "running it again"),
+        (vec!["verify", "1", "--out", "ran"], "verifying"),
+        (
+            vec!["fleet", "run", "waylay.toml", "--on", "local", "--shards", "2", "--out", "fleet"],
+            "running shards",
+        ),
     ]
 }
 
@@ -43,6 +50,8 @@ fn on_a_terminal_everything_long_has_a_line_that_is_gone_in_the_end() {
                 true => command.env_remove("NO_COLOR"),
                 false => command.env("NO_COLOR", "1"),
             };
+            // A folder has one night.
+            let _ = std::fs::remove_dir_all(place.path().join("fleet"));
             let mut shown = OnTerminal::start(command);
             shown.finish();
             shown.until_said(what, |said| said.contains(&format!("\rwaylay: {what} ")));

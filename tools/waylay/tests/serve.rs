@@ -182,6 +182,18 @@ fn somebody_is_told_of_each_new_failure_once() {
     assert_eq!(refused["failures"][0]["signature"], message["failures"][0]["signature"]);
     assert!(message["text"].as_str().unwrap().contains("in fail-alike"), "{message}");
     assert_eq!(message["failures"].as_array().unwrap().len(), 1);
+    let (told, text) = (&message["failures"][0], message["text"].as_str().unwrap());
+    let signature = told["signature"].as_str().unwrap();
+    let link = told["link"].as_str().unwrap();
+    assert!(
+        link.starts_with("http://127.0.0.1:") && link.ends_with(&format!("/failure/{signature}")),
+        "{link}"
+    );
+    let replay = told["replay"].as_str().unwrap();
+    assert!(replay.starts_with("waylay replay ") && replay.ends_with(signature), "{replay}");
+    assert!(text.contains(link) && text.contains(replay), "{text}");
+    let first = told["builds"]["first"][0]["file"].as_str().unwrap();
+    assert!(first.contains("waylay_") && text.contains("first seen in"), "{message}");
     // The same failure in the campaigns after this one is no news.
     served.running.until("two campaigns more", |_| place.campaigns("out").len() >= 3);
     served.running.ask_to_end();
@@ -250,8 +262,13 @@ fn the_log_says_what_is_running_when_asked() {
     };
     place.write("night.toml", &format!("out = \"out\"\n{window}{mix}"));
     let waiting = Served::start(&place);
+    // Once without being asked, and not with every look at the clock.
+    waiting
+        .running
+        .until("when the next window opens", |_| read().contains("waits: the next window opens at"));
     ask_until(&waiting, &["nothing is running now: the next window opens at"]);
     end(waiting);
+    assert_eq!(read().matches("waits: the next window").count(), 1, "{}", read());
     place.write("night.toml", &format!("out = \"out\"\n{mix}"));
     let running = Served::start(&place);
     let words = [

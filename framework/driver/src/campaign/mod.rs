@@ -54,8 +54,8 @@ use crate::interrupt;
 use crate::report::{self, FailureLine, Live, Summary};
 use crate::secrets;
 use crate::store::{
-    Averages, Campaign, CampaignState, FailureStore, Outcomes, Retention, ShardRecord, TestRecord,
-    WriteError, owed,
+    Averages, Campaign, CampaignState, FailureStore, Outcomes, PluginBuild, Retention, ShardRecord,
+    TestRecord, WriteError, owed,
 };
 use crate::sys;
 use investigation::Investigator;
@@ -151,6 +151,8 @@ fn run_all(
     let mut campaign =
         Campaign::create_part(&options.out, seed, environment.clone(), &options.config, shard)?;
     campaign.record.problems = problems;
+    let tests = scenarios.iter().flat_map(|scenario| &scenario.tests);
+    campaign.record.builds = PluginBuild::of(tests.map(|test| test.plugin.clone()));
     live.campaign(&campaign.record, campaign.folder());
     let folder = absolute(campaign.folder());
     let mut failures = FailureStore::create(&folder, options.retention, options.seed, environment)?;

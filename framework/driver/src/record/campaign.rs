@@ -1,8 +1,12 @@
 //! A campaign as data: how it stands, and the numbers of its scenarios. This is what `campaign.json` holds.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use waylay_dist::Seed;
+use waylay_findings::failure::Build;
 use waylay_findings::{Environment, TestRecord};
 use waylay_report::model::Sample;
 
@@ -59,9 +63,30 @@ pub struct CampaignRecord {
     pub failures: u64,
     /// By scenario.
     pub scenarios: Vec<ScenarioRecord>,
+    /// Which builds of the plugins or the program were run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub builds: Vec<PluginBuild>,
     /// Which part of a night it is, if it is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shard: Option<ShardRecord>,
+}
+
+/// Which build of a plugin or a program it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PluginBuild {
+    /// The file, named as the tests of the record name it.
+    pub plugin: PathBuf,
+    /// Its build, and behind it those of the libraries that it brings.
+    pub modules: Vec<Build>,
+}
+
+impl PluginBuild {
+    /// The builds of these files as they are now; of one that cannot be read nothing is told.
+    pub fn of(plugins: impl IntoIterator<Item = PathBuf>) -> Vec<PluginBuild> {
+        let plugins: BTreeSet<PathBuf> = plugins.into_iter().collect();
+        let read = |plugin: PathBuf| PluginBuild { modules: Build::of_program(&plugin), plugin };
+        plugins.into_iter().map(read).filter(|build| !build.modules.is_empty()).collect()
+    }
 }
 
 /// One scenario's numbers.

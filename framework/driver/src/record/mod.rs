@@ -4,7 +4,7 @@ mod campaign;
 mod randomizer;
 mod shard;
 
-pub use campaign::{CAMPAIGN_FORMAT, CampaignRecord, CampaignState, ScenarioRecord};
+pub use campaign::{CAMPAIGN_FORMAT, CampaignRecord, CampaignState, PluginBuild, ScenarioRecord};
 pub use randomizer::{RandomizerRecord, SuspendedThreads};
 pub use shard::{Outcomes, ShardRecord, Unit};
 pub use waylay_findings::test::{BoundRecord, PotShare, StrictNumbers, TestRecord};

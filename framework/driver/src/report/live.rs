@@ -146,6 +146,25 @@ impl Terminal {
         self.page.written(text);
         write(text);
     }
+
+    /// How things stand, in words, when it is time to say so again; for those who show it elsewhere than in a line of its own.
+    pub fn words(&mut self, tick: &Tick) -> Option<String> {
+        let now = Instant::now();
+        if self.last.as_ref().is_some_and(|last| now - last.at < self.every) {
+            return None;
+        }
+        let suspensions = tick.randomizer.as_ref().map_or(0, |record| record.counts.suspensions);
+        let current =
+            Last { at: now, iterations: tick.iterations, suspensions, scenario: tick.scenario.clone() };
+        // The first comes after one period, with a rate that means something.
+        let last = self.last.replace(current)?;
+        let seconds = (now - last.at).as_secs_f64();
+        let rate = tick.iterations.saturating_sub(last.iterations) as f64 / seconds;
+        // Suspensions are counted by scenario.
+        let before = if last.scenario == tick.scenario { last.suspensions } else { 0 };
+        let suspended = suspensions.saturating_sub(before) as f64 / seconds;
+        Some(tick_words(tick, rate, suspended))
+    }
 }
 
 impl Live for Terminal {
@@ -164,21 +183,9 @@ impl Live for Terminal {
     }
 
     fn tick(&mut self, tick: &Tick) {
-        let now = Instant::now();
-        if self.last.as_ref().is_some_and(|last| now - last.at < self.every) {
-            return;
+        if let Some(words) = self.words(tick) {
+            self.write(&format!("{} {words}\n", clock(tick.elapsed)));
         }
-        let suspensions = tick.randomizer.as_ref().map_or(0, |record| record.counts.suspensions);
-        let current =
-            Last { at: now, iterations: tick.iterations, suspensions, scenario: tick.scenario.clone() };
-        // The first line comes after one period, with a rate that means something.
-        let Some(last) = self.last.replace(current) else { return };
-        let seconds = (now - last.at).as_secs_f64();
-        let rate = tick.iterations.saturating_sub(last.iterations) as f64 / seconds;
-        // Suspensions are counted by scenario.
-        let before = if last.scenario == tick.scenario { last.suspensions } else { 0 };
-        let suspended = suspensions.saturating_sub(before) as f64 / seconds;
-        self.write(&format!("{}\n", tick_line(tick, rate, suspended)));
     }
 
     fn tests(&mut self, tests: &[TestRecord]) {
@@ -203,13 +210,14 @@ fn note_lines(text: &str) -> String {
         .collect()
 }
 
-fn tick_line(tick: &Tick, rate: f64, suspended: f64) -> String {
-    let elapsed = tick.elapsed.as_secs();
+fn clock(elapsed: Duration) -> String {
+    let elapsed = elapsed.as_secs();
+    format!("[{:02}:{:02}:{:02}]", elapsed / 3600, elapsed / 60 % 60, elapsed % 60)
+}
+
+fn tick_words(tick: &Tick, rate: f64, suspended: f64) -> String {
     let mut line = format!(
-        "[{:02}:{:02}:{:02}] {}: {} ({}{}/s), {}",
-        elapsed / 3600,
-        elapsed / 60 % 60,
-        elapsed % 60,
+        "{}: {} ({}{}/s), {}",
         Name(&tick.scenario),
         plural(tick.iterations, "iteration"),
         count(rate as u64),
@@ -251,18 +259,18 @@ mod tests {
             randomizer: None,
         };
         assert_eq!(
-            tick_line(&tick, 98_765.4, 0.0),
+            format!("{} {}", clock(tick.elapsed), tick_words(&tick, 98_765.4, 0.0)),
             "[01:02:05] libraries: 1,234,567 iterations (98,765/s), 12 failures (2 different), \
              slowest now channel#1 for 1.50 s"
         );
         let strict = Tick { strict: true, failures: 0, slowest: None, ..tick };
         assert_eq!(
-            tick_line(&strict, 700.0, 0.0),
-            "[01:02:05] libraries: 1,234,567 iterations (700 schedules/s), 0 failures"
+            tick_words(&strict, 700.0, 0.0),
+            "libraries: 1,234,567 iterations (700 schedules/s), 0 failures"
         );
         let hostile = "\u{1b}[2J\nx".to_owned();
         let slowest = Some((hostile.clone(), Duration::from_secs(1)));
-        let line = tick_line(&Tick { scenario: hostile, slowest, ..strict }, 0.0, 0.0);
+        let line = tick_words(&Tick { scenario: hostile, slowest, ..strict }, 0.0, 0.0);
         assert!(!line.chars().any(char::is_control), "{line:?}");
     }
 }

@@ -71,18 +71,45 @@ impl Sink {
 
 static SINK: Sink = Sink::new(None);
 
+/// Who writes past a line of progress that is on the terminal.
+static PAST: OnceLock<fn(&mut dyn FnMut())> = OnceLock::new();
+
+/// From now on messages are written within `past`, which takes a line of progress away first and lets it be drawn again.
+pub fn write_past(past: fn(&mut dyn FnMut())) {
+    let _ = PAST.set(past);
+}
+
+/// Standard error below a line of progress, if there is one.
+struct Below;
+
+impl Write for Below {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        let mut written = Ok(text.len());
+        let mut write = || written = std::io::stderr().write_all(text).map(|()| text.len());
+        match PAST.get() {
+            Some(past) => past(&mut write),
+            None => write(),
+        }
+        written
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
+}
+
 /// Writes a message, soon.
 pub(super) fn write(text: &str) {
     static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
         let (to, messages) = sync_channel(MOST_WAITING);
-        let work = move || SINK.work(&messages, &mut std::io::stderr());
+        let work = move || SINK.work(&messages, &mut Below);
         if std::thread::Builder::new().name("waylay-stderr".into()).spawn(work).is_ok() {
             *SINK.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
         }
     });
     if !SINK.send(text) {
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        let _ = Below.write_all(text.as_bytes());
     }
 }
 

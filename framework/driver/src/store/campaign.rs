@@ -74,6 +74,7 @@ impl Campaign {
             signatures: 0,
             failures: 0,
             scenarios: Vec::new(),
+            builds: Vec::new(),
             shard,
         };
         let mut campaign = Campaign { folder, marker, series: Series::default(), record };

@@ -37,8 +37,8 @@ pub use retention::{Keep, Retention};
 pub(crate) use series::FILE as SERIES_FILE;
 
 pub use crate::record::{
-    BoundRecord, CAMPAIGN_FORMAT, CampaignRecord, CampaignState, Outcomes, PotShare, RandomizerRecord,
-    ScenarioRecord, ShardRecord, StrictNumbers, SuspendedThreads, TestRecord, Unit,
+    BoundRecord, CAMPAIGN_FORMAT, CampaignRecord, CampaignState, Outcomes, PluginBuild, PotShare,
+    RandomizerRecord, ScenarioRecord, ShardRecord, StrictNumbers, SuspendedThreads, TestRecord, Unit,
 };
 /// What a store keeps.
 pub use waylay_findings::load_failure;

@@ -44,6 +44,9 @@ pub(super) fn record(all: &[Part], parts: &[&Part], standing: &Standing) -> Camp
                 sum.notes.push(note.clone());
             }
         }
+        // Where machines had different builds of a file, none of them is that of the night.
+        sum.builds
+            .retain(|build| record.builds.iter().all(|other| other.plugin != build.plugin || other == build));
         for scenario in &record.scenarios {
             add_scenario(&mut sum.scenarios, scenario);
         }

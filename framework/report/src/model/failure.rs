@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use waylay_findings::{Evidence, Kind};
 
-use super::{Environment, Mode};
+use super::{BuildRange, Environment, Mode};
 use crate::cause::Why;
 use crate::numbers::count;
 
@@ -99,6 +99,9 @@ pub struct Failure {
     /// How often it came back when other builds were run again, which may be mended ones.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub other_builds: Option<Reproduction>,
+    /// Which builds had it and which did not, where nights before are known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub builds: Option<BuildRange>,
     /// How often it came when the build that failed was run with new random choices, if that was measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub measured: Option<Reproduction>,

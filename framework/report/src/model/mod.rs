@@ -4,12 +4,14 @@
 //! that people read is made from this alone. All text may come from a program under test and is hostile until it is
 //! escaped, which every renderer does.
 
+mod builds;
 mod campaign;
 mod failure;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use builds::{BuildRange, BuiltFile, CleanBuild};
 pub use campaign::{
     Campaign, CampaignState, DepthPromise, Environment, Mode, Sample, Scenario, Share, StrictNumbers,
     SuspensionBound, Suspensions, Test,

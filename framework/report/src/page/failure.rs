@@ -131,6 +131,9 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
             ),
         ));
     }
+    if let Some(builds) = &failure.builds {
+        rows.push(("builds", builds.lines().join("\n")));
+    }
     if let Some(suppressed) = &failure.suppressed {
         rows.push(("suppressed", suppressed.clone()));
     }

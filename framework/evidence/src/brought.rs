@@ -1,5 +1,5 @@
-//! Libraries that a plugin brings: those that it needs and that lie beside it or where it says, not where the system keeps its
-//! own.
+//! Libraries that a plugin or a program brings: those that it needs and that lie beside it, where it says or where it is told to
+//! look, not where the system keeps its own. Only ELF files say that here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,13 @@ use object::read::elf::{Dyn, ElfFile64};
 /// Folders of the system: what is there is on the other machine, or the pack says so when it is checked.
 const SYSTEM: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 
-/// The libraries that files bring, their own included, each once.
-pub fn brought(files: &[PathBuf]) -> BTreeSet<PathBuf> {
+/// The libraries that files bring, they themselves included, each once. Beside where they say, it is looked in the folders of
+/// `more`, in their order.
+pub fn brought(files: &[PathBuf], more: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut found: BTreeSet<PathBuf> = files.iter().cloned().collect();
     let mut open = files.to_vec();
     while let Some(file) = open.pop() {
-        for needed in needed_by(&file).unwrap_or_default() {
+        for needed in needed_by(&file, more).unwrap_or_default() {
             if found.insert(needed.clone()) {
                 open.push(needed);
             }
@@ -26,7 +27,7 @@ pub fn brought(files: &[PathBuf]) -> BTreeSet<PathBuf> {
 }
 
 /// What a file needs of what lies outside of the system's folders; none when it is no library of this kind.
-fn needed_by(file: &Path) -> Option<Vec<PathBuf>> {
+fn needed_by(file: &Path, more: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let data = std::fs::read(file).ok()?;
     let elf = ElfFile64::<Endianness>::parse(&*data).ok()?;
     let (endian, sections) = (elf.endian(), elf.elf_section_table());
@@ -53,6 +54,7 @@ fn needed_by(file: &Path) -> Option<Vec<PathBuf>> {
         }
     }
     folders.push(own);
+    folders.extend_from_slice(more);
     let is_ours = |path: &PathBuf| path.is_file() && !SYSTEM.iter().any(|system| path.starts_with(system));
     Some(
         names
