@@ -372,7 +372,10 @@ struct Line {
 
 impl Line {
     fn new(what: &str, quiet: bool) -> Line {
-        Line { bar: Bar::of(what, quiet), quiet, next: Duration::ZERO, began: Instant::now() }
+        let bar = Bar::of(what, quiet);
+        // A bar is there at once; lines are for those who wait.
+        let next = if bar.is_shown() { Duration::ZERO } else { LINE_IN_LOG };
+        Line { bar, quiet, next, began: Instant::now() }
     }
 
     fn tell(&mut self, task: &Task, words: &Words) {
