@@ -135,6 +135,6 @@ fn tiles(campaign: &Campaign, row: &CampaignRow, site: &Site) -> String {
         // A failure is new for a whole night, and other campaigns of it may have shown it before this one.
         &format!("{} first seen here, {} in all", count(row.new_signatures), plural(row.failures, "time")),
     );
-    out += &tile("Folder", &row.name, row.mix.as_deref().map_or("", |_| "of a mix"));
-    out + "</div>"
+    let _ = write!(out, "</div><p class=\"dim small\">Folder <code>{}</code></p>", Html(&row.name));
+    out
 }

@@ -8,7 +8,7 @@ use waylay_control_protocol::RunConditions;
 use waylay_dist::Seed;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::interrupt;
-use waylay_driver::report::{count, span};
+use waylay_driver::report::{count, next_line, span};
 use waylay_driver::store::CampaignRecord;
 use waylay_explore::Memory;
 use waylay_explore::explorer::{self, ExploreError, Plan, Progress, State};
@@ -84,6 +84,10 @@ pub(crate) fn explore_program(
     lines.finish();
     summary.timings = options.timings.then(timings::spent);
     eprint!("\n{}", summary.text());
+    // The failures of a shard are numbered when all shards are merged.
+    if summary.failures > 0 && plan.share.is_none() {
+        eprintln!("\n{}", next_line(1, &summary.folder));
+    }
     if json {
         print_json(&summary)?;
     }

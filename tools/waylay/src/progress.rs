@@ -18,8 +18,9 @@ use waylay_report::escape::Name;
 
 /// How often the line is drawn anew.
 const EVERY: Duration = Duration::from_millis(200);
-/// Characters of a full bar.
+/// Characters of a full bar, and of one that makes room for words.
 const CELLS: usize = 24;
+const FEWEST_CELLS: usize = 8;
 /// Columns of a terminal that does not say how many it has.
 const COLUMNS: usize = 80;
 
@@ -171,7 +172,7 @@ impl Live for OnBar {
     }
 
     fn tick(&mut self, tick: &Tick) {
-        if let Some(words) = self.lines.words(tick) {
+        if let Some(words) = self.lines.brief(tick) {
             self.bar.say(words);
         }
     }
@@ -202,19 +203,22 @@ fn line(state: &State, elapsed: Duration, columns: usize) -> String {
         (None, Some(limit)) => Some(elapsed.as_secs_f64() / limit.as_secs_f64().max(f64::MIN_POSITIVE)),
         _ => None,
     };
+    let mut rest = match (state.all, state.limit) {
+        (Some(all), _) => format!(" {} of {}, {}", count(state.done), count(all), span(elapsed)),
+        (None, Some(limit)) => format!(" {} of at most {}", span(elapsed), span(limit)),
+        (None, None) => format!(" {}", span(elapsed)),
+    };
+    if !state.words.is_empty() {
+        rest += &format!("  {}", Name(&state.words));
+    }
     let mut text = format!("waylay: {}", state.what);
     if let Some(part) = part {
-        let full = (part.clamp(0.0, 1.0) * CELLS as f64) as usize;
-        text += &format!(" [{}{}]", "━".repeat(full), " ".repeat(CELLS - full));
+        let room = columns.saturating_sub(text.chars().count() + rest.chars().count() + " []".len());
+        let cells = room.clamp(FEWEST_CELLS, CELLS);
+        let full = (part.clamp(0.0, 1.0) * cells as f64) as usize;
+        text += &format!(" [{}{}]", "━".repeat(full), " ".repeat(cells - full));
     }
-    match (state.all, state.limit) {
-        (Some(all), _) => text += &format!(" {} of {}, {}", count(state.done), count(all), span(elapsed)),
-        (None, Some(limit)) => text += &format!(" {} of at most {}", span(elapsed), span(limit)),
-        (None, None) => text += &format!(" {}", span(elapsed)),
-    }
-    if !state.words.is_empty() {
-        text += &format!("  {}", Name(&state.words));
-    }
+    text += &rest;
     text.chars().take(columns).collect()
 }
 

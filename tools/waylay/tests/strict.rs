@@ -345,7 +345,7 @@ fn plain_accesses_of_plugins_are_steps_where_nothing_is_said() {
         assert!(number(&numbers["sites"]) > 0 && number(&numbers["looked_at"]) > 0, "{numbers:#}");
         assert!(number(&numbers["accesses"]) > number(&numbers["sites"]), "{numbers:#}");
     }
-    assert!(ran.stderr.contains(" places in the code conflict and are steps: k = "), "{}", ran.stderr);
+    assert!(ran.stderr.contains(" in the code conflict and are steps: k = "), "{}", ran.stderr);
     let silent = strict("runs = 500\ndepth = 2\nlevel = 'atomics'", &tests("schedules_c", &["balance"]));
     let silent = silent.run(0, &[]);
     let note = "plain accesses to memory were no steps at level atomics";

@@ -5,7 +5,7 @@ use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
 use waylay_evidence::Unseen;
 use waylay_schedule::ledger::{LeftOut, Reason};
 
-use super::count;
+use super::{count, plural};
 
 /// What is known of the steps of schedules, as far as it tells what they leave out.
 #[derive(Clone, Debug)]
@@ -114,9 +114,9 @@ pub fn left_out(covered: &Covered) -> Vec<String> {
 pub fn steps_line(steps: u64, accesses: u64, sites: u64) -> Option<String> {
     (accesses > 0).then(|| {
         format!(
-            "a run makes {} plain accesses; those at {} places in the code conflict and are steps: k = {} instead of up to {}",
+            "a run makes {} plain accesses; those at {} in the code conflict and are steps: k = {} instead of up to {}",
             count(accesses),
-            count(sites),
+            plural(sites, "place"),
             count(steps),
             count(steps + accesses)
         )

@@ -7,7 +7,7 @@ use waylay_report::escape::{Name, Plain};
 
 use super::block::{failure_block, failure_line};
 use super::detail::{Detail, Page};
-use super::numbers::{count, plural, span};
+use super::numbers::{compact, count, plural, span};
 use super::pot::share_line;
 use super::running::{RunningNow, running_text};
 use super::stderr::write;
@@ -147,8 +147,14 @@ impl Terminal {
         write(text);
     }
 
-    /// How things stand, in words, when it is time to say so again; for those who show it elsewhere than in a line of its own.
-    pub fn words(&mut self, tick: &Tick) -> Option<String> {
+    /// How things stand, in few words, when it is time to say so again; for those who show it beside something else.
+    pub fn brief(&mut self, tick: &Tick) -> Option<String> {
+        let (rate, suspended) = self.pace(tick)?;
+        Some(brief_words(tick, rate, suspended))
+    }
+
+    /// Iterations and suspensions per second since the last time, when it is time to tell them again.
+    fn pace(&mut self, tick: &Tick) -> Option<(f64, f64)> {
         let now = Instant::now();
         if self.last.as_ref().is_some_and(|last| now - last.at < self.every) {
             return None;
@@ -163,7 +169,7 @@ impl Terminal {
         // Suspensions are counted by scenario.
         let before = if last.scenario == tick.scenario { last.suspensions } else { 0 };
         let suspended = suspensions.saturating_sub(before) as f64 / seconds;
-        Some(tick_words(tick, rate, suspended))
+        Some((rate, suspended))
     }
 }
 
@@ -183,8 +189,8 @@ impl Live for Terminal {
     }
 
     fn tick(&mut self, tick: &Tick) {
-        if let Some(words) = self.words(tick) {
-            self.write(&format!("{} {words}\n", clock(tick.elapsed)));
+        if let Some((rate, suspended)) = self.pace(tick) {
+            self.write(&format!("{} {}\n", clock(tick.elapsed), tick_words(tick, rate, suspended)));
         }
     }
 
@@ -213,6 +219,25 @@ fn note_lines(text: &str) -> String {
 fn clock(elapsed: Duration) -> String {
     let elapsed = elapsed.as_secs();
     format!("[{:02}:{:02}:{:02}]", elapsed / 3600, elapsed / 60 % 60, elapsed % 60)
+}
+
+/// What a line has room for that is shared with a bar, what matters most first.
+fn brief_words(tick: &Tick, rate: f64, suspended: f64) -> String {
+    let unit = if tick.strict { " schedules" } else { "" };
+    let mut words = format!(
+        "{}: {} iterations ({}{unit}/s), {}",
+        Name(&tick.scenario),
+        compact(tick.iterations as f64),
+        compact(rate),
+        plural(tick.failures, "failure")
+    );
+    if tick.randomizer.is_some() {
+        words += &format!(", {} suspensions/s", compact(suspended));
+    }
+    if let Some((worker, time)) = &tick.slowest {
+        words += &format!(", slowest now {} for {}", Name(worker), span(*time));
+    }
+    words
 }
 
 fn tick_words(tick: &Tick, rate: f64, suspended: f64) -> String {
@@ -268,9 +293,14 @@ mod tests {
             tick_words(&strict, 700.0, 0.0),
             "libraries: 1,234,567 iterations (700 schedules/s), 0 failures"
         );
+        assert_eq!(
+            brief_words(&strict, 700.0, 0.0),
+            "libraries: 1.23M iterations (700 schedules/s), 0 failures"
+        );
         let hostile = "\u{1b}[2J\nx".to_owned();
         let slowest = Some((hostile.clone(), Duration::from_secs(1)));
-        let line = tick_words(&Tick { scenario: hostile, slowest, ..strict }, 0.0, 0.0);
+        let tick = Tick { scenario: hostile, slowest, ..strict };
+        let line = tick_words(&tick, 0.0, 0.0) + &brief_words(&tick, 0.0, 0.0);
         assert!(!line.chars().any(char::is_control), "{line:?}");
     }
 }

@@ -19,6 +19,6 @@ pub use place_names::{PlaceNames, libraries_at};
 pub use running::{RunningNow, WorkerNow, running_text};
 pub(crate) use stderr::settle;
 pub use stderr::write_past;
-pub use summary::{FailureLine, Summary, summary_text};
+pub use summary::{FailureLine, Summary, next_line, summary_text};
 use waylay_report::numbers;
 pub use waylay_report::numbers::{count, plural, span};

@@ -1,12 +1,13 @@
 //! The last words of a campaign: every failure again, what ran, what did not, and the verdict.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 use waylay_report::escape::{Name, Plain};
 use waylay_report::model::{Campaign, ModeRate, side_by_side};
+use waylay_report::shell;
 
 use super::detail::{Detail, LISTED, SUMMARY};
 use super::left_out::steps_line;
@@ -130,9 +131,18 @@ pub fn summary_text(summary: &Summary, detail: Detail) -> String {
     }
     let _ = writeln!(text, "\n{}", verdict(summary));
     if let Some(first) = summary.failures.first() {
-        let _ = writeln!(text, "next: waylay show {0} · waylay replay {0} · waylay report", first.number);
+        let _ = writeln!(text, "{}", next_line(first.number, &summary.folder));
     }
     text
+}
+
+/// What to type next about a failure of that campaign, which is the latest.
+pub fn next_line(number: usize, campaign: &Path) -> String {
+    let out = campaign.parent().unwrap_or(Path::new("."));
+    let is_usual = std::path::absolute(out).ok() == std::path::absolute("waylay-out").ok();
+    // Results elsewhere are not found without being told where.
+    let told = if is_usual { String::new() } else { format!(" --out {}", shell::word(out)) };
+    format!("next: waylay show {number}{told} · waylay replay {number}{told} · waylay report{told}")
 }
 
 /// Every scenario with its tests.
