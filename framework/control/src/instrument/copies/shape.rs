@@ -135,8 +135,11 @@ unsafe fn text(at: usize) -> usize {
 
 /// A text that may be none.
 unsafe fn text_if(at: usize) -> usize {
+    if at == 0 {
+        return 0;
+    }
     // SAFETY: as above.
-    if at == 0 { 0 } else { unsafe { text(at) } }
+    unsafe { text(at) }
 }
 
 /// Bytes of a text to the first one like this, or to its end.
@@ -168,8 +171,11 @@ pub(super) unsafe fn text_at_most(at: usize, most: usize) -> usize {
 
 /// A word of the program's.
 unsafe fn word(at: usize) -> usize {
+    if at == 0 {
+        return 0;
+    }
     // SAFETY: by the caller's promise to the function that it called.
-    if at == 0 { 0 } else { unsafe { (at as *const usize).read_unaligned() } }
+    unsafe { (at as *const usize).read_unaligned() }
 }
 
 /// The first `bytes` bytes of a list of ranges.
