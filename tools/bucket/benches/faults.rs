@@ -2,7 +2,7 @@
 //! that are cut, bits that are turned, each at a random moment.
 //!
 //! `cargo bench --profile dev -p waylay-bucket --bench faults [-- FAULTS SEED]` makes 200 and fails when a schedule is lost or counted
-//! twice, when a failure that was announced is not there, or when a missing shard is not named. It needs `waylay` beside this
+//! twice, when a failure that was announced is not there and nobody said that it could not be written, or when a missing shard is not named. It needs `waylay` beside this
 //! command's own build (`cargo build -p waylay`), gcc, and for full disks the right to mount.
 //!
 //! A night has three shards. Two of them are whole; the third is the victim. What is merged right after the fault has to name it
@@ -386,7 +386,9 @@ fn one(
         broken.unnamed |= !is_whole && (!named || partly.code == Some(0));
         after = Some(partly);
         // Two whole shards have all kinds of failures; so it is asked of what the victim itself left.
-        broken.announced_lost |= !told.is_empty() && !holds_failures(place, &out, number);
+        // Where nothing could be written, that is said at the end, and the exit code is 3.
+        let said = fs::read_to_string(&log).is_ok_and(|text| text.contains("could not be written at all"));
+        broken.announced_lost |= !told.is_empty() && !said && !holds_failures(place, &out, number);
         if breaks == Breaks::Disk && place.can_mount {
             mount(&disk, "remount,size=64m");
         }
