@@ -169,6 +169,8 @@ pub enum Statement<'a> {
     Misuse(Misuse),
     /// A thread waits in a system call that is not under control.
     InKernel(u32),
+    /// The block that was [asked for](crate::Settings::asked) is allocated, with so many bytes.
+    Allocated(u64, Actor),
     /// Why what was asked for cannot be done.
     Refusal(Cow<'a, str>),
 }
@@ -192,6 +194,15 @@ impl Account {
             Statement::Livelock(quiet) => Some(*quiet),
             _ => None,
         })
+    }
+
+    /// Who allocated the block that was asked for, when that happened last.
+    pub fn allocated(&self) -> Actor {
+        let told = self.0.iter().rev().find_map(|statement| match statement {
+            Statement::Allocated(_, by) => Some(*by),
+            _ => None,
+        });
+        told.flatten()
     }
 
     /// The two accesses of a race, the later one first.

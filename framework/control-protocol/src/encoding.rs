@@ -80,6 +80,7 @@ impl Encoded {
             Statement::Misuse(Misuse::UsedAfter(byte, bytes, freed)) => {
                 self.tag(17).number(*byte).number(*bytes).actor(*freed)
             }
+            Statement::Allocated(bytes, by) => self.tag(18).number(*bytes).actor(*by),
         };
     }
 
@@ -148,6 +149,7 @@ impl Fields<'_> {
             15 => Statement::Refusal(self.words()?),
             16 => Statement::Misuse(Misuse::FreedTwice(self.number()?, self.actor()?, self.actor()?)),
             17 => Statement::Misuse(Misuse::UsedAfter(self.number()?, self.number()?, self.actor()?)),
+            18 => Statement::Allocated(self.number()?, self.actor()?),
             _ => return None,
         };
         Some(statement)
@@ -240,6 +242,7 @@ mod tests {
             Statement::Refusal("two".into()),
             Statement::Misuse(Misuse::FreedTwice(8, Some((0, 4)), None)),
             Statement::Misuse(Misuse::UsedAfter(3, 8, Some((2, 9)))),
+            Statement::Allocated(24, Some((0, 3))),
         ]
     }
 

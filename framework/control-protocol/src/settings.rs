@@ -133,6 +133,8 @@ pub struct Settings {
     pub races: u32,
     /// Number of the access at which the run ends, counted as in [`AccessReport::serial`](crate::AccessReport); 0: none.
     pub stop_at: u64,
+    /// An address: who allocates a block with it tells so; 0: nobody does.
+    pub asked: u64,
     /// Pairs of sites whose races are known, and sites whose plain accesses are atomic.
     pub(crate) forgiven: u32,
     /// See `forgiven`.
@@ -193,6 +195,7 @@ impl Settings {
             debugged: 0,
             races: 0,
             stop_at: 0,
+            asked: 0,
             forgiven: 0,
             deliberate: 0,
             chosen: 0,

@@ -187,6 +187,12 @@ impl Display for Statement<'_> {
                 say(out, format_args!("thread {thread} waits in a system call that is not under control"))
             }
             Statement::Misuse(misuse) => write!(out, "{misuse}"),
+            Statement::Allocated(bytes, Some((thread, step))) => {
+                say(out, format_args!("thread {thread} allocated the {bytes} bytes at step {step}"))
+            }
+            Statement::Allocated(bytes, None) => {
+                say(out, format_args!("something outside the schedule allocated the {bytes} bytes"))
+            }
             Statement::Refusal(words) => say(out, format_args!("{words}")),
         }
     }

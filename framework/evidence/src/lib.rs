@@ -56,6 +56,8 @@ pub use snapshot::{
     CaptureError, CaptureOptions, ProcessSnapshot, SchedulerState, StackMemory, Standstill, Syscall,
     ThreadContext, ThreadSnapshot, Tracer, Wait, capture, capture_and_hold,
 };
+pub use sys::read_memory;
+
 pub use stack::{Frame, Omitted, Scheduled, StackEnd, ThreadStack, Trust};
 pub use symbol::{
     CodeAddress, Symbolizer, SymbolizerLimits, demangled, files_of_unit, may_be_qualified, places_in,

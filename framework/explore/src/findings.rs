@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use waylay_control_protocol::{Memory, Statement};
 use waylay_driver::dumps::Dumper;
-use waylay_driver::failure::{Finding, Kind, Occurrence};
+use waylay_driver::failure::{Finding, Kind, Occurrence, Variant};
 use waylay_driver::store::FailureStore;
 use waylay_evidence::Symbolizer;
 use waylay_report::cause::Why;
@@ -144,10 +144,11 @@ impl<'a> Findings<'a> {
         }
         if *seen > most && !worth_a_look {
             self.not_examined += 1;
-            let found = self.found.iter_mut().find(|found| Some(&found.signature) == signature.as_ref());
-            if let Some(found) = found {
-                found.count += 1;
-                store.count_again(&found.signature, jiff::Timestamp::now());
+            if let Some(signature) = signature {
+                let leader = store.leader(signature).to_owned();
+                let found = self.found.iter_mut().find(|found| found.signature == leader);
+                found.into_iter().for_each(|found| found.count_one(signature));
+                store.count_again(signature, jiff::Timestamp::now());
             }
             return Ok(Taken::Again);
         }
@@ -183,8 +184,9 @@ impl<'a> Findings<'a> {
             failure.what = evidence.race.as_ref().map_or(failure.what, |race| race.text.what());
         }
         let failing = &Failing { failure: &failure, ..*failing };
-        if let Some(found) = self.found.iter_mut().find(|found| found.signature == evidence.signature.id) {
-            found.count += 1;
+        let leader = store.leader(&evidence.signature.id).to_owned();
+        if let Some(found) = self.found.iter_mut().find(|found| found.signature == leader) {
+            found.count_one(&evidence.signature.id);
             let finding = self.finding(failing, &evidence, Why::default());
             let recorded = store.record(finding, |_| Err(String::new()));
             self.explain_again(failing, conditions, &mut evidence, recorded.folder, store)?;
@@ -202,7 +204,13 @@ impl<'a> Findings<'a> {
         let failure = &failure;
         let _stage = timings::within(Stage::Keep);
         let finding = self.finding(failing, &evidence, why.clone());
+        let variant = Variant { signature: finding.signature.clone(), what: finding.what.clone(), count: 1 };
         let recorded = store.record(finding, |path| evidence.seen.dump(path, &Dumper::default()));
+        if let Some(found) = self.found.iter_mut().find(|found| found.signature == recorded.signature) {
+            found.count += 1;
+            found.variants.push(variant);
+            return Ok(Taken::Again);
+        }
         let folder = recorded.folder.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
         if let Some(folder) = &folder {
             self.write(folder, failing, record, &evidence, (minimized.as_ref(), &why))?;
@@ -228,6 +236,7 @@ impl<'a> Findings<'a> {
             hint: hint(failing.observed, conditions),
             delayed: evidence.seen.delayed.clone(),
             why,
+            variants: Vec::new(),
         });
         Ok(Taken::New)
     }

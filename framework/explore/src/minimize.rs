@@ -7,6 +7,7 @@
 //! result is minimal in the sense that no single switch of it can be left out; when more than one is left, single switches
 //! of the run that is not forced at all are tried in its place.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -182,9 +183,13 @@ pub(crate) fn minimize_with(
         least.iter().filter_map(|&turn| Some((schedule.step_of(turn)?, turn))).collect();
     forced.sort_by_key(|&(step, _)| step);
     let mut names = Symbolizer::default();
-    let switches = forced.iter().enumerate().map(|(place, &(step, Turn { of, to, .. }))| {
+    let (mut taken, mut going_on) = (0, BTreeSet::new());
+    let switches = forced.iter().map(|&(step, Turn { of, to, .. })| {
         let (ThreadId(from), ThreadId(to)) = (of, to);
-        let (from_stack, to_stack) = match place < MOST_STACKS {
+        // Of a thread that has to go on in each round of a loop one round tells all.
+        let tells = (from != to || going_on.insert(from)) && taken < MOST_STACKS;
+        taken += usize::from(tells);
+        let (from_stack, to_stack) = match tells {
             true => stacks_at(record, library, &least, step, (from, to), &mut names),
             false => (None, None),
         };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use waylay_control_protocol::RunConditions;
 use waylay_control_protocol::instrumentation::RACING_MEMORY;
+use waylay_driver::failure::Variant;
 use waylay_driver::report::{Covered, count, left_out, steps_line};
 use waylay_report::cause::{WIDTH, Why, wrap};
 use waylay_report::shell;
@@ -58,9 +59,19 @@ pub struct Found {
     /// Which orders of events it needs, if that was sought.
     #[serde(flatten)]
     pub why: Why,
+    /// In which other ways the same cause shows; these are counted here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Variant>,
 }
 
 impl Found {
+    /// One more run failed so, with this signature.
+    pub(crate) fn count_one(&mut self, signature: &str) {
+        self.count += 1;
+        let variant = self.variants.iter_mut().find(|variant| variant.signature.id == signature);
+        variant.into_iter().for_each(|variant| variant.count += 1);
+    }
+
     /// The failure as a block of lines, from what is known to what can be done.
     pub(crate) fn block(&self, program: &str, runs: u64) -> String {
         let mut lines = vec![format!("\n━━ {} in {program} ━━ {}", self.kind, self.signature)];
@@ -68,6 +79,9 @@ impl Found {
             |label: &str, value: &str| lines.push(format!("   {label:<7} {value}").trim_end().to_owned());
         for (place, line) in self.why.lines(WIDTH).iter().enumerate() {
             row(if place == 0 { "cause" } else { "" }, line);
+        }
+        for (place, line) in self.why.code().iter().enumerate() {
+            row(if place == 0 { "code" } else { "" }, line);
         }
         for delayed in &self.delayed {
             for (place, line) in wrap(&delayed.sentence(), WIDTH).iter().enumerate() {

@@ -32,6 +32,7 @@ fn deadlock() -> Vec<Statement<'static>> {
         place("/bin/program", 0x20),
         Statement::Outsiders(1),
         Statement::InKernel(1),
+        Statement::Allocated(24, Some((0, 3))),
     ]
 }
 

@@ -271,7 +271,7 @@ mod cases {
         let tests: String = faulty.iter().chain(good).map(entry).collect();
         let text = format!(
             "seed = '0x5eed'\n[defaults]\nmax-failures = 1\nhang-timeout = '60s'\n[[scenario]]\nname = 's'\n\
-             mode = 'strict'\nruns = 1000\ndepth = 2\nmax-steps = 5000\npatch = {patch}\n{tests}"
+             mode = 'strict'\nminimize = 'off'\nruns = 1000\ndepth = 2\nmax-steps = 5000\npatch = {patch}\n{tests}"
         );
         let file = place.path().join("waylay.toml");
         std::fs::write(&file, text).expect("writable");

@@ -155,7 +155,18 @@ pub struct Finding {
     pub why: Why,
 }
 
-/// All occurrences of one signature.
+/// Another way in which a failure shows: other stacks, and the same cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    /// The signature that these stacks have.
+    pub signature: Signature,
+    /// One line about the first occurrence.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// All occurrences of one failure: of one signature, and of those that have the same cause.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FailureEntry {
     /// [`FORMAT`].
@@ -206,6 +217,9 @@ pub struct FailureEntry {
     /// Which orders of events it needs, if that was sought.
     #[serde(flatten, default)]
     pub why: Why,
+    /// In which other ways the same cause shows; their occurrences are counted here.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub variants: Vec<Variant>,
 }
 
 /// Reads a failure from its folder or its `failure.json`.

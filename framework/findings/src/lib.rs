@@ -39,7 +39,7 @@ pub mod failure;
 
 pub use environment::Environment;
 pub use failure::{
-    FailureEntry, Finding, Occurrence, PotView, RandomizerTrace, RunningView, Signature, WorkerView,
+    FailureEntry, Finding, Occurrence, PotView, RandomizerTrace, RunningView, Signature, Variant, WorkerView,
     load_failure,
 };
 pub use kind::{Evidence, Kind, Severity};

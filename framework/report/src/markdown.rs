@@ -11,6 +11,8 @@ use crate::page::verdict_words;
 
 /// Rows of each table: job summaries are cut off at a mebibyte.
 const MOST_ROWS: usize = 100;
+/// Bytes until which a failure's cause is followed by its events: the rest has room behind them.
+const ROOM_FOR_DETAILS: usize = 1 << 19;
 /// Characters of what a failure says.
 const MOST_WORDS: usize = 160;
 
@@ -86,6 +88,13 @@ fn failures(out: &mut String, night: &Night) {
     for failure in night.failures.iter().take(MOST_ROWS) {
         if let Some(cause) = &failure.why.cause {
             let _ = writeln!(out, "\n{}: {}", Markdown(failure.subject()), Markdown(&cause.sentence()));
+            if out.len() < ROOM_FOR_DETAILS {
+                out.push_str("\n<details><summary>Both events of every order</summary>\n\n<pre>\n");
+                for line in cause.details() {
+                    let _ = writeln!(out, "{}", Html(&line));
+                }
+                out.push_str("</pre>\n\n</details>\n");
+            }
         }
         if let Some(rates) = side_by_side(&failure.rates) {
             let _ = writeln!(out, "\n{}, how often: {}", Markdown(failure.subject()), Markdown(&rates));

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use waylay_findings::{Kind, Severity};
 
-use crate::cause::Constraint;
+use crate::cause::{Constraint, EventPlace};
 use crate::escape::Plain;
 use crate::model::{Failure, FailureState, Frame, Night, Origin, Stack, side_by_side};
 
@@ -146,10 +146,10 @@ fn said_place(what: &str) -> Option<(&str, u32)> {
 /// Both events of every order that the failure needs, each at its place.
 pub(crate) fn related(failure: &Failure, root: Option<&str>) -> Vec<Value> {
     let constraints = failure.why.cause.iter().flat_map(|cause| &cause.constraints);
-    let events = constraints.flat_map(|Constraint { first, then, object }| {
+    let events = constraints.flat_map(|Constraint { first, then, object, .. }| {
         [
-            (first, format!("first: {} of {object}", first.access)),
-            (then, format!("then: {} of {object}", then.access)),
+            (first, format!("first: {} of {object}{}", first.access, first.details())),
+            (then, format!("then: {} of {object}{}", then.access, then.details())),
         ]
     });
     events
@@ -160,10 +160,28 @@ pub(crate) fn related(failure: &Failure, root: Option<&str>) -> Vec<Value> {
             if event.line > 0 {
                 place["region"] = json!({ "startLine": event.line });
             }
-            let text = format!("{what}, thread {}, in {}", event.thread, event.function);
+            if event.line > 0 && !event.source.is_empty() {
+                place["contextRegion"] = context(event);
+            }
+            let callers: Vec<&str> = event.stack.iter().skip(1).map(String::as_str).collect();
+            let called = if callers.is_empty() {
+                String::new()
+            } else {
+                format!(", called by {}", callers.join(", "))
+            };
+            let text = format!("{what}, thread {}, in {}{called}", event.thread, event.function);
             json!({ "id": id, "physicalLocation": place, "message": words(&text) })
         })
         .collect()
+}
+
+/// The lines of source code around an event.
+fn context(event: &EventPlace) -> Value {
+    let lines = event.source_lines();
+    let (first, last) =
+        (lines.first().map_or(event.line, |line| line.0), lines.last().map_or(event.line, |line| line.0));
+    let text = lines.iter().map(|(_, text)| format!("{}\n", Plain(text))).collect::<String>();
+    json!({ "startLine": first, "endLine": last, "snippet": { "text": text } })
 }
 
 fn stack_of(stack: &Stack, root: Option<&str>) -> Value {
@@ -279,10 +297,16 @@ mod tests {
         let then = EventPlace { step: None, ..event(1, "write", 29) };
         let cause = Cause {
             depth: 1,
-            constraints: vec![Constraint { first: event(0, "read", 27), then, object: "`sold`".to_owned() }],
+            constraints: vec![Constraint {
+                first: event(0, "read", 27),
+                then,
+                object: "`sold`".to_owned(),
+                allocated: None,
+            }],
             flipped: Trials { runs: 20, failures: 0, other_failures: 0 },
             flipped_each: 20,
             kept: Trials { runs: 20, failures: 20, other_failures: 0 },
+            near: false,
             schedules: 90,
         };
         let why = Why { cause: Some(cause), no_cause: None };

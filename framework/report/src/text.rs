@@ -122,6 +122,7 @@ pub fn failure(failure: &Failure, all_frames: bool) -> String {
     };
     let seen = format!("first {}, last {}", date(failure.first_seen), date(failure.last_seen));
     row("often", &format!("{}, {seen}", plural(failure.count, "time")));
+    row("also", &failure.also().join("\n"));
     row("modes", &side_by_side(&failure.rates).unwrap_or_default());
     if let Some(first) = failure.occurrences.first() {
         let worker = first.worker.map_or_else(String::new, |worker| format!(" of worker {worker}"));
@@ -161,12 +162,13 @@ pub fn failure(failure: &Failure, all_frames: bool) -> String {
             }
         );
         row("schedule", &text);
-        for switch in schedule.forced.iter().flatten() {
+        for switch in schedule.deciding() {
             row(
                 "decides",
                 &format!("at step {}: thread {} stops, thread {} runs", switch.step, switch.from, switch.to),
             );
         }
+        row("beside", &schedule.going_on().join("\n"));
     }
     for line in failure.builds.iter().flat_map(BuildRange::lines) {
         row("builds", &line);

@@ -139,7 +139,7 @@ impl History {
         let mut name = |thread: ThreadId, event: &Event| {
             let count = counts.entry((thread, event.kind, event.object)).or_default();
             *count += 1;
-            EventName { thread, kind: event.kind, object: event.object, occurrence: *count }
+            EventName { thread, kind: event.kind, object: event.object, occurrence: *count, place: 0 }
         };
         // By thread: the last step, the last event that acted before its step, and the era.
         let mut last: Vec<Option<EventName>> = vec![None; self.next.len()];

@@ -12,7 +12,8 @@ typedef struct {
 } table;
 
 /* philosophers. d = number of seats: each takes the left fork -> the neighbour wants it. The twin's last one takes the
- * right fork first. */
+ * right fork first.
+ * @philosophers: left -> right, left -> right, left -> right */
 typedef struct {
   table *table;
   long number;
@@ -26,8 +27,8 @@ static void *dines(void *state) {
     first = 0;
     second = seat->number;
   }
-  take(&t->forks[first]);
-  take(&t->forks[second]);
+  take(&t->forks[first]);  /* @left */
+  take(&t->forks[second]); /* @right */
   give(&t->forks[second]);
   give(&t->forks[first]);
   return NULL;
@@ -52,12 +53,15 @@ typedef struct {
 
 #define PAIR {.run = run, .one = PTHREAD_MUTEX_INITIALIZER, .two = PTHREAD_MUTEX_INITIALIZER, .three = PTHREAD_MUTEX_INITIALIZER}
 
-/* wrong-lock. d = 2: one reads -> the other writes, that -> the first writes. */
+/* wrong-lock. d = 2: one reads -> the other writes, that -> the first writes; which is to say that each
+ * reads before the other writes.
+ * @wrong-lock: read -> write, write -> write
+ * @wrong-lock: read -> write, read -> write */
 static void add_under(pair *p, lock *lock) {
   for (int i = 0; i < 3; i++) {
     take(lock);
-    int seen = p->sum;
-    p->sum = seen + 1;
+    int seen = p->sum; /* @read */
+    p->sum = seen + 1; /* @write */
     give(lock);
   }
 }
@@ -77,14 +81,15 @@ void wrong_lock(run *run) {
   if (p.sum != 6) bug(run, "a sum that two locks guard lost an update");
 }
 
-/* two-phases. d = 3: phase 1 -> first look, that -> phase 2, that -> second look. */
+/* two-phases. d = 3: phase 1 -> first look, that -> phase 2, that -> second look.
+ * @two-phases: one -> first, first -> two, two -> second */
 static void *writes_phases(void *state) {
   pair *p = state;
   pass_time(&p->word, p->run->size);
   if (p->run->fixed) take(&p->one);
-  p->phase = 1;
+  p->phase = 1; /* @one */
   pass_time(&p->word, p->run->size);
-  p->phase = 2;
+  p->phase = 2; /* @two */
   if (p->run->fixed) give(&p->one);
   return NULL;
 }
@@ -92,8 +97,8 @@ static void *reads_phases(void *state) {
   pair *p = state;
   pass_time(&p->other_word, p->run->size);
   if (p->run->fixed) take(&p->one);
-  int first = p->phase;
-  int second = p->phase;
+  int first = p->phase;  /* @first */
+  int second = p->phase; /* @second */
   if (p->run->fixed) give(&p->one);
   if (first == 1 && second == 2) bug(p->run, "a reader saw both phases");
   return NULL;
@@ -103,11 +108,12 @@ void two_phases(run *run) {
   both(writes_phases, reads_phases, &p);
 }
 
-/* circle. d = 3: each of three takes its first lock -> the neighbour wants that lock. */
+/* circle. d = 3: each of three takes its first lock -> the neighbour wants that lock.
+ * @circle: takes -> wants, takes -> wants, takes -> wants */
 static void both_locks(pair *p, lock *first, lock *second) {
   pass_time(&p->word, 3);
-  take(first);
-  take(second);
+  take(first);  /* @takes */
+  take(second); /* @wants */
   give(second);
   give(first);
 }

@@ -37,16 +37,17 @@ static void *on_two_threads(kernel *k, thread *other, void (*part)(kernel *, int
   pthread_t thread = begin(other, k);
   part(k, 0);
   if (k->run->fixed) barrier(k);
-  if (!k->finished[1]) bug(k->run, "the other thread's part is used before it is finished");
+  if (!k->finished[1]) bug(k->run, "the other thread's part is used before it is finished"); /* @look */
   end(thread);
   return NULL;
 }
 static void finish_second(kernel *k) {
-  k->finished[1] = 1;
+  k->finished[1] = 1; /* @finish */
   if (k->run->fixed) barrier(k);
 }
 
-/* fft: stages of a transform, a barrier behind each but the last. d = 1: the main thread looks -> the other finishes. */
+/* fft: stages of a transform, a barrier behind each but the last. d = 1: the main thread looks -> the other finishes.
+ * @fft: look -> finish */
 static void fft_part(kernel *k, int who) {
   for (int half = 1; half < POINTS; half *= 2) {
     for (int pair = who; pair < POINTS / 2; pair += 2) {
@@ -75,7 +76,8 @@ void fft(run *run) {
 }
 
 /* lu: a decomposition whose rows are dealt out one by one, a barrier behind each column but the last. d = 1: the main
- * thread looks -> the other finishes. */
+ * thread looks -> the other finishes.
+ * @lu: look -> finish */
 static void lu_part(kernel *k, int who) {
   (void)who;
   for (int column = 0; column < ORDER - 1; column++) {
@@ -109,7 +111,8 @@ void lu(run *run) {
 }
 
 /* barnes: two threads put bodies into a tree, then walk it. d = 1: the main thread walks -> the other puts its last body
- * in. The twin has a barrier in between. */
+ * in. The twin has a barrier in between.
+ * @barnes: walk -> put */
 typedef struct {
   kernel k;
   double place[MOST_BODIES];
@@ -117,7 +120,7 @@ typedef struct {
 } tree;
 
 static void put(tree *t, int body) {
-  take(&t->k.guard);
+  take(&t->k.guard); /* @put */
   int *link = &t->root;
   while (*link >= 0) link = t->place[body] < t->place[*link] ? &t->low[*link] : &t->high[*link];
   *link = body;
@@ -143,7 +146,7 @@ void barnes(run *run) {
   pthread_t other = begin(barnes_other, &t);
   for (int body = 0; body < run->size; body += 2) put(&t, body);
   if (run->fixed) barrier(&t.k);
-  take(&t.k.guard);
+  take(&t.k.guard); /* @walk */
   int seen = bodies_below(&t, t.root);
   give(&t.k.guard);
   if (seen != run->size) bug(run, "the tree was walked before it was built");

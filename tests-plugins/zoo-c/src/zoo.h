@@ -1,7 +1,9 @@
 /* What a program of the zoo is: one function that starts threads, joins them, and notices whether its bug showed.
  *
  * Each stands with its depth d, the least number of ordering constraints that make the bug appear, and with these
- * constraints. A constraint `a -> b` says that a happens before b. `fixed` makes the correct twin of the same program.
+ * constraints. A constraint `a -> b` says that a happens before b. `fixed` makes the correct twin of the same program. The
+ * lines that begin with the program's name say the same by place, for tests/zoo.rs: `use` is where `@use` stands. Of
+ * several lines each says it in its own way.
  * Data that threads share without a lock is volatile: every access is a step of strict mode. */
 #ifndef ZOO_H
 #define ZOO_H

@@ -21,8 +21,8 @@ class Deque {
   }
   int pop() {
     const long tail = tail_ - 1;
-    tail_ = tail;
-    if (head_ <= tail) return items_[static_cast<std::size_t>(tail)];
+    tail_ = tail;                                                      // @owner-lowers
+    if (head_ <= tail) return items_[static_cast<std::size_t>(tail)];  // @owner-looks
     tail_ = tail + 1;
     std::lock_guard<std::mutex> lock(lock_);
     tail_ = tail;
@@ -34,8 +34,8 @@ class Deque {
     std::lock_guard<std::mutex> lock(lock_);
     const long head = head_;
     if (!fixed_) {
-      if (head >= tail_) return 0;
-      head_ = head + 1;
+      if (head >= tail_) return 0;  // @thief-looks
+      head_ = head + 1;             // @thief-raises
       return items_[static_cast<std::size_t>(head)];
     }
     head_ = head + 1;
@@ -57,6 +57,7 @@ class Deque {
 
 // work-stealing. The owner pushes, then thieves start and try twice each while the owner pops. d = 2: a thief reads the tail -> the owner lowers it,
 // the owner reads the head -> the thief raises it; both have the last item then.
+// @work-stealing: thief-looks -> owner-lowers, owner-looks -> thief-raises
 void work_stealing(Run& run) {
   Deque deque(run.fixed);
   const long items = run.items < 1 ? 1 : run.items > 200 ? 200 : run.items;
@@ -79,6 +80,7 @@ void work_stealing(Run& run) {
 
 // stack: a stack whose pop compares the head only. d = 2: one thread reads head and successor -> the other takes both
 // nodes, the other puts the first back -> the one swaps the head. The twin's head has a version.
+// @stack: read -> take, put -> swap
 void stack(Run& run) {
   constexpr int none = -1;
   std::array<std::atomic<int>, 3> next{};
@@ -93,15 +95,15 @@ void stack(Run& run) {
     for (;;) {
       Head old = head.load();
       if (old.node == none) return none;
-      const Head lower{next[static_cast<std::size_t>(old.node)].load(), run.fixed ? old.version + 1 : 0};
-      if (head.compare_exchange_strong(old, lower)) return old.node;
+      const Head lower{next[static_cast<std::size_t>(old.node)].load(), run.fixed ? old.version + 1 : 0};  // @read
+      if (head.compare_exchange_strong(old, lower)) return old.node;  // @take @swap
     }
   };
   auto push = [&](int node) {
     for (;;) {
       Head old = head.load();
       next[static_cast<std::size_t>(node)].store(old.node);
-      if (head.compare_exchange_strong(old, Head{node, run.fixed ? old.version + 1 : 0})) return;
+      if (head.compare_exchange_strong(old, Head{node, run.fixed ? old.version + 1 : 0})) return;  // @put
     }
   };
   int one = none, two = none;
@@ -119,6 +121,7 @@ void stack(Run& run) {
 
 // queue: a producer reserves a slot and fills it, a consumer takes what is reserved. d = 2: reserve -> the consumer looks,
 // the consumer takes -> fill.
+// @queue: reserve -> look, take -> fill
 void queue(Run& run) {
   std::array<std::atomic<int>, 8> slots{};
   std::atomic<unsigned> tail{0}, head{0};
@@ -126,16 +129,16 @@ void queue(Run& run) {
   auto produce = [&] {
     for (int item = 1; item <= 4; item++) {
       auto held = run.twin_takes(whole);
-      const unsigned slot = tail.fetch_add(1);
-      slots[slot] = item;
+      const unsigned slot = tail.fetch_add(1);  // @reserve
+      slots[slot] = item;                       // @fill
     }
   };
   auto consume = [&] {
     for (int tries = 0; tries < 4; tries++) {
       auto held = run.twin_takes(whole);
-      if (head == tail) continue;
+      if (head == tail) continue;  // @look
       const unsigned slot = head.fetch_add(1);
-      if (slots[slot] == 0) run.bug("an empty slot was taken");
+      if (slots[slot] == 0) run.bug("an empty slot was taken");  // @take
     }
   };
   together(produce, consume);
@@ -144,6 +147,7 @@ void queue(Run& run) {
 // bounded-buffer: one place, one condition for both kinds of waiting, and one thread is woken. d = 3: each of two consumers
 // waits -> the producer fills the place, the producer waits for room -> the first consumer takes. Then that consumer wakes
 // the other one, and nobody wakes the producer.
+// @bounded-buffer: empty -> fill, empty -> fill, full -> take
 void bounded_buffer(Run& run) {
   std::mutex lock;
   std::condition_variable changed;
@@ -151,14 +155,14 @@ void bounded_buffer(Run& run) {
   auto tell = [&] { run.fixed ? changed.notify_all() : changed.notify_one(); };
   auto consume = [&] {
     std::unique_lock<std::mutex> held(lock);
-    changed.wait(held, [&] { return full; });
+    changed.wait(held, [&] { return full; });  // @empty @take
     full = false;
     tell();
   };
   auto produce = [&] {
     for (int i = 0; i < 2; i++) {
       std::unique_lock<std::mutex> held(lock);
-      changed.wait(held, [&] { return !full; });
+      changed.wait(held, [&] { return !full; });  // @full @fill
       full = true;
       tell();
     }

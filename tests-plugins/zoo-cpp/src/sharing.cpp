@@ -6,6 +6,7 @@ namespace zoo {
 // channel. Three senders use a channel that a fourth thread closes and frees once all items are through. d = 2: a sender
 // sees the channel open -> close, free -> the sender uses it. Freed memory is marked, so that its use is noticed and does
 // no other harm. The twin counts who is inside.
+// @channel: look -> close, free -> use
 void channel(Run& run) {
   std::mutex lock, inside;
   std::atomic<bool> open{true}, freed{false};
@@ -16,21 +17,22 @@ void channel(Run& run) {
       sent++;
     }
     auto guard = run.twin_takes(inside);
-    if (!open) return;
-    if (freed) run.bug("a channel is used after it was freed");
+    if (!open) return;                                              // @look
+    if (freed) run.bug("a channel is used after it was freed");  // @use
     std::lock_guard<std::mutex> held(lock);
     sent++;
   };
   auto close = [&] {
     for (long i = 0; i < run.items; i++) std::lock_guard<std::mutex> held(lock);
     auto guard = run.twin_takes(inside);
-    open = false;
-    freed = true;
+    open = false;  // @close
+    freed = true;  // @free
   };
   together(send, send, send, close);
 }
 
 // account. Money goes from one account to another; the auditor adds both up. d = 2: withdraw -> audit, audit -> deposit.
+// @account: withdraw -> audit-from, audit-to -> deposit
 void account(Run& run) {
   std::mutex first, second, whole;
   long from = 100, to = 0;
@@ -38,23 +40,24 @@ void account(Run& run) {
     for (int i = 0; i < 3; i++) {
       auto held = run.twin_takes(whole);
       {
-        std::lock_guard<std::mutex> lock(first);
+        std::lock_guard<std::mutex> lock(first);  // @withdraw
         from -= 10;
       }
-      std::lock_guard<std::mutex> lock(second);
+      std::lock_guard<std::mutex> lock(second);  // @deposit
       to += 10;
     }
   };
   auto audit = [&] {
     auto held = run.twin_takes(whole);
-    std::lock_guard<std::mutex> one(first);
-    std::lock_guard<std::mutex> two(second);
+    std::lock_guard<std::mutex> one(first);   // @audit-from
+    std::lock_guard<std::mutex> two(second);  // @audit-to
     if (from + to != 100) run.bug("money is on its way while it is counted");
   };
   together(transfer, audit);
 }
 
 // lazy-init. d = 2: each of two looks -> the other one sets.
+// @lazy-init: look -> set, look -> set
 void lazy_init(Run& run) {
   std::atomic<int*> instance{nullptr};
   std::atomic<int> made{0};
@@ -64,9 +67,9 @@ void lazy_init(Run& run) {
   auto get = [&](int who) {
     pass_time(words[who], 5);
     auto held = run.twin_takes(lock);
-    if (instance.load() == nullptr) {
+    if (instance.load() == nullptr) {  // @look
       made++;
-      instance.store(&object);
+      instance.store(&object);  // @set
     }
   };
   together([&] { get(0); }, [&] { get(1); });

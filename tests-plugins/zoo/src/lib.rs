@@ -2,7 +2,9 @@
 //!
 //! A program starts threads, joins them, and notices whether its bug showed. Each stands with its depth d, the least
 //! number of ordering constraints that make the bug appear, and with these constraints: `a -> b` says that a happens
-//! before b. With `fixed` the same program is its correct twin.
+//! before b. With `fixed` the same program is its correct twin. The lines that begin with the program's name say the same by
+//! place, for tests/zoo.rs: `look` is where `@look` stands, or above it where that is a line of its own. Of several lines
+//! each says it in its own way.
 //!
 //! - `word`: what threads share without a lock; every access is a step of strict mode
 //! - `programs`: the programs

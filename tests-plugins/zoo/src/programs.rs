@@ -8,6 +8,7 @@ use crate::{Program, Run, Word, lock, together};
 
 /// Each node waits to be told that it has the token, whether or not it was told before. d = 1: told -> waits, for any
 /// node; deadlock.
+// @token-ring: told -> waits
 pub(crate) struct TokenRing;
 
 impl Program for TokenRing {
@@ -28,13 +29,13 @@ impl Program for TokenRing {
         let tell = |place: usize| {
             let next = &nodes[place];
             *lock(&next.has) = true;
-            next.told.notify_one();
+            next.told.notify_one(); // @told
         };
         let wait = |place: usize| {
             let mine = &nodes[place];
             let mut has = lock(&mine.has);
             if !run.fixed {
-                drop(mine.told.wait(has));
+                drop(mine.told.wait(has)); // @waits
                 return;
             }
             while !*has {
@@ -61,6 +62,7 @@ impl Program for TokenRing {
 
 /// A message goes through two threads and overtakes a word. d = 3: first word -> the second thread reads it, second word
 /// -> the third thread reads it, the third thread reads the last word -> the first thread writes it.
+// @relay: first -> second-reads, second -> third-reads, third-reads -> last
 pub(crate) struct Relay;
 
 impl Program for Relay {
@@ -79,18 +81,20 @@ impl Program for Relay {
                 if run.fixed {
                     last.set(1);
                 }
-                first.set(1);
-                last.set(1);
+                first.set(1); // @first
+                last.set(1); // @last
             },
             &|| {
                 two.pass_time(length);
                 if first.get() == 1 {
-                    second.set(1);
+                    // @second-reads
+                    second.set(1); // @second
                 }
             },
             &|| {
                 three.pass_time(length);
                 if second.get() == 1 && last.get() == 0 {
+                    // @third-reads
                     run.bug("the message was faster than the word");
                 }
             },
@@ -99,6 +103,7 @@ impl Program for Relay {
 }
 
 /// Reads and writes a sum in two steps. d = 2: one reads -> the other writes, that -> the one writes.
+// @lost-update: add -> add, add -> add
 pub(crate) struct LostUpdate;
 
 impl Program for LostUpdate {
@@ -113,7 +118,7 @@ impl Program for LostUpdate {
         let add = || {
             for _ in 0..run.size {
                 let _held = run.twin_takes();
-                sum.set(sum.get() + 1);
+                sum.set(sum.get() + 1); // @add
             }
         };
         together(&[&add, &add]);
@@ -124,6 +129,7 @@ impl Program for LostUpdate {
 }
 
 /// Looks whether there is enough, then withdraws. d = 2: each looks -> the other withdraws.
+// @overdrawn: look -> withdraw, look -> withdraw
 pub(crate) struct Overdrawn;
 
 impl Program for Overdrawn {
@@ -137,7 +143,8 @@ impl Program for Overdrawn {
         let withdraw = || {
             let _held = run.twin_takes();
             if balance.get() >= 10 {
-                balance.add(10u64.wrapping_neg());
+                // @look
+                balance.add(10u64.wrapping_neg()); // @withdraw
             }
         };
         together(&[
@@ -158,6 +165,7 @@ impl Program for Overdrawn {
 
 /// Two words that belong together are written and read one by one. d = 2: first word written -> read, second read ->
 /// written.
+// @torn-pair: low -> read, read -> high
 pub(crate) struct TornPair;
 
 impl Program for TornPair {
@@ -173,13 +181,14 @@ impl Program for TornPair {
             &|| {
                 one.pass_time(run.size);
                 let _held = run.twin_takes();
-                low.set(1);
-                high.set(1);
+                low.set(1); // @low
+                high.set(1); // @high
             },
             &|| {
                 two.pass_time(run.size);
                 let _held = run.twin_takes();
                 if low.get() != high.get() {
+                    // @read
                     run.bug("half of a pair was read");
                 }
             },
@@ -188,7 +197,9 @@ impl Program for TornPair {
 }
 
 /// A count of owners that is lowered in two steps. d = 2: one reads -> the other writes, that -> the one writes; then
-/// nobody frees the object.
+/// nobody frees the object. Which is to say that each reads before the other writes.
+// @owner-count: read -> write, write -> write
+// @owner-count: read -> write, read -> write
 pub(crate) struct Count;
 
 impl Program for Count {
@@ -200,8 +211,8 @@ impl Program for Count {
         let [owners, freed] = [Word::new(3), Word::default()];
         let release = || {
             let _held = run.twin_takes();
-            let left = owners.get() - 1;
-            owners.set(left);
+            let left = owners.get() - 1; // @read
+            owners.set(left); // @write
             if left == 0 {
                 freed.add(1);
             }
@@ -214,6 +225,7 @@ impl Program for Count {
 }
 
 /// Two threads look whether the other is inside, then say that they are. d = 2: each looks -> the other one says so.
+// @door: look -> say, look -> say
 pub(crate) struct Door;
 
 impl Program for Door {
@@ -230,7 +242,8 @@ impl Program for Door {
                 inside[mine].set(1);
             }
             if inside[1 - mine].get() == 0 {
-                inside[mine].set(1);
+                // @look
+                inside[mine].set(1); // @say
                 entered.add(1);
             }
         };
@@ -242,6 +255,7 @@ impl Program for Door {
 }
 
 /// Work is handed in while a pool closes. d = 2: the worker sees it open -> close, drain -> the worker hands in.
+// @shutdown: see -> close, drain -> hand-in
 pub(crate) struct Shutdown;
 
 impl Program for Shutdown {
@@ -258,7 +272,8 @@ impl Program for Shutdown {
                 one.pass_time(run.size);
                 let _held = run.twin_takes();
                 if closed.get() == 0 {
-                    waiting.add(1);
+                    // @see
+                    waiting.add(1); // @hand-in
                 } else {
                     done.add(1);
                 }
@@ -266,8 +281,8 @@ impl Program for Shutdown {
             &|| {
                 two.pass_time(run.size);
                 let _held = run.twin_takes();
-                closed.set(1);
-                let drained = waiting.get();
+                closed.set(1); // @close
+                let drained = waiting.get(); // @drain
                 waiting.set(0);
                 done.add(drained);
             },

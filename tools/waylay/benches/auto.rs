@@ -107,7 +107,7 @@ fn hosts() {
 /// Seconds of processor time that a campaign takes, all of its processes together.
 fn schedules_at(level: &str, plugin: &str, test: &str) -> f64 {
     let place = Workplace::with(&format!(
-        "seed = '0x5eed'\n[[scenario]]\nname = 's'\nmode = 'strict'\nstrategy = 'pct'\nruns = {SCHEDULES}\nlevel = '{level}'\n\
+        "seed = '0x5eed'\n[[scenario]]\nname = 's'\nmode = 'strict'\nminimize = 'off'\nstrategy = 'pct'\nruns = {SCHEDULES}\nlevel = '{level}'\n\
          [[scenario.test]]\nplugin = 'waylay_{plugin}'\nname = '{test}'\n"
     ));
     let before = children_seconds();

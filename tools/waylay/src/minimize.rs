@@ -1,7 +1,7 @@
 //! `waylay minimize`: the fewest forced switches with which a failure of strict mode still happens.
 
-use waylay_driver::report::count;
-use waylay_explore::minimize::{minimize as reduce, save};
+use waylay_driver::report::{count, plural};
+use waylay_explore::minimize::{ForcedSwitch, minimize as reduce, save};
 use waylay_explore::recording;
 
 use crate::args::MinimizeOptions;
@@ -36,25 +36,41 @@ pub(crate) fn minimize(options: &MinimizeOptions, json: bool) -> Result<u8, Fail
         count(minimized.runs),
         if minimized.minimal { "" } else { "; the time was over, there may be fewer" }
     );
-    if minimized.switches.is_empty() {
+    let (deciding, going_on): (Vec<_>, Vec<_>) =
+        minimized.switches.iter().partition(|switch| switch.from != switch.to);
+    if deciding.is_empty() {
         eprintln!(
             "It fails without one: each thread runs until it has to wait, in the order in which they are created."
         );
     }
-    for (place, switch) in minimized.switches.iter().enumerate() {
-        let heading = if switch.from == switch.to {
-            format!("thread {} goes on, although it sleeps or yields", switch.from)
-        } else {
-            format!("thread {} is stopped, thread {} runs", switch.from, switch.to)
-        };
-        eprintln!("\n{}. at step {}: {heading}", place + 1, count(switch.step));
-        let none = "       (no stack)".to_owned();
-        eprintln!("   thread {} was about to go on here:", switch.from);
+    let none = "       (no stack)".to_owned();
+    for (place, switch) in deciding.iter().enumerate() {
+        let (from, to) = (switch.from, switch.to);
+        eprintln!(
+            "\n{}. at step {}: thread {from} is stopped, thread {to} runs",
+            place + 1,
+            count(switch.step)
+        );
+        eprintln!("   thread {from} was about to go on here:");
         eprintln!("{}", switch.from_stack.as_ref().unwrap_or(&none));
-        if switch.from != switch.to {
-            eprintln!("   thread {} goes on here:", switch.to);
-            eprintln!("{}", switch.to_stack.as_ref().unwrap_or(&none));
+        eprintln!("   thread {to} goes on here:");
+        eprintln!("{}", switch.to_stack.as_ref().unwrap_or(&none));
+    }
+    // A thread that waits in a loop gives way in each round, and has to be kept from it in each round.
+    let mut waits: Vec<(&ForcedSwitch, u64)> = Vec::new();
+    for switch in going_on {
+        match waits.iter_mut().find(|(first, _)| first.from == switch.from) {
+            Some((_, times)) => *times += 1,
+            None => waits.push((switch, 1)),
         }
+    }
+    for (switch, times) in waits {
+        let how_often = plural(times, "time");
+        eprintln!(
+            "\nThread {} goes on {how_often}, although it sleeps or yields, the first time here:",
+            switch.from
+        );
+        eprintln!("{}", switch.from_stack.as_ref().unwrap_or(&none));
     }
     if json {
         print_json(&minimized)?;

@@ -311,7 +311,7 @@ WAYLAY_PLUGIN(\"fences\", waylay::test<Dekker>(\"dekker\", \"two threads, one ro
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../framework/abi/include");
     for (memory, twin, status) in [("tso", "-DBUG", 1), ("tso", "-DFIXED", 0), ("sc", "-DBUG", 0)] {
         let place = Workplace::with(&format!(
-            "seed = '0x5eed'\n[defaults]\nmax-failures = 1\n[[scenario]]\nname = 's'\nmode = 'strict'\nruns = 2000\n\
+            "seed = '0x5eed'\n[defaults]\nmax-failures = 1\n[[scenario]]\nname = 's'\nmode = 'strict'\nminimize = 'off'\nruns = 2000\n\
              strategy = 'random'\nmemory = '{memory}'\n[[scenario.test]]\nplugin = './libfences.so'\nname = 'dekker'\n\
              workers = 1\n"
         ));

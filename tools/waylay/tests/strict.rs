@@ -26,7 +26,7 @@ fn tests(plugin: &str, names: &[&str]) -> String {
 fn strict(keys: &str, tests: &str) -> Workplace {
     Workplace::with(&format!(
         "seed = '0x5eed'\n[defaults]\nmax-failures = 1\nhang-timeout = '20s'\n[[scenario]]\nname = 's'\n\
-         mode = 'strict'\n{keys}\n{tests}"
+         mode = 'strict'\nminimize = 'off'\n{keys}\n{tests}"
     ))
 }
 
@@ -244,7 +244,7 @@ fn a_failure_that_does_not_come_back_is_reported_as_not_confirmed() {
     );
     place.write(
         "waylay.toml",
-        "[[scenario]]\nname = 's'\nmode = 'strict'\nruns = 200\n[[scenario.test]]\nplugin = 'probing'\nworkers = 1\n",
+        "[[scenario]]\nname = 's'\nmode = 'strict'\nminimize = 'off'\nruns = 200\n[[scenario.test]]\nplugin = 'probing'\nworkers = 1\n",
     );
     let ran = place.run(1, &[]);
     let failure = ran.failure("probing", "probe");
@@ -436,7 +436,7 @@ fn a_plugin_that_waits_for_a_plain_flag_takes_over_what_is_behind_it() {
 #[test]
 fn failures_of_later_hosts_have_the_steps_that_were_learned_before() {
     let place = Workplace::with(&format!(
-        "seed = '0x5eed'\n[defaults]\nmax-failures = 3\n[[scenario]]\nname = 's'\nmode = 'strict'\nruns = 5000\n\
+        "seed = '0x5eed'\n[defaults]\nmax-failures = 3\n[[scenario]]\nname = 's'\nmode = 'strict'\nminimize = 'off'\nruns = 5000\n\
          depth = 2\n{}",
         tests("schedules_c", &["balance"])
     ));
@@ -479,7 +479,7 @@ fn a_search_over_plain_accesses_ends_and_finds() {
 #[test]
 fn a_search_ends_although_hosts_are_thrown_away() {
     let place = Workplace::with(&format!(
-        "[defaults]\nmax-failures = 0\n[[scenario]]\nname = 's'\nmode = 'strict'\nstrategy = 'pb:bound=1'\n{}",
+        "[defaults]\nmax-failures = 0\n[[scenario]]\nname = 's'\nmode = 'strict'\nminimize = 'off'\nstrategy = 'pb:bound=1'\n{}",
         tests("schedules_cpp", &["stock", "stock-fixed"])
             + &tests("schedules", &["exchange", "exchange-fixed"])
     ));
@@ -502,7 +502,7 @@ fn probe(source: &str, keys: &str, test_keys: &str) -> Workplace {
     place.write(
         "waylay.toml",
         &format!(
-            "[[scenario]]\nname = 's'\nmode = 'strict'\n{keys}\n[[scenario.test]]\nplugin = 'probing'\n\
+            "[[scenario]]\nname = 's'\nmode = 'strict'\nminimize = 'off'\n{keys}\n[[scenario.test]]\nplugin = 'probing'\n\
              max-failures = 1\n{test_keys}\n"
         ),
     );
@@ -661,7 +661,7 @@ WAYLAY_PLUGIN(\"levels\", waylay::test<Lost>(\"lost\", \"two threads, one counte
 ";
     let config = |level: &str| {
         format!(
-            "seed = '0x5eed'\n[defaults]\nmax-failures = 1\n[[scenario]]\nname = 's'\nmode = 'strict'\nruns = 300\n\
+            "seed = '0x5eed'\n[defaults]\nmax-failures = 1\n[[scenario]]\nname = 's'\nmode = 'strict'\nminimize = 'off'\nruns = 300\n\
              {level}\n[[scenario.test]]\nplugin = './liblevels.so'\nname = 'lost'\nworkers = 1\n"
         )
     };

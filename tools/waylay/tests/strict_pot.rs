@@ -92,7 +92,7 @@ fn pot(names: &[&str], keys: &str) -> Workplace {
         "waylay.toml",
         &format!(
             "seed = '0x5eed'\n[defaults]\nmax-failures = 1\nhang-timeout = '20s'\n[[scenario]]\nname = 'pot'\n\
-             mode = 'strict'\n{keys}\n[[scenario.test]]\nplugin = 'waylay_melting_pot'\nworkers = 2\n\
+             mode = 'strict'\nminimize = 'off'\n{keys}\n[[scenario.test]]\nplugin = 'waylay_melting_pot'\nworkers = 2\n\
              [[scenario.test.objects]]\nkind = 'pair'\ncount = 1\n{}",
             contains.collect::<String>()
         ),

@@ -28,9 +28,13 @@ pub(super) fn before_allocation(caller: usize) {
 /// Code at `caller` was given a block.
 #[inline(always)]
 pub(super) fn allocated(block: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
-    if edge::follows() && !block.is_null() {
+    if block.is_null() {
+        return block;
+    }
+    if edge::follows() {
         edge::allocated(block.addr(), bytes, caller);
     }
+    calls::tell_allocation(block.addr(), bytes);
     block
 }
 
@@ -42,6 +46,9 @@ pub(super) fn reallocated(
     caller: usize,
 ) -> *mut c_void {
     if !edge::follows() || block.is_null() {
+        if !block.is_null() && before != block {
+            calls::tell_allocation(block.addr(), bytes);
+        }
         return block;
     }
     if before != block {

@@ -4,9 +4,10 @@
 //! Calls that libc makes itself do not count: it makes them with its own locks held, and whoever ran into one of those
 //! would wait in the kernel with the token.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use waylay_accesses::Frees;
+use waylay_control_protocol::Statement;
 use waylay_control_protocol::account::Actor;
 use waylay_schedule::{Event, EventKind};
 
@@ -37,6 +38,33 @@ pub(super) fn make_steps() {
 pub(crate) fn before_allocation(caller: usize) {
     if are_steps() {
         step_at(caller, Event::local(EventKind::Allocate));
+    }
+}
+
+/// The address whose block is asked for; 0: none is.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whoever allocates a block with this address tells so from now on.
+pub(super) fn ask_for(address: u64) {
+    ASKED.store(address as usize, Ordering::Relaxed);
+}
+
+/// A block was allocated: that is told if it is the one that is asked for.
+#[inline(always)]
+pub(crate) fn tell_allocation(start: usize, bytes: usize) {
+    let asked = ASKED.load(Ordering::Relaxed);
+    if asked != 0 && (start..start.saturating_add(bytes.max(1))).contains(&asked) {
+        tell_it(bytes);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn tell_it(bytes: usize) {
+    let by = whereabouts();
+    if by != Whereabouts::UNKNOWN {
+        // SAFETY: whoever is known has the token.
+        unsafe { (*runtime()).region.tell(&Statement::Allocated(bytes as u64, by.actor())) };
     }
 }
 

@@ -135,6 +135,7 @@ unsafe fn start(settings: Settings) {
         if settings.guard != 0 {
             guard::switch_on();
         }
+        calls::ask_for(settings.asked);
         set_me(main);
     }
 }

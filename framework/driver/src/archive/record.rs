@@ -160,6 +160,7 @@ pub fn failure(entry: &FailureEntry, folder: &Path) -> model::Failure {
         folder: folder.display().to_string(),
         environment: Some(environment(&entry.environment)),
         why: entry.why.clone(),
+        variants: entry.variants.clone(),
         ..model::Failure::default()
     }
 }

@@ -27,10 +27,16 @@ pub struct Strict {
     pub minimize: Minimizing,
 }
 
-/// How much goes into minimising a failure and looking for its cause; none: neither is done. That is what a scenario does that
-/// does not say: a campaign makes no other schedules meanwhile, and a run of a host takes longer than one of a program.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// How much goes into minimising a failure and looking for its cause; none: neither is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Minimizing(pub Option<Duration>);
+
+/// As for `waylay explore`.
+impl Default for Minimizing {
+    fn default() -> Minimizing {
+        Minimizing(Some(Duration::from_secs(5)))
+    }
+}
 
 impl std::fmt::Display for Minimizing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

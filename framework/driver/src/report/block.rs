@@ -24,6 +24,7 @@ pub fn failure_block(entry: &FailureEntry, folder: &Path) -> String {
         entry.test.as_ref().map_or_else(|| "the host itself".to_owned(), |test| format!("test {test}"));
     let _ = writeln!(text, "━━ {} in {} ━━ {}", entry.kind, Name(&test), entry.signature.id);
     row(&mut text, "cause", &entry.why.lines(WIDTH).join("\n"));
+    row(&mut text, "code", &entry.why.code().join("\n"));
     row(&mut text, "what", &entry.what);
     if let Some(reason) = &entry.reason {
         row(&mut text, "why", reason);

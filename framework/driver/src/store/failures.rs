@@ -15,7 +15,7 @@ use super::firm;
 use super::owed;
 use super::retention::{Keep, Kept, Retention};
 use crate::environment::Environment;
-use crate::failure::{FORMAT, FailureEntry, Finding, Kind, Occurrence};
+use crate::failure::{FORMAT, FailureEntry, Finding, Kind, Occurrence, Variant};
 use crate::secrets;
 use crate::sys;
 
@@ -38,6 +38,8 @@ pub struct FailureStore {
     seed: Seed,
     environment: Environment,
     entries: BTreeMap<String, Entry>,
+    /// Signatures whose occurrences are counted under another one, which has the same cause.
+    variants: BTreeMap<String, String>,
     dumps: u64,
     uncatalogued: u64,
     shelved: u64,
@@ -74,6 +76,16 @@ pub struct Recorded {
     pub count: u64,
     /// Its folder; none when there are too many different failures.
     pub folder: Option<PathBuf>,
+    /// The signature under which it is counted: its own, or that of a failure with the same cause.
+    pub signature: String,
+}
+
+impl Entry {
+    /// One more occurrence has this signature.
+    fn count_variant(&mut self, signature: &str) {
+        let variant = self.entry.variants.iter_mut().find(|variant| variant.signature.id == signature);
+        variant.into_iter().for_each(|variant| variant.count += 1);
+    }
 }
 
 impl FailureStore {
@@ -92,6 +104,7 @@ impl FailureStore {
             seed,
             environment,
             entries: BTreeMap::new(),
+            variants: BTreeMap::new(),
             dumps: 0,
             uncatalogued: 0,
             shelved: 0,
@@ -100,11 +113,37 @@ impl FailureStore {
 
     /// What to keep of one more occurrence of that signature.
     pub fn keep(&self, signature: &str) -> Keep {
+        let signature = self.leader(signature);
         self.retention.decide(Kept {
             occurrences: self.entries.get(signature).map_or(0, |entry| entry.entry.count),
             signatures: self.entries.len() as u64,
             dumps: self.dumps,
         })
+    }
+
+    /// The signature under which occurrences of this one are counted.
+    pub fn leader<'a>(&'a self, signature: &'a str) -> &'a str {
+        self.variants.get(signature).map_or(signature, String::as_str)
+    }
+
+    /// Has a new failure counted under one that is known, if both are of one kind and one test and have the same cause.
+    fn follow(&mut self, finding: &Finding) {
+        let id = &finding.signature.id;
+        let Some(cause) = finding.why.cause.as_ref().filter(|_| !self.entries.contains_key(id)) else {
+            return;
+        };
+        let is_it = |entry: &&mut Entry| {
+            let FailureEntry { kind, test, plugin, why, .. } = &entry.entry;
+            (kind, test, plugin) == (&finding.kind, &finding.test, &finding.plugin)
+                && why.cause.as_ref().is_some_and(|known| known.is_also(cause))
+        };
+        if !self.variants.contains_key(id)
+            && let Some(known) = self.entries.values_mut().find(is_it)
+        {
+            let (signature, what) = (finding.signature.clone(), finding.what.clone());
+            known.entry.variants.push(Variant { signature, what, count: 0 });
+            self.variants.insert(id.clone(), known.entry.signature.id.clone());
+        }
     }
 
     /// Writes the evidence of a finding that is not decided yet. None when nothing of it is to be kept.
@@ -168,14 +207,15 @@ impl FailureStore {
         mut finding: Finding,
         dump: impl FnOnce(&Path) -> Result<Dumped, String>,
     ) -> Recorded {
-        let id = finding.signature.id.clone();
         let text = &mut finding.signature.text;
         let texts = [text, &mut finding.what, &mut finding.stacks_text, &mut finding.log_tail];
         texts.into_iter().chain(&mut finding.reason).chain(&mut finding.gaps).for_each(secrets::clean_text);
+        self.follow(&finding);
+        let id = self.leader(&finding.signature.id).to_owned();
         let keep = self.keep(&id);
         if keep == Keep::CountOnly {
             self.uncatalogued += 1;
-            return Recorded { new: false, count: self.uncatalogued, folder: None };
+            return Recorded { new: false, count: self.uncatalogued, folder: None, signature: id };
         }
         let folder = self.folder.join(&id);
         let number = self.entries.get(&id).map_or(1, |entry| entry.entry.count + 1);
@@ -199,6 +239,7 @@ impl FailureStore {
         match self.entries.get_mut(&id) {
             Some(known) => {
                 known.entry.count += 1;
+                known.count_variant(&finding.signature.id);
                 *known.entry.scenarios.entry(finding.occurrence.scenario.clone()).or_default() += 1;
                 known.entry.last_seen = finding.occurrence.at;
                 known.dirty = true;
@@ -214,15 +255,15 @@ impl FailureStore {
                 owed::write(&script, sys::replay_script(&entry.replay).as_bytes(), false);
                 sys::make_executable(&script);
                 owed::write(&folder.join("failure.json"), &to_json(&entry), true);
-                self.entries.insert(id, Entry { entry, dirty: false });
+                self.entries.insert(id.clone(), Entry { entry, dirty: false });
             }
         }
-        Recorded { new: number == 1, count: number, folder: Some(folder) }
+        Recorded { new: number == 1, count: number, folder: Some(folder), signature: id }
     }
 
     /// Has an occurrence of a known failure lead: its evidence is what is shown from now on, and it stands first.
     pub fn lead(&mut self, finding: Finding) {
-        let id = finding.signature.id.clone();
+        let id = self.leader(&finding.signature.id).to_owned();
         let folder = self.folder.join(&id);
         let Some(known) = self.entries.get_mut(&id) else { return };
         let Finding { mut stacks_text, mut reason, mut gaps, stacks, occurrence, why, .. } = finding;
@@ -238,7 +279,8 @@ impl FailureStore {
 
     /// Says why a known failure happens, which was found out later.
     pub fn explain(&mut self, signature: &str, why: &Why) {
-        if let Some(known) = self.entries.get_mut(signature) {
+        let leader = self.leader(signature).to_owned();
+        if let Some(known) = self.entries.get_mut(&leader) {
             known.entry.why = why.clone();
             known.dirty = true;
         }
@@ -246,8 +288,10 @@ impl FailureStore {
 
     /// Counts one more occurrence of a signature that nobody looked at.
     pub fn count_again(&mut self, signature: &str, at: jiff::Timestamp) {
-        if let Some(known) = self.entries.get_mut(signature) {
+        let leader = self.leader(signature).to_owned();
+        if let Some(known) = self.entries.get_mut(&leader) {
             known.entry.count += 1;
+            known.count_variant(signature);
             // Who counts without looking has one scenario.
             if let Some(count) = known.entry.scenarios.values_mut().next() {
                 *count += 1;
@@ -284,6 +328,7 @@ impl FailureStore {
             environment: self.environment.clone(),
             machines: BTreeMap::new(),
             why: finding.why,
+            variants: Vec::new(),
         }
     }
 

@@ -14,5 +14,7 @@ use windows as system;
 
 pub(crate) use system::{
     KNOWS_CORES, Standstill, capture, capture_and_hold, find_sources, memory_map_text, open_module,
-    read_memory, threads_of, tracer_of, write_core, write_dump,
+    threads_of, tracer_of, write_core, write_dump,
 };
+
+pub use system::read_memory;

@@ -54,7 +54,7 @@ impl Laboratory for Runs<'_> {
             _ => Outcome::Other,
         };
         // A conversation that was too long to be kept tells nothing; the run then shows no order.
-        let trace = self.server.conversation().map(|said| Trace::of(&said)).unwrap_or_default();
+        let trace = self.server.conversation().map(|said| Trace::placed(&said)).unwrap_or_default();
         Ok(Some((outcome, trace)))
     }
 }
@@ -74,14 +74,17 @@ pub(crate) fn cause(
         Err(reason) => return Ok(Err(reason)),
     };
     let schedules = lab.made;
-    let Proved { orders, flipped, each, kept, failing, passing, passing_base } = proved;
+    let Proved { orders, flipped, each, kept, near, failing, passing, passing_base } = proved;
     let failing = Seen { trace: failing, orders: Vec::new(), base: Base::Turns(turns.to_vec()) };
     let passing = Seen { trace: passing, orders: Vec::new(), base: passing_base };
     let runs = [failing, passing];
     let mut places = Places::new(record, library, names, &runs);
+    places.watch(&orders);
     let constraints = orders.iter().map(|order| {
-        let object = places.object(order);
-        Constraint { first: places.counted(&order.first), then: places.counted(&order.then), object }
+        let (first, then) = (places.counted(&order.first), places.counted(&order.then));
+        let is_lock = [&first, &then].iter().any(|event| event.access.starts_with("lock"));
+        let object = places.object(order, is_lock);
+        Constraint { first, then, object, allocated: places.allocated(order) }
     });
     Ok(Ok(Cause {
         depth: orders.len() as u32,
@@ -89,6 +92,7 @@ pub(crate) fn cause(
         flipped: trials(flipped),
         flipped_each: each,
         kept: trials(kept),
+        near,
         schedules,
     }))
 }

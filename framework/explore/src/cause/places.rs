@@ -3,17 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use waylay_control_protocol::Switching;
-use waylay_evidence::{Frame, MemoryMap, Origin, Symbolizer, ThreadStack, origin};
-use waylay_report::cause::EventPlace;
+use waylay_control_protocol::{RegionMap, Switching};
+use waylay_driver::failure::Kind;
+use waylay_evidence::{Frame, MemoryMap, Origin, Symbolizer, ThreadStack, origin, read_memory};
+use waylay_report::cause::{Allocated, EventPlace};
 use waylay_report::timeline::names::Names;
 use waylay_schedule::ordered::{Base, EventName, Order};
-use waylay_schedule::{EventKind, ObjectId};
+use waylay_schedule::{EventKind, ObjectId, ThreadId};
 
-use super::trace::{Trace, acts_before};
+use super::trace::{Step, Trace, acts_before};
 use crate::confirm::stacks_of;
-use crate::held::{HoldAt, hold};
+use crate::held::{Held, HoldAt, hold};
 use crate::race;
 use crate::recording::StrictRecord;
 use crate::server::Guide;
@@ -24,10 +26,24 @@ use crate::variable::Variables;
 const FRAMES: usize = 6;
 
 /// Occurrences of an event before it that are looked at to count those at its place: each costs a process.
-const MOST_COUNTED: u32 = 12;
+const MOST_COUNTED: usize = 12;
 
 /// Stacks by the number of the thread in the run.
 type Stacks = BTreeMap<u32, ThreadStack>;
+
+/// Lines of the source that are shown before and behind one.
+const CONTEXT: u32 = 2;
+
+/// Bytes of memory whose contents are told.
+const MOST_BYTES: u32 = 8;
+
+/// A process that was held in front of a step.
+#[derive(Debug, Default)]
+struct Look {
+    stacks: Stacks,
+    /// What the memory that orders are about holds, by address: a number, or that it is none.
+    values: BTreeMap<ObjectId, String>,
+}
 
 /// A run that can be made again, to be looked at.
 #[derive(Clone, Debug)]
@@ -47,7 +63,9 @@ pub(crate) struct Places<'a> {
     names: &'a mut Symbolizer,
     runs: &'a [Seen],
     /// What was looked at, by run and step.
-    seen: BTreeMap<(usize, u64), Stacks>,
+    seen: BTreeMap<(usize, u64), Look>,
+    /// Memory whose contents are of interest, and how long it is.
+    watched: BTreeMap<ObjectId, u32>,
     variables: Option<Variables>,
     objects: Names,
 }
@@ -61,7 +79,20 @@ impl<'a> Places<'a> {
         runs: &'a [Seen],
     ) -> Places<'a> {
         let objects = Names::default();
-        Places { record, library, names, runs, seen: BTreeMap::new(), variables: None, objects }
+        let (seen, watched) = (BTreeMap::new(), BTreeMap::new());
+        Places { record, library, names, runs, seen, watched, variables: None, objects }
+    }
+
+    /// Tells of the events of these orders what they read and write, too.
+    pub(crate) fn watch(&mut self, orders: &[Order]) {
+        let events = orders.iter().flat_map(|order| [order.first, order.then]);
+        for name in events.filter(|name| is_access(name.kind)) {
+            let extent =
+                self.runs.iter().find_map(|seen| seen.trace.event(&name)).map_or(0, |event| event.extent);
+            if extent <= MOST_BYTES && extent.is_power_of_two() {
+                self.watched.insert(name.object, extent);
+            }
+        }
     }
 
     /// One event.
@@ -70,9 +101,17 @@ impl<'a> Places<'a> {
         // What never happened is where its thread stands when all is over.
         let (run, step) = at.unwrap_or((0, self.runs[0].trace.threads.len() as u64));
         let locks = self.locks(run, step, name);
+        let step_of_failing = at.filter(|(run, _)| *run == 0).map(|(_, step)| step);
+        let (before, after) = step_of_failing.map_or((None, None), |step| self.contents(step, name));
         // Who wakes others stands there when that is done.
         let stack = self.stack(run, step + u64::from(acts_before(name.kind)), name);
         let frames = stack.as_ref().map(|stack| own(&stack.frames)).unwrap_or_default();
+        let access = access(name.kind, stack.as_ref().map_or(&[], |stack| &stack.frames));
+        let is_lock = access.starts_with("lock");
+        // A mutex of atomics is not got by who finds it taken, and in a deadlock nobody comes to it later.
+        let taken = self.record.kind == Kind::Deadlock && before.as_ref().is_some_and(|before| before != "0");
+        let wanted = is_lock && (step_of_failing.is_none() || taken && access == "lock");
+        let value = if is_lock { None } else { value(name.kind, before, after) };
         let first = frames.first();
         let file = first.and_then(|frame| frame.file.clone()).unwrap_or_default();
         let line = first.and_then(|frame| frame.line).unwrap_or(0);
@@ -82,11 +121,13 @@ impl<'a> Places<'a> {
             file,
             line,
             thread: name.thread.0,
-            access: access(name.kind, stack.as_ref().map_or(&[], |stack| &stack.frames)).to_owned(),
+            access: access.to_owned(),
             occurrence: name.occurrence,
-            step: at.filter(|(run, _)| *run == 0).map(|(_, step)| step),
+            step: step_of_failing,
             stack: frames.iter().take(FRAMES).map(|frame| race::line(frame)).collect(),
             locks,
+            value,
+            wanted,
             offset: first.filter(|_| line == 0).and_then(|frame| frame.function_offset),
             here: 0,
             in_function: 0,
@@ -97,16 +138,21 @@ impl<'a> Places<'a> {
     /// comes or goes.
     pub(crate) fn counted(&mut self, name: &EventName) -> EventPlace {
         let mut place = self.event(name);
-        if name.occurrence > MOST_COUNTED {
+        let times = self.runs.iter().map(|seen| seen.trace.times(name)).find(|times| !times.is_empty());
+        let Some(times) = times else { return place };
+        place.occurrence = times.len() as u32;
+        // Looks of a loop are one event, which is looked at once.
+        let mut looks: BTreeMap<EventName, u32> = BTreeMap::new();
+        times.into_iter().for_each(|name| *looks.entry(name).or_default() += 1);
+        if looks.len() > MOST_COUNTED {
             return place;
         }
-        (place.here, place.in_function) = (1, 1);
-        for occurrence in 1..name.occurrence {
-            let before = self.event(&EventName { occurrence, ..*name });
-            let same = before.function == place.function;
-            place.in_function += u32::from(same);
-            let here = (&before.file, before.line, before.offset) == (&place.file, place.line, place.offset);
-            place.here += u32::from(same && here);
+        for (other, times) in looks {
+            let like = if other == *name { place.clone() } else { self.event(&other) };
+            let same = like.function == place.function;
+            place.in_function += if same { times } else { 0 };
+            let here = (&like.file, like.line, like.offset) == (&place.file, place.line, place.offset);
+            place.here += if same && here { times } else { 0 };
         }
         place
     }
@@ -120,6 +166,18 @@ impl<'a> Places<'a> {
     /// Processes that were looked at.
     pub(crate) fn looks(&self) -> usize {
         self.seen.len()
+    }
+
+    /// What memory holds before an access of the failing run and behind it, as far as the access reads and writes it.
+    fn contents(&mut self, step: u64, name: &EventName) -> (Option<String>, Option<String>) {
+        use EventKind::*;
+        if !self.watched.contains_key(&name.object) || !is_access(name.kind) {
+            return (None, None);
+        }
+        let mut at = |step| self.held(0, step).values.get(&name.object).cloned();
+        let writes = !matches!(name.kind, AtomicLoad | PlainRead);
+        let reads = !matches!(name.kind, AtomicStore | PlainWrite);
+        (reads.then(|| at(step)).flatten(), writes.then(|| at(step + 1)).flatten())
     }
 
     /// The stack of a thread in front of an event. It stands there from its step before on, and was the last to run then: of
@@ -144,10 +202,10 @@ impl<'a> Places<'a> {
     }
 
     /// What both events of an order touch.
-    pub(crate) fn object(&mut self, order: &Order) -> String {
+    pub(crate) fn object(&mut self, order: &Order, is_lock_of_atomics: bool) -> String {
         // What memory holds is known once a process was looked at.
         self.stacks(0, self.runs[0].trace.threads.len() as u64);
-        let lock = is_lock(order.first.kind) || is_lock(order.then.kind);
+        let lock = is_lock_of_atomics || is_lock(order.first.kind) || is_lock(order.then.kind);
         // The narrower of the two says more: a block that is freed begins before what is read of it.
         let object = order.first.object.max(order.then.object);
         self.name(object, lock)
@@ -168,12 +226,36 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// Who allocated what an order frees, and where: its stack is that of the step at which it did.
+    pub(crate) fn allocated(&mut self, order: &Order) -> Option<Allocated> {
+        let free = [order.first, order.then].into_iter().find(|name| name.kind == EventKind::Free)?;
+        let step = self.runs[0].trace.step(&free)?;
+        let (region, _held) = self.hold(0, step, free.object.0)?;
+        let (thread, step) = region.account().allocated()?;
+        // Where the call was no step nobody can be held in front of it.
+        let step = step.checked_sub(1)?;
+        let is_it = |event: &&Step| event.at == step && event.event.kind == EventKind::Allocate;
+        let name = self.runs[0].trace.events.iter().find(is_it)?.name;
+        let stack = self.stack(0, step, &name).filter(|_| name.thread == ThreadId(thread))?;
+        let frames = own(&stack.frames);
+        let place = EventPlace {
+            function: frames.first()?.function.clone().unwrap_or_default(),
+            file: frames.first()?.file.clone().unwrap_or_default(),
+            line: frames.first()?.line.unwrap_or(0),
+            offset: frames.first()?.function_offset,
+            ..EventPlace::default()
+        };
+        Some(Allocated { thread, place: place.place() })
+    }
+
     /// The locks that a thread holds in front of an event.
     fn locks(&mut self, run: usize, step: u64, name: &EventName) -> Vec<String> {
         use EventKind::*;
         let mut held: Vec<ObjectId> = Vec::new();
-        let events = self.runs[run].trace.events.iter().take_while(|event| event.at < step);
-        for taken in events.filter(|taken| taken.name.thread == name.thread) {
+        let trace = &self.runs[run].trace;
+        // Who wakes others does so together with the step before, which may have been to give a lock back.
+        let end = trace.place(name).unwrap_or_else(|| trace.events.partition_point(|event| event.at < step));
+        for taken in trace.events[..end].iter().filter(|taken| taken.name.thread == name.thread) {
             match taken.event.kind {
                 MutexLock | RwReadLock | RwWriteLock => held.push(taken.event.object),
                 MutexUnlock | RwReadUnlock | RwWriteUnlock => {
@@ -187,30 +269,51 @@ impl<'a> Places<'a> {
 
     /// The stacks of all threads in front of a step.
     fn stacks(&mut self, run: usize, step: u64) -> &Stacks {
+        &self.held(run, step).stacks
+    }
+
+    fn held(&mut self, run: usize, step: u64) -> &Look {
         if !self.seen.contains_key(&(run, step)) {
-            let stacks = self.look(run, step).unwrap_or_default();
-            self.seen.insert((run, step), stacks);
+            let look = self.look(run, step).unwrap_or_default();
+            self.seen.insert((run, step), look);
         }
         &self.seen[&(run, step)]
     }
 
-    fn look(&mut self, run: usize, step: u64) -> Option<Stacks> {
+    /// A process that is held in front of a step, and what it told; of the block with the address that is asked for, also who
+    /// allocated it.
+    fn hold(&self, run: usize, step: u64, asked: u64) -> Option<(RegionMap, Held)> {
         let conditions = &self.record.conditions;
         let mut region = conditions.region().ok()?;
         let mut settings = conditions.settings_in(&mut region, self.record.seed, self.record.index);
         settings.switching = Switching::Baton as u32;
         settings.max_steps = step;
         settings.hold = u32::from(HOLD_THEMSELVES);
+        settings.asked = asked;
         let Seen { orders, base, .. } = &self.runs[run];
         Guide::Orders(orders, base).prepare(&mut region, settings).ok()?;
         let held =
             hold(&self.record.program, self.library, &region, conditions.patience(), HoldAt::End).ok()?;
+        Some((region, held))
+    }
+
+    fn look(&mut self, run: usize, step: u64) -> Option<Look> {
+        let (region, held) = self.hold(run, step, 0)?;
+        // A process that ended before tells nothing of what memory holds there.
+        let reached = region.report().steps.load(Ordering::Relaxed) == step;
         let stacks = stacks_of(&held, self.names).ok()?;
-        if self.variables.is_none() {
-            self.variables = MemoryMap::of(held.process()).ok().map(|map| Variables::of(&map));
+        let map = MemoryMap::of(held.process()).ok();
+        if let (None, Some(map)) = (&self.variables, &map) {
+            self.variables = Some(Variables::of(map));
         }
+        let contents = |(&object, &bytes): (&ObjectId, &u32)| {
+            let bytes = read_memory(held.process(), object.0, bytes as usize).ok()?;
+            Some((object, number(&bytes, map.as_ref()?)))
+        };
+        let values = self.watched.iter().filter(|_| reached).filter_map(contents).collect();
         let number = |stack: &ThreadStack| held.threads.iter().position(|thread| *thread == stack.id);
-        Some(stacks.into_iter().filter_map(|stack| Some((number(&stack)? as u32, stack))).collect())
+        let stacks = stacks.into_iter().filter_map(|stack| Some((number(&stack)? as u32, stack))).collect();
+        Some(Look { stacks, values })
     }
 }
 
@@ -227,12 +330,45 @@ fn is_own(frame: &Frame) -> bool {
     origin(frame) == Origin::Own && !installed.iter().any(|folder| file.contains(folder))
 }
 
-/// A line of a file with the one before and the one behind it.
+/// What an access reads or writes, in words.
+fn value(kind: EventKind, before: Option<String>, after: Option<String>) -> Option<String> {
+    match (kind, before, after) {
+        (EventKind::AtomicRmw, Some(before), Some(after)) if before == after => {
+            Some(format!("which stays {after}"))
+        }
+        (EventKind::AtomicRmw, Some(before), Some(after)) => Some(format!("from {before} to {after}")),
+        (EventKind::AtomicRmw, ..) => None,
+        (_, before, after) => before.or(after),
+    }
+}
+
+/// Whether an event reads or writes memory, and nothing else.
+fn is_access(kind: EventKind) -> bool {
+    use EventKind::*;
+    matches!(kind, AtomicLoad | AtomicStore | AtomicRmw | PlainRead | PlainWrite)
+}
+
+/// What memory holds, in words: a number, which is negative if that is shorter by far; what leads somewhere is no number.
+fn number(bytes: &[u8], map: &MemoryMap) -> String {
+    let bits = bytes.iter().rev().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    // What control fills freed blocks with.
+    if bytes.len() > 1 && bytes.iter().all(|byte| *byte == 0xdb) {
+        return "memory that was freed".to_owned();
+    }
+    if bytes.len() == 8 && map.find(bits).is_some() {
+        return "a pointer".to_owned();
+    }
+    let unused = 64 - 8 * bytes.len() as u32;
+    let signed = ((bits << unused) as i64) >> unused;
+    if (-9_999..0).contains(&signed) { signed.to_string() } else { bits.to_string() }
+}
+
+/// A line of a file with two before and two behind it.
 fn source(file: &str, line: u32) -> Vec<String> {
     let text = std::fs::read_to_string(file).ok().filter(|_| line > 0);
     let Some(text) = text else { return Vec::new() };
-    let first = line.saturating_sub(1).max(1);
-    let lines = text.lines().enumerate().skip(first as usize - 1).take((line - first) as usize + 2);
+    let first = line.saturating_sub(CONTEXT).max(1);
+    let lines = text.lines().enumerate().skip(first as usize - 1).take((line - first + CONTEXT + 1) as usize);
     lines
         .map(|(number, text)| {
             let number = number as u32 + 1;
@@ -252,8 +388,13 @@ fn access(kind: EventKind, frames: &[Frame]) -> &'static str {
     match kind {
         AtomicRmw | AtomicStore | AtomicLoad => {
             let within = frames.iter().take_while(|frame| origin(frame) != Origin::Own);
-            let mut functions = within.filter_map(|frame| frame.function.as_deref());
-            match (functions.any(|function| function.contains("utex") && function.contains("lock")), kind) {
+            let functions = within.filter_map(|frame| frame.function.as_deref());
+            let lock = functions.filter(|function| function.contains("utex") && function.contains("lock"));
+            let gives_back = lock.clone().any(|function| function.contains("unlock"));
+            let reads = lock.clone().any(|function| function.contains("::read"));
+            match (lock.count() > 0, kind) {
+                (true, AtomicRmw) if gives_back => "unlock",
+                (true, AtomicRmw) if reads => "lock for reading",
                 (true, AtomicRmw) => "lock",
                 (_, AtomicRmw) => "update",
                 (_, AtomicStore) => "write",

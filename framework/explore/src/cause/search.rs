@@ -6,7 +6,9 @@
 //!    imply it), or when the failure stays.
 //! 3. The rest has to be enough: with these orders kept, runs fail whatever else is chosen. When one passes, orders that it
 //!    broke are sought and added.
-//! 4. Each is turned round again, many times, with the others kept: the proof. A cause without it is none.
+//! 4. Each is turned round again, many times, with the others kept: the proof. Where the failure then comes in another way, by
+//!    another thread that does the same or in another round of a loop, it is turned round with all else as near to the failing
+//!    run as possible. A cause without a proof is none.
 //!
 //! Delta debugging over the order of events ("Isolating Failure-Inducing Thread Schedules", Choi and Zeller, ISSTA 2002,
 //! does it over switches); that a set of ordering constraints is what a bug is, and its size the depth, is PCT's ("A
@@ -30,6 +32,9 @@ const MOST_LOOSENED: u32 = 8;
 const MOST_WEIGHED: usize = 48;
 /// Times that something is added because what there was is not enough.
 const MOST_ADDED: usize = 4;
+
+/// Orders of the failing run that are kept as far as possible where all else is to be as it was.
+const MOST_CONTEXT: usize = 64;
 
 /// Times that an order is mended or left out because turning it round does not help after all.
 const MOST_REFUTED: usize = 6;
@@ -84,6 +89,8 @@ pub(crate) struct Proved {
     pub(crate) each: u64,
     /// Runs with all of them kept.
     pub(crate) kept: Count,
+    /// Whether all else was kept near to the failing run when orders were reversed.
+    pub(crate) near: bool,
     pub(crate) failing: Trace,
     pub(crate) passing: Trace,
     /// The switches of the passing run's base.
@@ -187,19 +194,30 @@ impl Search {
         let mut rule = Rule::Strict;
         spend!(self.reduce(lab, &mut orders, rule));
         let mut refuted = 0;
-        let (kept, flipped, each) = loop {
+        let mut first = None;
+        let sum = |counts: &[Proof]| counts.iter().fold(Count::default(), |sum, (count, _)| sum.with(count));
+        let fewest = |counts: &[Proof]| counts.iter().map(|(count, _)| count.runs).min().unwrap_or(0);
+        let (kept, flipped, each, near) = loop {
             let kept = match spend!(self.complete(lab, &mut orders, &mut rule)) {
                 Ok(kept) => kept,
                 Err(reason) => return Ok(Err(reason)),
             };
-            let counts = spend!(self.prove_all(lab, &orders, rule));
-            let flipped = counts.iter().fold(Count::default(), |sum, (count, _)| sum.with(count));
-            let each = counts.iter().map(|(count, _)| count.runs).min().unwrap_or(0);
+            let counts = spend!(self.prove_all(lab, &orders, rule, &[]));
+            let (flipped, each) = (sum(&counts), fewest(&counts));
             if flipped.same == 0 && each > 0 {
-                break (kept, flipped, each);
+                break (kept, flipped, each, false);
             }
+            first.get_or_insert((orders.clone(), rule, kept));
             refuted += 1;
             if refuted > MOST_REFUTED || !self.refute(&mut orders, &counts) {
+                // What was enough at first is turned round with all else as it was.
+                let (enough, rule, kept) = first.take().unwrap_or((orders.clone(), rule, kept));
+                let context = self.context(&enough);
+                let counts = spend!(self.prove_all(lab, &enough, rule, &context));
+                if sum(&counts).same == 0 && fewest(&counts) > 0 {
+                    orders = enough;
+                    break (kept, sum(&counts), fewest(&counts), true);
+                }
                 let (runs, failed) = (flipped.runs, flipped.same);
                 return Ok(Err(format!(
                     "no order is proved to decide: with one of {} reversed it still failed in {failed} of {runs} schedules",
@@ -214,7 +232,7 @@ impl Search {
         let (failing, passing) = (std::mem::take(&mut self.failing), std::mem::take(&mut self.passing));
         let passing_base = self.passing_base.clone();
         let orders = orders.into_iter().map(|pair| pair.shown).collect();
-        Ok(Ok(Proved { orders, flipped, each, kept, failing, passing, passing_base }))
+        Ok(Ok(Proved { orders, flipped, each, kept, near, failing, passing, passing_base }))
     }
 
     /// Sees whether orders are enough, and adds what is missing. `Err` in the inner result: why they are not.
@@ -285,10 +303,11 @@ impl Search {
         lab: &mut L,
         orders: &[Pair],
         rule: Rule,
+        context: &[Pair],
     ) -> Result<Option<Vec<Proof>>, L::Error> {
         let mut counts = Vec::new();
         for place in 0..orders.len() {
-            match self.prove(lab, orders, place, rule)? {
+            match self.prove(lab, orders, place, (rule, context))? {
                 Some(count) => counts.push(count),
                 None => return Ok(None),
             }
@@ -413,7 +432,7 @@ impl Search {
         let mut waiting: VecDeque<(Pair, u32)> =
             self.meetings.closest().into_iter().map(|o| (o, 0)).collect();
         let mut known: HashSet<Pair> = waiting.iter().map(|(order, _)| *order).collect();
-        let mut asked = 0;
+        let (mut asked, mut broken) = (0, Vec::new());
         while let Some((order, loosened)) = waiting.pop_front() {
             if loosened < MOST_LOOSENED {
                 let looser = self.meetings.looser(&order).into_iter();
@@ -427,6 +446,9 @@ impl Search {
             if asked > MOST_PAIRS / 4 {
                 break;
             }
+            if loosened == 0 {
+                broken.push(order);
+            }
             let more: Vec<Pair> = orders.iter().copied().chain([order]).collect();
             let Some((outcome, trace)) = lab.run(&held(&more), base)? else { return Ok(None) };
             if outcome == Outcome::Same && more.iter().all(|order| trace.shows(order)) {
@@ -434,7 +456,44 @@ impl Search {
                 return Ok(Some(true));
             }
         }
-        Ok(Some(false))
+        self.add_some(lab, orders, broken, base)
+    }
+
+    /// Adds several orders that a passing run broke and with which it fails, where one alone does not do.
+    fn add_some<L: Laboratory>(
+        &self,
+        lab: &mut L,
+        orders: &mut Vec<Pair>,
+        mut broken: Vec<Pair>,
+        base: &Base,
+    ) -> Result<Option<bool>, L::Error> {
+        broken.truncate(MOST_WEIGHED);
+        let mut fails = |more: &[Pair]| -> Result<Option<bool>, L::Error> {
+            let all = [orders.as_slice(), more].concat();
+            let Some((outcome, trace)) = lab.run(&held(&all), base)? else { return Ok(None) };
+            Ok(Some(outcome == Outcome::Same && all.iter().all(|order| !trace.breaks(order))))
+        };
+        match fails(&broken)? {
+            Some(true) => {}
+            other => return Ok(other),
+        }
+        for place in (0..broken.len()).rev() {
+            let order = broken.remove(place);
+            match fails(&broken)? {
+                None => return Ok(None),
+                Some(true) => {}
+                Some(false) => broken.insert(place, order),
+            }
+        }
+        let more = !broken.is_empty();
+        orders.extend(broken);
+        Ok(Some(more))
+    }
+
+    /// The other orders of the failing run, to be kept as far as that goes.
+    fn context(&self, orders: &[Pair]) -> Vec<Pair> {
+        let others = self.meetings.closest().into_iter();
+        others.filter(|pair| !orders.contains(pair) && self.failing.shows(pair)).take(MOST_CONTEXT).collect()
     }
 
     /// Turns one of the orders round in many schedules, with the others kept.
@@ -443,7 +502,7 @@ impl Search {
         lab: &mut L,
         orders: &[Pair],
         place: usize,
-        rule: Rule,
+        (rule, context): (Rule, &[Pair]),
     ) -> Result<Option<Proof>, L::Error> {
         let reversed = orders[place].reversed();
         let others = orders.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, order)| *order);
@@ -454,7 +513,9 @@ impl Search {
                 break;
             }
             let base = if seed == 0 { self.near.clone() } else { Base::Priorities(seed) };
-            let Some((outcome, trace)) = lab.run(&held(&wanted), &base)? else { return Ok(None) };
+            // Orders that come last are the first to be given up.
+            let asked = [held(&wanted), held(context)].concat();
+            let Some((outcome, trace)) = lab.run(&asked, &base)? else { return Ok(None) };
             if trace.shows(&wanted[0]) && wanted[1..].iter().all(|order| is_kept(&trace, order, rule)) {
                 count.add(outcome);
                 if outcome == Outcome::Same {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 pub(crate) use waylay_schedule::meeting::{acts_before, is_free, meet};
-use waylay_schedule::ordered::{EventName, Order};
+use waylay_schedule::ordered::{EventName, LastLook, Order};
 use waylay_schedule::{Event, EventKind, ObjectId, Said, ThreadId};
 
 /// Steps of a run that are looked at, from its end: what decides is near the failure.
@@ -63,16 +63,36 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
+    /// A run whose events are named wherever they are.
     pub(crate) fn of(said: &[Said]) -> Trace {
+        Trace::named(said, false)
+    }
+
+    /// A run whose events are named by their places: looks that a thread repeats while it waits are one.
+    pub(crate) fn placed(said: &[Said]) -> Trace {
+        Trace::named(said, true)
+    }
+
+    fn named(said: &[Said], placed: bool) -> Trace {
         let mut next: Vec<Option<(Event, bool)>> = Vec::new();
         let mut last: Vec<Option<EventName>> = Vec::new();
-        let mut counts: HashMap<(ThreadId, EventKind, ObjectId), u32> = HashMap::new();
+        let mut counts: HashMap<(ThreadId, EventKind, ObjectId, u16), u32> = HashMap::new();
+        let mut looked: HashMap<ThreadId, LastLook> = HashMap::new();
         let mut trace = Trace::default();
         let mut name = |thread: ThreadId, event: &Event, done: bool| {
-            let count = counts.entry((thread, event.kind, event.object)).or_default();
-            let occurrence = *count + 1;
-            *count += u32::from(done);
-            EventName { thread, kind: event.kind, object: event.object, occurrence }
+            let place = if placed { event.place } else { 0 };
+            let count = counts.entry((thread, event.kind, event.object, place)).or_default();
+            let looked = looked.entry(thread).or_default();
+            let mut name =
+                EventName { thread, kind: event.kind, object: event.object, occurrence: *count + 1, place };
+            if name.is_folded() && looked.is_repeated(event) {
+                name.occurrence = *count;
+            }
+            if done {
+                *count = name.occurrence;
+                looked.does(event);
+            }
+            name
         };
         for sentence in said {
             match *sentence {
@@ -102,9 +122,8 @@ impl Trace {
                         last[thread.index()] = Some(name);
                         trace.add(Step { name, event, anchor: Some(name), at });
                     } else {
-                        let occurrence = name(thread, &event, false).occurrence - 1;
-                        let (kind, object) = (event.kind, event.object);
-                        last[thread.index()] = Some(EventName { thread, kind, object, occurrence });
+                        let next = name(thread, &event, false);
+                        last[thread.index()] = Some(EventName { occurrence: next.occurrence - 1, ..next });
                     }
                 }
                 Said::Finished(thread) => {
@@ -123,6 +142,16 @@ impl Trace {
         trace
     }
 
+    /// Every time that the thread of an event did the same to the same, wherever that was, up to the event itself; nothing when
+    /// it did not happen.
+    pub(crate) fn times(&self, name: &EventName) -> Vec<EventName> {
+        let end = self.place(name).map_or(0, |place| place + 1);
+        let is_like = |other: &EventName| {
+            (other.thread, other.kind, other.object) == (name.thread, name.kind, name.object)
+        };
+        self.events[..end].iter().map(|step| step.name).filter(is_like).collect()
+    }
+
     fn add(&mut self, step: Step) {
         self.places.insert(step.name, self.events.len());
         self.events.push(step);
@@ -131,6 +160,11 @@ impl Trace {
     /// The step of the run with which an event happened.
     pub(crate) fn step(&self, name: &EventName) -> Option<u64> {
         self.place(name).map(|place| self.events[place].at)
+    }
+
+    /// What an event is, if it happened.
+    pub(crate) fn event(&self, name: &EventName) -> Option<&Event> {
+        self.place(name).map(|place| &self.events[place].event)
     }
 
     /// The how manieth an event was.
@@ -172,12 +206,17 @@ impl Meetings {
     /// `passing`: a run that did not fail, which tells what would have come.
     pub(crate) fn new(failing: &Trace, passing: &Trace) -> Meetings {
         let skipped = failing.events.len().saturating_sub(MOST_STEPS);
-        let mut steps: Vec<Step> = failing.events[skipped..].to_vec();
+        // Of looks that are one event the last one saw something else.
+        let is_last = |of: &Trace, place: usize, step: &Step| of.place(&step.name) == Some(place);
+        let events = failing.events.iter().enumerate().skip(skipped);
+        let mut steps: Vec<Step> =
+            events.filter(|(place, step)| is_last(failing, *place, step)).map(|(_, step)| *step).collect();
         let reached = steps.len();
         let missed = |step: &&Step| failing.place(&step.name).is_none();
         steps.extend(failing.pending.iter().filter(missed));
         let known: Vec<EventName> = failing.pending.iter().map(|step| step.name).collect();
-        let later = passing.events.iter().filter(missed).filter(|step| !known.contains(&step.name));
+        let later = passing.events.iter().enumerate().filter(|(place, step)| is_last(passing, *place, step));
+        let later = later.map(|(_, step)| step).filter(missed).filter(|step| !known.contains(&step.name));
         steps.extend(later.take(MOST_STEPS));
         let mut by_place: HashMap<u64, Vec<usize>> = HashMap::new();
         let mut wide = Vec::new();
@@ -240,20 +279,27 @@ impl Meetings {
         pairs.into_iter().rev().filter_map(|(then, first)| self.pair(first, then)).collect()
     }
 
-    /// The pairs next to one, which ask for less: with the event before its first, or the one behind its second.
+    /// The pairs next to one, which ask for less: with the event before its first, or the one behind its second; and those that
+    /// ask for least, with the first or the last such event.
     pub(crate) fn looser(&self, pair: &Pair) -> Vec<Pair> {
         let order = &pair.shown;
         let find = |name: &EventName| self.steps.iter().position(|step| step.name == *name);
         let (Some(first), Some(then)) = (find(&order.first), find(&order.then)) else { return Vec::new() };
         let (of_first, of_then) = (order.first.thread, order.then.thread);
-        let before = (0..first).rev().take(MOST_STEPS).find(|&index| {
-            self.steps[index].name.thread == of_first && self.free(index) && self.meets(index, then)
-        });
-        let behind = (then + 1..self.steps.len()).find(|&index| {
-            self.steps[index].name.thread == of_then && self.free(index) && self.meets(first, index)
-        });
-        let before = before.and_then(|before| self.pair(before, then));
-        before.into_iter().chain(behind.and_then(|behind| self.pair(first, behind))).collect()
+        let is_before = |index: &usize| {
+            self.steps[*index].name.thread == of_first && self.free(*index) && self.meets(*index, then)
+        };
+        let is_behind = |index: &usize| {
+            self.steps[*index].name.thread == of_then && self.free(*index) && self.meets(first, *index)
+        };
+        let (before, behind) = (0..first, then + 1..self.steps.len());
+        let firsts = [before.clone().rev().take(MOST_STEPS).find(is_before), before.clone().find(is_before)];
+        let lasts = [behind.clone().find(is_behind), behind.rev().take(MOST_STEPS).find(is_behind)];
+        let firsts = firsts.into_iter().flatten().filter_map(|before| self.pair(before, then));
+        let lasts = lasts.into_iter().flatten().filter_map(|behind| self.pair(first, behind));
+        let mut pairs: Vec<Pair> = firsts.chain(lasts).collect();
+        pairs.dedup();
+        pairs
     }
 
     fn free(&self, index: usize) -> bool {
@@ -283,7 +329,7 @@ mod tests {
     }
 
     fn name(thread: u32, kind: EventKind, object: u64, occurrence: u32) -> EventName {
-        EventName { thread: ThreadId(thread), kind, object: ObjectId(object), occurrence }
+        EventName { thread: ThreadId(thread), kind, object: ObjectId(object), occurrence, place: 0 }
     }
 
     #[test]
@@ -299,6 +345,26 @@ mod tests {
         // `r2 < w1` has `w2` between, which does not meet `r2`: both are of one thread.
         assert_eq!(pairs, [order(r1, w2), order(w2, w1)]);
         assert!(expected.iter().all(|order| failing.shows(order) && !failing.keeps(&order.reversed())));
+    }
+
+    #[test]
+    fn looks_that_are_repeated_are_one_event_and_places_count_by_themselves() {
+        let at = |thread, kind, place: u16| {
+            let event = Event::access(kind, 64, 4).at(place.into());
+            [Said::Ready(ThreadId(thread), event), Said::Picked(Some(ThreadId(thread)))]
+        };
+        let said =
+            [at(1, R, 5), at(1, R, 5), at(2, W, 9), at(1, R, 5), at(1, R, 6), at(1, W, 9), at(1, R, 5)]
+                .concat();
+        let placed = Trace::placed(&said);
+        let look = EventName { place: 5, ..name(1, R, 64, 1) };
+        assert_eq!(placed.place(&look), Some(3), "the last of three");
+        assert_eq!(placed.place(&EventName { place: 6, ..look }), Some(4));
+        assert_eq!(placed.place(&EventName { occurrence: 2, ..look }), Some(6));
+        assert_eq!(placed.times(&EventName { place: 6, ..look }).len(), 4);
+        let pairs = Meetings::new(&placed, &Trace::default()).closest();
+        assert!(pairs.iter().all(|pair| placed.shows(pair)), "{pairs:?}");
+        assert_eq!(Trace::of(&said).place(&name(1, R, 64, 3)), Some(3));
     }
 
     #[test]

@@ -106,7 +106,7 @@ mod tests {
             access: access.to_owned(),
             ..EventPlace::default()
         };
-        Constraint { first: event(first), then: event(then), object: "`x`".to_owned() }
+        Constraint { first: event(first), then: event(then), object: "`x`".to_owned(), allocated: None }
     }
 
     #[test]

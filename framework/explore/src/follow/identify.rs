@@ -125,9 +125,9 @@ fn orders(
         };
         let Some(pair) = Pair::of(&first, &then) else { continue };
         // What has no name of its own keeps the one that the cause gave it.
-        let object = places.object(&pair.shown);
+        let object = places.object(&pair.shown, constraint.object.starts_with("lock "));
         let object = if object.starts_with('`') { object } else { constraint.object.clone() };
-        let constraint = Constraint { first: first_place, then: then_place, object };
+        let constraint = Constraint { first: first_place, then: then_place, object, allocated: None };
         orders.push(Order { score: one + two + 6 * u32::from(named), pair, constraint });
     }
     orders.sort_by_key(|order| std::cmp::Reverse(order.score));

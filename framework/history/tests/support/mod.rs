@@ -93,6 +93,7 @@ pub(crate) fn entry(signature: &str, test: Option<&str>, count: u64, at: Timesta
         environment: Environment::capture(""),
         machines: Default::default(),
         why: Default::default(),
+        variants: Vec::new(),
     }
 }
 

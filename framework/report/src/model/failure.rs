@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use waylay_findings::{Evidence, Kind};
+use waylay_findings::{Evidence, Kind, Variant};
 
 use super::{BuildRange, Environment, Mode};
 use crate::cause::Why;
-use crate::numbers::count;
+use crate::numbers::{count, plural};
 
 /// How a failure stands against the nights before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -135,6 +135,19 @@ pub struct Failure {
     /// Which orders of events it needs, if that was sought.
     #[serde(flatten, default)]
     pub why: Why,
+    /// In which other ways the same cause shows.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub variants: Vec<Variant>,
+}
+
+impl Failure {
+    /// The other ways in which its cause shows, a line each.
+    pub fn also(&self) -> Vec<String> {
+        let line = |Variant { signature, what, count }: &Variant| {
+            format!("{} as {}: {what}", plural(*count, "time"), signature.text)
+        };
+        self.variants.iter().map(line).collect()
+    }
 }
 
 /// A number that grows, over time.
@@ -200,6 +213,28 @@ pub struct ScheduleFacts {
     /// Switches that have to be forced, when it was minimised.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub forced: Option<Vec<ForcedSwitch>>,
+}
+
+impl ScheduleFacts {
+    /// The switches that decide: at each one thread has to stop and another one to run.
+    pub fn deciding(&self) -> Vec<&ForcedSwitch> {
+        self.forced.iter().flatten().filter(|switch| switch.from != switch.to).collect()
+    }
+
+    /// Threads that have to go on where they would give way by themselves, because they yield or sleep, in words: one line each,
+    /// however often.
+    pub fn going_on(&self) -> Vec<String> {
+        let mut times: BTreeMap<u32, u64> = BTreeMap::new();
+        for switch in self.forced.iter().flatten().filter(|switch| switch.from == switch.to) {
+            *times.entry(switch.from).or_default() += 1;
+        }
+        times
+            .into_iter()
+            .map(|(thread, times)| {
+                format!("thread {thread} goes on {}, although it yields or sleeps", plural(times, "time"))
+            })
+            .collect()
+    }
 }
 
 /// A switch that has to be forced for the failure to happen.

@@ -107,6 +107,9 @@ fn rows(failure: &Failure) -> Vec<(&'static str, String)> {
         rows.push(("why", reason.clone()));
     }
     rows.push(("often", often(failure)));
+    if !failure.variants.is_empty() {
+        rows.push(("also", failure.also().join("\n")));
+    }
     rows.extend(side_by_side(&failure.rates).map(|rates| ("modes", rates)));
     rows.extend(on_machines(failure).map(|machines| ("machines", machines)));
     if let Some(schedule) = &failure.schedule {
@@ -206,16 +209,18 @@ fn how_sure(failure: &Failure) -> String {
 
 /// The switches that decide, each with its two stacks.
 fn forced(failure: &Failure) -> String {
-    let Some(switches) = failure.schedule.as_ref().and_then(|schedule| schedule.forced.as_ref()) else {
+    let Some(schedule) = failure.schedule.as_ref().filter(|schedule| schedule.forced.is_some()) else {
         return String::new();
     };
+    let switches = schedule.deciding();
     let mut out = format!(
         "<h3>{} decide{}</h3>",
         match switches.len() {
+            0 => "No switch".to_owned(),
             1 => "1 switch".to_owned(),
             n => format!("{n} switches"),
         },
-        if switches.len() == 1 { "s" } else { "" }
+        if switches.len() <= 1 { "s" } else { "" }
     );
     for switch in switches {
         let _ = write!(
@@ -229,6 +234,9 @@ fn forced(failure: &Failure) -> String {
             let stack = stack.as_deref().unwrap_or("(no stack)");
             let _ = write!(out, "<p class=\"dim small\">thread {thread}</p><pre>{}</pre>", Html(stack));
         }
+    }
+    for line in schedule.going_on() {
+        let _ = write!(out, "<p class=\"dim small\">{}</p>", Html(&line));
     }
     out
 }

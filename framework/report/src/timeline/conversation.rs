@@ -10,6 +10,7 @@ use waylay_schedule::conversation::Said;
 use waylay_schedule::{Event, EventKind, ObjectId, ThreadId};
 
 use super::names::{Names, Variables};
+use super::waiting::{self, Loops};
 use super::{Doing, Failing, Held, NO_OBJECT, Span, StepWords, SwitchPoint, Timeline, Unit};
 
 /// What is known about a thread while its story is told.
@@ -37,6 +38,7 @@ struct Story<'a> {
     ran: Option<usize>,
     step: u64,
     steps: VecDeque<StepWords>,
+    loops: Loops,
 }
 
 /// Steps that are kept in words.
@@ -71,6 +73,7 @@ pub fn timeline(title: &str, said: &[Said], what: &str, variables: Variables<'_>
         ran: None,
         step: 0,
         steps: VecDeque::new(),
+        loops: Loops::default(),
     };
     for sentence in said {
         match *sentence {
@@ -169,14 +172,32 @@ impl Story<'_> {
         if let Some(event) = event {
             self.does(lane, &event);
             let what = self.words(&event);
-            if self.steps.len() == LAST_STEPS {
-                self.steps.pop_front();
+            match self.loops.step(lane, self.step, &event, &what) {
+                waiting::Told::New(last) => {
+                    last.into_iter().for_each(|step| self.list(step));
+                    self.list(StepWords { at: self.step, lane, what, times: 1 });
+                }
+                waiting::Told::Again(first, times) => {
+                    let mut listed = self.steps.iter_mut().rev();
+                    match listed.find(|step| (step.at, step.lane) == (first, lane)) {
+                        Some(step) => step.times = times,
+                        None => self.list(StepWords { at: first, lane, what, times }),
+                    }
+                }
             }
-            self.steps.push_back(StepWords { at: self.step, lane, what });
         }
         self.threads[lane].done = true;
         self.ran = Some(lane);
         self.step += 1;
+    }
+
+    /// Adds a step to those that are listed, in the order in which they were made.
+    fn list(&mut self, step: StepWords) {
+        let place = self.steps.partition_point(|other| other.at < step.at);
+        self.steps.insert(place, step);
+        if self.steps.len() > LAST_STEPS {
+            self.steps.pop_front();
+        }
     }
 
     /// From now on the thread does something else.
@@ -257,6 +278,11 @@ impl Story<'_> {
             let (doing, label) = (self.threads[lane].doing, self.threads[lane].label.clone());
             self.turn(lane, doing, label);
         }
+        for lane in 0..self.threads.len() {
+            let last = self.loops.end(lane);
+            last.into_iter().for_each(|step| self.list(step));
+        }
+        self.loops.fold(&mut self.timeline);
         self.timeline.steps = std::mem::take(&mut self.steps).into();
         let all_wait =
             self.threads.iter().filter(|thread| !thread.over).all(|thread| thread.doing == Doing::Blocked);

@@ -5,6 +5,7 @@
 //! - [`schedule`]: from a recorded schedule alone, which knows who ran and nothing else
 //! - [`suspensions`]: from the log of a randomizer
 //! - [`svg`]: the picture
+//! - `waiting`: loops in which a thread waits, folded
 //! - [`trace`]: the format of ui.perfetto.dev and chrome://tracing
 
 pub mod conversation;
@@ -14,6 +15,7 @@ pub mod schedule;
 pub mod suspensions;
 pub mod svg;
 pub mod trace;
+mod waiting;
 
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +101,17 @@ pub struct StepWords {
     pub lane: usize,
     /// What was done.
     pub what: String,
+    /// How often, of a thread that waits in a loop: its other looks until the last one are left out.
+    #[serde(skip_serializing_if = "is_once", default = "once")]
+    pub times: u64,
+}
+
+fn once() -> u64 {
+    1
+}
+
+fn is_once(times: &u64) -> bool {
+    *times == 1
 }
 
 /// The moment at which it failed.

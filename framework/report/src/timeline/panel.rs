@@ -277,7 +277,8 @@ impl<'a> Panel<'a> {
             let Some(place) = self.lanes.iter().position(|lane| *lane == step.lane) else { continue };
             let (left, right) = (self.x(step.at), self.x(step.at + 1));
             let at = y + place as f64 * row + top;
-            let shown = shorten(&step.what, ((right - left - 5.0) / 6.1).max(0.0) as usize);
+            let words = step.words();
+            let shown = shorten(&words, ((right - left - 5.0) / 6.1).max(0.0) as usize);
             let _ = write!(
                 out,
                 "<line class=\"step\" x1=\"{left:.1}\" x2=\"{left:.1}\" y1=\"{at:.1}\" y2=\"{:.1}\"/>",
@@ -290,7 +291,7 @@ impl<'a> Panel<'a> {
                     left + 3.0,
                     at + height / 2.0 + 3.5,
                     Xml(&shown),
-                    Xml(&step.what)
+                    Xml(&words)
                 );
             }
         }

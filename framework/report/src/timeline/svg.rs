@@ -105,7 +105,7 @@ fn last_steps(body: &mut String, y: &mut f64, timeline: &Timeline) {
             *y + 11.0 + (index % rows) as f64 * 15.0,
             step.at,
             Xml(lane),
-            Xml(&step.what)
+            Xml(&step.words())
         );
     }
     *y += rows as f64 * 15.0 + 8.0;

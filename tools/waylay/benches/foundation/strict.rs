@@ -30,7 +30,7 @@ pub(crate) fn measure() -> Vec<Line> {
 /// Schedules per second of wall time, nanoseconds of one, steps of one.
 fn schedules(strategy: &str) -> (f64, f64, u64) {
     let config = format!(
-        "[[scenario]]\nname = 'pair'\nmode = 'strict'\nduration = '2s'\nstrategy = '{strategy}'\n[[scenario.test]]\n\
+        "[[scenario]]\nname = 'pair'\nmode = 'strict'\nminimize = 'off'\nduration = '2s'\nstrategy = '{strategy}'\n[[scenario.test]]\n\
          plugin = 'waylay_schedules_c'\nname = 'pair'\n"
     );
     let campaign = Campaign::run(&config);

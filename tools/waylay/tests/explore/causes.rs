@@ -146,7 +146,7 @@ fn the_block_begins_with_the_cause_and_what_is_kept_is_minimised() {
     let text = &ran.stderr;
     let mut block = text.lines().skip_while(|line| !line.starts_with("━━ "));
     assert!(block.next().is_some_and(|line| line.contains("assert in")), "{text}");
-    assert!(block.next().is_some_and(|line| line.starts_with("   cause   depth 2: thread ")), "{text}");
+    assert!(block.next().is_some_and(|line| line.starts_with("   cause   depth 2: threads ")), "{text}");
     assert!(text.contains("With either order reversed"), "{text}");
     let summary = json(&ran);
     let folder = Path::new(summary["failure_dir"].as_str().unwrap()).to_owned();

@@ -50,7 +50,6 @@ iterations = 20
 name = 'then'
 mode = 'strict'
 runs = 200
-minimize = '5s'
 [[scenario.test]]
 plugin = './libmodes.so'
 name = 'lost'

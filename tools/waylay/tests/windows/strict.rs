@@ -127,7 +127,7 @@ fn a_program_is_explored_its_failure_replayed_and_minimized() {
 fn a_strict_scenario_prints_the_line_that_replays_it() {
     let _turn = crate::in_turn();
     let place = Place::with(
-        "seed = '0x5eed'\n[defaults]\nmax-failures = 1\nhang-timeout = '60s'\n[[scenario]]\nname = 's'\nmode = 'strict'\n\
+        "seed = '0x5eed'\n[defaults]\nmax-failures = 1\nhang-timeout = '60s'\n[[scenario]]\nname = 's'\nmode = 'strict'\nminimize = 'off'\n\
          runs = 1000\ndepth = 2\n[[scenario.test]]\nplugin = 'waylay_schedules_c'\nname = 'deadlock'\n\
          [[scenario.test]]\nplugin = 'waylay_schedules_c'\nname = 'deadlock-fixed'\n\
          [[scenario.test]]\nplugin = 'waylay_schedules_cpp'\nname = 'stock'\n\

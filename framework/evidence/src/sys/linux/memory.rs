@@ -6,8 +6,8 @@ use crate::identity::{ProcessId, ThreadId};
 
 use super::procfs;
 
-/// Copies exactly `length` bytes.
-pub(crate) fn read_memory(pid: ProcessId, address: u64, length: usize) -> io::Result<Vec<u8>> {
+/// Copies exactly `length` bytes out of a process.
+pub fn read_memory(pid: ProcessId, address: u64, length: usize) -> io::Result<Vec<u8>> {
     let bytes = read_available(pid, address, length)?;
     if bytes.len() < length {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the memory ends early"));

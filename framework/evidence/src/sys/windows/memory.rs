@@ -12,8 +12,8 @@ use crate::identity::ProcessId;
 
 use super::process::open;
 
-/// Copies exactly `length` bytes.
-pub(crate) fn read_memory(pid: ProcessId, address: u64, length: usize) -> io::Result<Vec<u8>> {
+/// Copies exactly `length` bytes out of a process.
+pub fn read_memory(pid: ProcessId, address: u64, length: usize) -> io::Result<Vec<u8>> {
     read_through(&open(pid)?, address, length)
 }
 
