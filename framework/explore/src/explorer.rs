@@ -16,8 +16,8 @@ use waylay_driver::environment::Environment;
 use waylay_driver::failure::FailureEntry;
 use waylay_driver::report::{PlaceNames, libraries_at};
 use waylay_driver::store::{
-    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, PluginBuild, Retention, ScenarioRecord, Unit,
-    WriteError, owed,
+    Campaign, CampaignRecord, CampaignState, FailureStore, Outcomes, PluginBuild, Retention, ScenarioRecord,
+    Unit, WriteError, owed,
 };
 use waylay_evidence::Unseen;
 use waylay_schedule::coverage::Coverage;

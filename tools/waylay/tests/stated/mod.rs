@@ -35,7 +35,7 @@ pub(crate) struct Computed {
     /// It in words, or why there is none.
     pub(crate) sentence: String,
     /// By order, the lines of both events in every file that their stacks go through.
-    orders: Vec<[Vec<(String, usize)>; 2]>,
+    pub(crate) orders: Vec<[Vec<(String, usize)>; 2]>,
     /// Runs with an order reversed, and those of them that failed.
     pub(crate) flipped: (u64, u64),
 }
