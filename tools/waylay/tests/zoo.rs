@@ -92,7 +92,7 @@ fn are_explained_as_stated(plugin: &str, names: &[&str]) {
     for name in names {
         let failure = ran.failure(plugin, name);
         let (stated, computed) = (stated(plugin, name), computed(&failure.json));
-        assert!(stated.names(&computed), "{name}: {stated:#?}\n{computed:#?}");
+        assert!(stated.names(&computed), "{name}: {}\n{stated:#?}\n{computed:#?}", computed.sentence);
         assert!(computed.depth == stated.depth() && computed.schedules <= 2_000, "{name}: {computed:#?}");
         // Turned round, no order leaves the failure as it was.
         assert_eq!(computed.flipped, (20 * computed.depth, 0), "{name}: {computed:#?}");
