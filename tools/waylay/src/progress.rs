@@ -157,7 +157,7 @@ pub(crate) struct OnBar {
 impl OnBar {
     /// Lines of the campaign, and the bar that says how far it is.
     pub(crate) fn new(lines: Terminal, bar: Bar) -> OnBar {
-        waylay_driver::report::write_past(|write| above(write));
+        waylay_driver::report::write_past(past);
         OnBar { lines, bar }
     }
 }
@@ -184,6 +184,11 @@ impl Live for OnBar {
     fn running(&mut self, now: &RunningNow) {
         self.lines.running(now);
     }
+}
+
+/// [`above`] for those who know nothing of bars.
+fn past(write: &mut dyn FnMut()) {
+    above(write);
 }
 
 /// Takes the line away, if there is one, and writes; it is drawn again soon.

@@ -225,7 +225,9 @@ fn many_failures_fit_on_a_page() {
     let ran = place.start_command(command).finish();
     assert_eq!(ran.code(), Some(1), "{}", ran.stderr);
     let page = ran.stderr;
-    assert!(page.lines().count() <= 60, "{} lines:\n{page}", page.lines().count());
+    // A line every few seconds comes beside these: how many depends on how busy the machine is.
+    let lines = page.lines().filter(|line| !line.starts_with('[')).count();
+    assert!(lines <= 60, "{lines} lines:\n{page}");
     let blocks = |text: &str| text.lines().filter(|line| line.starts_with("   replay ")).count();
     assert!((1..=2).contains(&blocks(&page)), "{page}");
     let ids = page
