@@ -4,7 +4,8 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
-use super::shape::{Arguments, text_at_most};
+/// The words that a function may be passed.
+pub(super) type Arguments = [usize; 6];
 
 /// Where the words of `enter_with_arguments` keep the vector registers, and how far behind them the caller's stack begins:
 /// behind the frame, the saved RBP and the return address.
@@ -53,6 +54,15 @@ impl List {
     fn skip_long_vector(&mut self) {
         self.stack = self.stack.next_multiple_of(16) + 16;
     }
+}
+
+/// Bytes of a text, with what ends it, that are read by who reads so many at most.
+///
+/// # Safety
+/// A text is there, or so many bytes.
+pub(super) unsafe fn text_at_most(at: usize, most: usize) -> usize {
+    // SAFETY: by the caller's promise.
+    unsafe { (libc::strnlen(at as *const _, most) + 1).min(most) }
 }
 
 /// A format and what it is filled with.

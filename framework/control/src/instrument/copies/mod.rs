@@ -22,7 +22,8 @@ use waylay_accesses::{Access, access};
 use waylay_patch::registers::KEPT_R11;
 use waylay_patch::{enter_with_arguments, leave_with_arguments};
 
-use self::shape::{Arguments, Ranges, READ, Shape, State, WRITE};
+use self::format::Arguments;
+use self::shape::{Ranges, READ, Shape, State, WRITE};
 use super::delay;
 use super::patch::Loaded;
 use super::watch::Linux;

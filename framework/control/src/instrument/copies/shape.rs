@@ -4,10 +4,7 @@ use core::sync::atomic::AtomicU64;
 
 use waylay_schedule::EventKind;
 
-use super::format;
-
-/// The words that a function may be passed.
-pub(super) type Arguments = [usize; 6];
+use super::format::{self, Arguments, text_at_most};
 
 pub(super) const READ: EventKind = EventKind::PlainRead;
 pub(super) const WRITE: EventKind = EventKind::PlainWrite;
@@ -162,11 +159,6 @@ unsafe fn in_common(one: usize, two: usize, most: usize, any_case: bool) -> usiz
         }
     }
     bytes
-}
-
-pub(super) unsafe fn text_at_most(at: usize, most: usize) -> usize {
-    // SAFETY: as above.
-    unsafe { (libc::strnlen(at as *const _, most) + 1).min(most) }
 }
 
 /// A word of the program's.
