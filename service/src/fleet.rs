@@ -14,40 +14,12 @@ use waylay_fleet::engine::ShardStanding;
 use crate::board::{Board, FleetNight};
 use crate::config::{Config, Fleet, Mix};
 use crate::log::Log;
-use crate::serve::Runner;
+use crate::runner::{Ended, Runner, Watcher, Wish};
 
 /// Where nights are that are on their way.
 const FOLDER: &str = ".fleet";
 /// The file of a night that was begun.
 const TASK: &str = "fleet.json";
-
-/// What a night should do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Go on.
-    GoOn,
-    /// End in order, and put together what there is: its time is over.
-    End,
-    /// Be left alone: the service ends and will come back to it.
-    Leave,
-}
-
-/// Who watches a night.
-pub trait Watcher {
-    /// How its shards stand.
-    fn stands(&mut self, shards: Vec<ShardStanding>);
-    /// What it should do.
-    fn wish(&mut self) -> Wish;
-}
-
-/// How a night ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// It is put together; what is missing of it, in sentences.
-    Merged(Vec<String>),
-    /// It goes on without the service.
-    Left,
-}
 
 struct Watch<'w> {
     board: &'w Board,

@@ -9,6 +9,7 @@
 //!
 //! - [`config`]: a TOML file becomes what is to be done
 //! - [`window`], [`rotation`], [`stop`]: when, what next, and when it is enough; pure
+//! - [`runner`]: who runs a turn
 //! - [`serve`](mod@serve): the loop over all of these; [`fleet`]: turns on an engine
 //! - [`reporter`]: hears of a campaign, and tells the board and the [`log`]
 //! - [`web`]: the dashboard; [`metrics`]: the numbers that machines read
@@ -24,6 +25,7 @@ pub mod metrics;
 mod reopen;
 pub mod reporter;
 pub mod rotation;
+pub mod runner;
 pub mod serve;
 pub mod stop;
 mod sys;

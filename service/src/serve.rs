@@ -4,14 +4,12 @@
 //! was counted, who was told. A service that is killed goes on where it was with its next start.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use waylay_driver::interrupt;
-use waylay_driver::report::Live;
 use waylay_driver::store::Campaign;
 use waylay_history::feed::Recorded;
 use waylay_history::retention::Limits;
@@ -19,13 +17,14 @@ use waylay_history::write::Context;
 use waylay_history::{History, HistoryError};
 
 use crate::board::{Board, Doing};
-use crate::config::{Config, Fleet, Mix};
-use crate::fleet::{self, Ended, Watcher};
+use crate::config::{Config, Mix};
+use crate::fleet;
 use crate::log::Log;
 use crate::manager::Watchdog;
 use crate::reopen;
 use crate::reporter::Reporter;
 use crate::rotation::{self, Standing};
+use crate::runner::Runner;
 use crate::web::{self, Site, WebError};
 use crate::webhook;
 
@@ -40,31 +39,6 @@ const CHARGE: Duration = Duration::from_secs(60);
 const LAST_MESSAGE: Duration = Duration::from_secs(25);
 /// What a turn costs beside its time.
 const TURN: Duration = Duration::from_secs(1);
-
-/// Runs one campaign: the command's part.
-pub trait Runner {
-    /// Whether that mix can be run at all; what is wrong, in words, when not.
-    fn check(&mut self, mix: &Mix) -> Result<(), String>;
-    /// Whether that engine can be used from here; what is wrong, in words, when not.
-    fn check_fleet(&mut self, fleet: &Fleet) -> Result<(), String>;
-    /// Runs a night of that mix on an engine, in the folder that is named first, which may hold one that was begun. Put together it
-    /// becomes the folder that is named second.
-    fn run_fleet(
-        &mut self,
-        fleet: &Fleet,
-        mix: &Mix,
-        folders: (&Path, &Path),
-        watcher: &mut dyn Watcher,
-    ) -> Result<Ended, String>;
-    /// Runs it for at most so long, with its results below `out`.
-    fn run(
-        &mut self,
-        mix: &Mix,
-        out: &Path,
-        most: Option<Duration>,
-        live: &mut dyn Live,
-    ) -> Result<(), String>;
-}
 
 /// Why the service could not start.
 #[derive(Debug, thiserror::Error)]

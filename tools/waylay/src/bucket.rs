@@ -3,17 +3,15 @@
 //! The work is done by `waylay-bucket`, a command that lies beside this one. It sends what stands in a local folder while a
 //! campaign writes there, and ends when its standard input does: when this process ends, however it does, and also when it is killed.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command as Process, Stdio};
+use std::process::{Command as Process, Stdio};
 
-use crate::args::Command;
 use crate::output::Failed;
 
 /// How an address of a bucket begins.
 const SCHEME: &str = "s3://";
 /// The command, beside this one.
-const HELPER: &str = "waylay-bucket";
+pub(crate) const HELPER: &str = "waylay-bucket";
 /// Its exit code when the same would happen again.
 const REFUSED: i32 = 2;
 
@@ -22,7 +20,7 @@ pub(crate) fn is_address(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.starts_with(SCHEME))
 }
 
-fn helper() -> Result<PathBuf, Failed> {
+pub(crate) fn helper() -> Result<PathBuf, Failed> {
     let own =
         std::env::current_exe().map_err(|error| Failed::Own(format!("cannot find this command: {error}")))?;
     let helper = own.with_file_name(format!("{HELPER}{}", std::env::consts::EXE_SUFFIX));
@@ -37,7 +35,7 @@ fn helper() -> Result<PathBuf, Failed> {
 }
 
 /// Runs the command for a moment; what it printed, or its sentence.
-fn ask(words: &[&str]) -> Result<String, Failed> {
+pub(crate) fn ask(words: &[&str]) -> Result<String, Failed> {
     let cannot = |error| Failed::Own(format!("cannot start {HELPER}: {error}"));
     let output = Process::new(helper()?).args(words).stdin(Stdio::null()).output().map_err(cannot)?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -89,7 +87,7 @@ impl Scratch {
     }
 
     /// It stays.
-    fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.0 = PathBuf::new();
     }
 }
@@ -117,75 +115,4 @@ pub(crate) fn local(folders: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Scratch>),
         scratch.push(here);
     }
     Ok((local, scratch))
-}
-
-/// A campaign's folder that is sent to a bucket while it grows.
-pub(crate) struct Sending {
-    address: String,
-    scratch: Scratch,
-    child: Child,
-    input: Option<ChildStdin>,
-}
-
-impl Sending {
-    /// Begins to send what the command will write, if that is to go to a bucket; the command writes into a local folder then.
-    pub(crate) fn begin(command: &mut Command) -> Result<Option<Sending>, Failed> {
-        let (out, resume) = match command {
-            Command::Run(options) => match &mut options.out {
-                Some(out) => (out, options.shard.resume),
-                None => return Ok(None),
-            },
-            Command::Explore(options) => (&mut options.settings.out, options.shard.resume),
-            Command::Suite(options) => (&mut options.settings.out, false),
-            Command::Cargo(options) => (&mut options.settings.out, false),
-            // Trials that are there already are not run again.
-            Command::Compare(options) => (&mut options.out, true),
-            _ => return Ok(None),
-        };
-        if !is_address(out) {
-            return Ok(None);
-        }
-        let address = out.to_string_lossy().into_owned();
-        check(&address)?;
-        let scratch = Scratch::new()?;
-        let cannot = |error| Failed::Own(format!("cannot start {HELPER}: {error}"));
-        let mut process = Process::new(helper()?);
-        // Also when this process is killed and cannot.
-        process.arg("send").arg(scratch.path()).arg(&address).arg("--remove");
-        if resume {
-            process.arg("--resume");
-        }
-        let mut child = process.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
-        let input = child.stdin.take();
-        let mut line = String::new();
-        let ready = child.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
-        if !matches!(ready, Some(Ok(1..))) {
-            let _ = child.wait();
-            return Err(Failed::Own(format!("{HELPER} cannot begin to send to {address}")));
-        }
-        *out = scratch.path().to_owned();
-        Ok(Some(Sending { address, scratch, child, input }))
-    }
-
-    /// Waits until everything is there.
-    pub(crate) fn end(mut self) -> Result<(), Failed> {
-        drop(self.input.take());
-        let sent = self.child.wait().is_ok_and(|status| status.success());
-        let folder = self.scratch.path().to_string_lossy().into_owned();
-        // Somebody may have killed it.
-        let again = || ask(&["send", &folder, &self.address, "--once"]).map(drop);
-        match if sent { Ok(()) } else { again() } {
-            Ok(()) => {
-                eprintln!("waylay: the results are in {}", self.address);
-                Ok(())
-            }
-            Err(Failed::Usage(why) | Failed::Own(why) | Failed::Config(why)) => {
-                self.scratch.keep();
-                Err(Failed::Own(format!(
-                    "not all results are in {} ({why}): they are in {folder}",
-                    self.address
-                )))
-            }
-        }
-    }
 }

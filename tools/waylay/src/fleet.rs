@@ -1,7 +1,5 @@
 //! `waylay fleet`: a night's shards handed to an engine, watched, and put together.
 
-pub(crate) mod service;
-
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,11 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use waylay_driver::interrupt;
 use waylay_driver::report::{count, span};
-use waylay_fleet::engine::{Engine, Standing, State, Task, Words, below, kubernetes, local, slurm};
+use waylay_fleet::engine::{Engine, Standing, State, Task, Words, below, kubernetes, slurm};
 use waylay_fleet::merge::Night;
 
 use crate::args::{CollectOptions, FleetCommand, FleetFolder, FleetRunOptions, On};
 use crate::bucket::{self, Scratch};
+use crate::drive::{ASK, Driven, drive, fetch_shards};
 use crate::merge::merge_night;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
 use crate::progress::Bar;
@@ -21,10 +20,6 @@ use crate::progress::Bar;
 /// How often a line about progress is written: people look at terminals, machines keep logs.
 const LINE_ON_TERMINAL: Duration = Duration::from_secs(2);
 const LINE_IN_LOG: Duration = Duration::from_secs(10);
-/// How often an engine is asked.
-const ASK: Duration = Duration::from_secs(1);
-/// How long an engine may say nothing before its night is given up.
-const SILENT: Duration = Duration::from_secs(300);
 /// Subcommands that know of shards and write campaigns.
 const KNOW_SHARDS: [&str; 3] = ["run", "explore", "suite"];
 
@@ -103,33 +98,6 @@ fn say_how_to_look_after(task: &Task) {
     eprintln!("waylay: the night goes on; `waylay fleet status|cancel|collect {folder}`");
 }
 
-/// How watching a night ended.
-pub(crate) enum Driven {
-    /// Nobody wanted to wait any longer, and the engine goes on.
-    Left,
-    /// No shard is at work any more. Those that did not end as they should, with their exit codes, as far as they are known.
-    Over(Vec<(u64, Option<i32>)>),
-}
-
-/// Watches a night that was handed over, or runs it here. `tick` hears of the shards that are not over, and says whether to go on.
-pub(crate) fn drive(task: &Task, tick: &mut dyn FnMut(&Words) -> bool) -> Result<Driven, Failed> {
-    if task.engine == Engine::Slurm {
-        return match watch(task, tick)? {
-            true => Ok(Driven::Over(Vec::new())),
-            false => Ok(Driven::Left),
-        };
-    }
-    let mut stopped = false;
-    let codes = local::run(task, |words| {
-        let go = tick(words);
-        stopped |= !go;
-        go
-    });
-    let ended = (1..).zip(codes.map_err(Failed::Own)?);
-    let wrong = ended.filter(|(_, code)| !matches!(code, Some(0 | 1)) && !stopped);
-    Ok(Driven::Over(wrong.collect()))
-}
-
 fn task(options: &FleetRunOptions) -> Result<Task, Failed> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut arguments = match &options.config {
@@ -202,43 +170,6 @@ fn show(task: &Task, wishes: &slurm::Wishes, options: &FleetRunOptions) -> Resul
         }
     }
     Ok(CLEAN)
-}
-
-/// Watches a night on Slurm; false when somebody does not want to wait any longer.
-fn watch(task: &Task, tick: &mut dyn FnMut(&Words) -> bool) -> Result<bool, Failed> {
-    let mut silent: Option<Instant> = None;
-    loop {
-        match slurm::queue(&task.jobs) {
-            Ok(queue) if queue.is_empty() => return Ok(true),
-            Ok(queue) => {
-                silent = None;
-                if !tick(&queue.shards) {
-                    return Ok(false);
-                }
-            }
-            // A controller that is started again says nothing for a while, and the night goes on.
-            Err(error) => {
-                if silent.get_or_insert_with(Instant::now).elapsed() > SILENT {
-                    return Err(Failed::Own(error));
-                }
-            }
-        }
-        let asked = Instant::now();
-        while asked.elapsed() < ASK {
-            if interrupt::requested() {
-                return Ok(false);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-/// Fetches what shards left in their bucket, if that is where they leave it; only the records, to see how they stand.
-pub(crate) fn fetch_shards(task: &Task, records: bool) -> Result<(), Failed> {
-    match &task.bucket {
-        Some(_) => bucket::fetch(&task.shards_out(), &task.shards_folder(), records),
-        None => Ok(()),
-    }
 }
 
 /// Merges, and says how the night ended. A night whose shards went to a bucket goes there, too.

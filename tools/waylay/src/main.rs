@@ -11,6 +11,7 @@ mod cargo;
 mod check;
 mod compare;
 mod doctor;
+mod drive;
 mod explore;
 mod export;
 mod flags;
@@ -24,6 +25,7 @@ mod manual;
 mod merge;
 mod minimize;
 mod new;
+mod nights;
 mod open;
 mod pack;
 mod progress;
@@ -31,6 +33,7 @@ mod replay;
 mod replay_strict;
 mod report;
 mod run;
+mod sending;
 mod serve;
 mod shard;
 mod show;
@@ -71,7 +74,7 @@ fn main() -> ExitCode {
         waylay_driver::interrupt::watch_for_abort(output::WAYLAY_FAILED);
     }
     // What goes into a bucket is written here first.
-    let sending = match bucket::Sending::begin(&mut command) {
+    let sending = match sending::Sending::begin(&mut command) {
         Ok(sending) => sending,
         Err(failed) => return failed.report(json),
     };
@@ -116,7 +119,7 @@ fn main() -> ExitCode {
         Command::Host { schedule: None } => return waylay_host::main(),
     };
     // Results that could not be sent are worse than what they say.
-    let sent = sending.map_or(Ok(()), bucket::Sending::end);
+    let sent = sending.map_or(Ok(()), sending::Sending::end);
     match result.and_then(|code| sent.map(|()| code)) {
         Ok(code) => ExitCode::from(code),
         Err(failed) => failed.report(json),

@@ -9,12 +9,12 @@ use waylay_driver::campaign::{self, Selection};
 use waylay_driver::config::{FileMode, LoadError, Overrides};
 use waylay_driver::report::Live;
 use waylay_service::config::{self, Config, Mix};
-use waylay_service::fleet::{Ended, Watcher};
 use waylay_service::manager::{self, ManagerError, Plan};
-use waylay_service::serve::{Runner, ServeError};
+use waylay_service::runner::{Ended, Runner, Watcher};
+use waylay_service::serve::ServeError;
 
-use crate::fleet;
 use crate::installation::installation;
+use crate::nights;
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
 use crate::run::{colour, examiner, load, options};
 
@@ -181,7 +181,7 @@ impl Runner for Campaigns {
     }
 
     fn check_fleet(&mut self, fleet: &config::Fleet) -> Result<(), String> {
-        fleet::service::check(fleet)
+        nights::check(fleet)
     }
 
     fn run_fleet(
@@ -191,7 +191,7 @@ impl Runner for Campaigns {
         folders: (&Path, &Path),
         watcher: &mut dyn Watcher,
     ) -> Result<Ended, String> {
-        fleet::service::run(fleet, mix, folders, watcher)
+        nights::run(fleet, mix, folders, watcher)
     }
 
     fn run(

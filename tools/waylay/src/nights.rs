@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use waylay_fleet::engine::{Engine, Task, Words, slurm};
 use waylay_fleet::merge::merge;
 use waylay_service::config::{Fleet, Mix};
-use waylay_service::fleet::{Ended, Watcher, Wish};
+use waylay_service::runner::{Ended, Watcher, Wish};
 
-use super::{Driven, drive, fetch_shards};
 use crate::bucket;
+use crate::drive::{Driven, drive, fetch_shards};
 use crate::output::Failed;
 
 /// How often it is looked how shards stand.
