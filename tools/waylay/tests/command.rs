@@ -273,7 +273,7 @@ fn a_closed_terminal_is_no_reason_to_fail() {
 // Makes a terminal.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_line_about_progress_comes_every_few_seconds_on_a_terminal_and_without_one() {
+fn progress_is_a_line_that_is_written_over_on_a_terminal_and_lines_without_one() {
     use std::fs::File;
     use std::io::Read;
     use std::os::fd::{FromRawFd, OwnedFd};
@@ -292,10 +292,11 @@ fn a_line_about_progress_comes_every_few_seconds_on_a_terminal_and_without_one()
     // A terminal that nobody writes to any more ends in an error.
     let _ = master.read_to_end(&mut shown);
     assert_eq!(child.wait().expect("our child").code(), Some(0));
-    for shown in [String::from_utf8_lossy(&shown).into_owned(), without.finish().stderr] {
-        let line = shown.lines().find(|line| line.starts_with("[00:0")).unwrap_or_else(|| panic!("{shown}"));
-        assert!(line.contains("healthy: ") && line.contains("/s), 0 failures"), "{line}");
-    }
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(shown.contains("waylay: running [") && shown.contains("healthy: "), "{shown}");
+    let shown = without.finish().stderr;
+    let line = shown.lines().find(|line| line.starts_with("[00:0")).unwrap_or_else(|| panic!("{shown}"));
+    assert!(line.contains("healthy: ") && line.contains("/s), 0 failures"), "{line}");
 }
 
 /// The numbers of an iteration are those of its draws and of its seed, from which threads that it starts draw.

@@ -52,7 +52,7 @@ fn configurations(text: &str) -> Vec<(usize, String)> {
 fn unknown(page: &str, text: &str) -> Option<String> {
     let source = || Source::new(page, text);
     let folder = Path::new("");
-    let of_service = ["[[mix]]", "[[window]]", "[dashboard]", "[webhook]", "[[suppression]]"];
+    let of_service = ["[[mix]]", "[[window]]", "[dashboard]", "[webhook]", "[fleet]", "[[suppression]]"];
     let complaint = match page {
         "compare.md" => waylay_compare::config::Config::parse(text).err().map(|error| error.to_string()),
         _ if of_service.iter().any(|table| text.contains(table)) => {
