@@ -81,7 +81,11 @@ fn what_must_be_found_is_found_confirmed_and_runs_again_exactly() {
     let timeline: Value = serde_json::from_str(&deadlock.file("timeline.json")).unwrap();
     let locks: Vec<&str> = list(&timeline["locks"]).iter().map(text).collect();
     for line in reason.lines().filter(|line| line.contains("mutex-lock")) {
-        let lock = line.split_once("mutex-lock ").and_then(|(_, rest)| rest.split_once(',')).expect(line).0;
+        let lock = line
+            .split_once("mutex-lock ")
+            .and_then(|(_, rest)| rest.split_once(" since step "))
+            .expect(line)
+            .0;
         assert!(locks.contains(&format!("lock {lock}").as_str()), "{line}: {locks:?}");
     }
     let names: Vec<&str> = list(&deadlock.json["stacks"]).iter().map(|stack| text(&stack["name"])).collect();
