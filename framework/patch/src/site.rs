@@ -61,7 +61,8 @@ pub fn synchronises(instruction: &Instruction) -> Option<Kind> {
     match instruction.mnemonic() {
         _ if instruction.has_lock_prefix() => Some(Kind::Lock),
         Mnemonic::Xchg if touches_memory(instruction) => Some(Kind::Exchange),
-        Mnemonic::Mfence => Some(Kind::Fence),
+        // The latter two wait for all that came before, stores included.
+        Mnemonic::Mfence | Mnemonic::Cpuid | Mnemonic::Serialize => Some(Kind::Fence),
         Mnemonic::Pause => Some(Kind::Pause),
         _ => None,
     }
@@ -131,8 +132,11 @@ pub fn accesses(instruction: &Instruction, frame: Frame) -> bool {
 /// What a site does; `factory` is reused because making one takes time.
 pub fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> What {
     match synchronises(instruction) {
-        // An addition of nothing to the own stack is how compilers write a fence.
-        Some(Kind::Lock) if instruction.memory_base() == Register::RSP => return What::Fence,
+        // An addition of nothing to the own stack is how compilers write a fence. Anything else there is a variable of the
+        // frame that others were given.
+        Some(Kind::Lock) if instruction.memory_base() == Register::RSP && changes_nothing(instruction) => {
+            return What::Fence;
+        }
         Some(Kind::Lock | Kind::Exchange) => return What::Atomic,
         Some(Kind::Fence) => return What::Fence,
         Some(Kind::Pause) => return What::Pause,
@@ -160,6 +164,20 @@ pub fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -
         (true, true) => What::ReadWrite,
         (_, true) => What::Write,
         _ => What::Read,
+    }
+}
+
+/// Whether an instruction leaves the memory that it writes to as it was, whatever lies there.
+fn changes_nothing(instruction: &Instruction) -> bool {
+    let is_constant =
+        instruction.op_count() == 2 && !matches!(instruction.op1_kind(), OpKind::Register | OpKind::Memory);
+    let all_ones = u64::MAX >> (64 - 8 * instruction.memory_size().size().clamp(1, 8));
+    match instruction.mnemonic() {
+        Mnemonic::Or | Mnemonic::Add | Mnemonic::Sub | Mnemonic::Xor => {
+            is_constant && instruction.immediate(1) == 0
+        }
+        Mnemonic::And => is_constant && instruction.immediate(1) & all_ones == all_ones,
+        _ => false,
     }
 }
 
@@ -197,13 +215,19 @@ mod tests {
 
     #[test]
     fn what_synchronises_is_recognised() {
-        let cases: [(&[u8], Option<Kind>, What); 6] = [
+        let cases: [(&[u8], Option<Kind>, What); 12] = [
             (&[0xf0, 0x48, 0xff, 0x07], Some(Kind::Lock), What::Atomic), // lock inc qword [rdi]
             (&[0x87, 0x07], Some(Kind::Exchange), What::Atomic),         // xchg [rdi], eax
             (&[0x48, 0x87, 0xc3], None, What::Read),                     // xchg rbx, rax
             (&[0x0f, 0xae, 0xf0], Some(Kind::Fence), What::Fence),       // mfence
+            (&[0x0f, 0xa2], Some(Kind::Fence), What::Fence),             // cpuid
             (&[0xf3, 0x90], Some(Kind::Pause), What::Pause),             // pause
             (&[0xf0, 0x83, 0x0c, 0x24, 0x00], Some(Kind::Lock), What::Fence), // lock or dword [rsp], 0
+            (&[0xf0, 0x48, 0x83, 0x44, 0x24, 0xf8, 0x00], Some(Kind::Lock), What::Fence), // lock add qword [rsp-8], 0
+            (&[0xf0, 0x83, 0x24, 0x24, 0xff], Some(Kind::Lock), What::Fence), // lock and dword [rsp], -1
+            (&[0xf0, 0x83, 0x44, 0x24, 0x0c, 0x01], Some(Kind::Lock), What::Atomic), // lock add dword [rsp+12], 1
+            (&[0xf0, 0xff, 0x44, 0x24, 0x0c], Some(Kind::Lock), What::Atomic), // lock inc dword [rsp+12]
+            (&[0xf0, 0x01, 0x04, 0x24], Some(Kind::Lock), What::Atomic),       // lock add dword [rsp], eax
         ];
         let mut factory = InstructionInfoFactory::new();
         for (bytes, kind, what) in cases {
