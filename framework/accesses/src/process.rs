@@ -108,6 +108,20 @@ pub trait Process: Default + Sized + 'static {
         true
     }
 
+    /// What lies at an address, as far as a word tells. A program that handles faults may be about to make one: then anything,
+    /// and its handler is not told before the access itself.
+    ///
+    /// # Safety
+    /// The program accesses these bytes, at most 8, right after.
+    unsafe fn peek(address: usize, bytes: usize) -> u64 {
+        let mut word = [0u8; 8];
+        for (place, byte) in word.iter_mut().enumerate().take(bytes) {
+            // SAFETY: by the caller's promise.
+            *byte = unsafe { ((address + place) as *const u8).read_volatile() };
+        }
+        u64::from_le_bytes(word)
+    }
+
     /// Something has a number like a thread from now on that is none: it only makes stores visible.
     ///
     /// # Safety

@@ -105,6 +105,21 @@ fn published_too_early() {
 }
 
 #[test]
+fn what_is_counted_in_a_frame() {
+    told_apart("framed.cpp", FAST, 300);
+}
+
+/// The handler is not told of reads that are made in the program's place, and finds the program in its own code.
+#[test]
+fn a_handler_that_is_left_by_a_jump() {
+    let place = Workplace::new();
+    let program = build(&place, "probes.c", PLAIN, false);
+    let (code, clean) = explore(&place, &["--runs", "200"], &program);
+    assert_eq!(code, Some(0), "{clean:#}");
+    assert_eq!(clean["partly_controlled"], 0, "{clean:#}");
+}
+
+#[test]
 fn a_cell_that_is_thought_to_be_one_threads_own() {
     told_apart("shared.rs", FAST, 1500);
 }

@@ -6,6 +6,7 @@
 //! - [`copies`]: functions of the C library that read and write memory for the program
 //! - [`delay`]: where stores may no longer wait, with `--memory tso`
 //! - [`outward`]: calls of functions whose stores are not seen
+//! - [`peek`]: reads that the library makes in the program's place
 //! - [`watch`]: what is known about the run's accesses, in this process
 //! - [`modules`]: the modules of the process
 //!
@@ -18,9 +19,11 @@ pub(crate) mod delay;
 mod modules;
 mod outward;
 pub(crate) mod patch;
+mod peek;
 mod tsan;
 mod watch;
 
+pub(crate) use peek::ends_with_nothing;
 pub(crate) use watch::{Linux, before_spawn, begin_run, edge, prepare, resumed};
 
 use core::sync::atomic::{AtomicU32, Ordering};

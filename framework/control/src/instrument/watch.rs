@@ -9,6 +9,7 @@ use super::copies;
 use super::delay;
 use super::modules;
 use super::patch;
+use super::peek;
 use crate::runtime::{Logical, Token, end_at_race, is_prepared_in_process, outside, runtime, step};
 use crate::sched::Scheduler;
 
@@ -61,6 +62,12 @@ impl Process for Linux {
 
     fn is_readable(address: usize) -> bool {
         delay::is_readable(address)
+    }
+
+    #[inline]
+    unsafe fn peek(address: usize, bytes: usize) -> u64 {
+        // SAFETY: by the caller's promise.
+        unsafe { peek::peek(address, bytes) }
     }
 
     unsafe fn flusher_made(flusher: ThreadId) {

@@ -9,7 +9,7 @@ use libc::{c_int, off_t};
 
 use waylay_accesses::Frees;
 
-use super::fail;
+use super::{fail, own_faults};
 use crate::instrument::{delay, edge};
 use crate::instrument::patch::trap;
 use crate::me::{Unmanaged, me};
@@ -25,6 +25,7 @@ mod real {
         mremap(at: *mut c_void, old: usize, new: usize, flags: c_int, to: *mut c_void) -> *mut c_void;
         mprotect(at: *mut c_void, len: usize, prot: c_int) -> c_int;
         sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
+        signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
     }
 }
 
@@ -196,6 +197,27 @@ unsafe extern "C-unwind" fn sigaction(
     }
 }
 
+/// For faults, as `sigaction`, so that the handler is begun as one that was named there. libc's own does not call ours.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t {
+    // SAFETY: the caller's promise to us is the one it would have made to libc; all zero is a valid action.
+    unsafe {
+        if !own_faults::is_fault(signal) || handler == libc::SIG_ERR {
+            return real::signal(signal, handler);
+        }
+        let (mut new, mut old): (libc::sigaction, libc::sigaction) = (core::mem::zeroed(), core::mem::zeroed());
+        (new.sa_sigaction, new.sa_flags) = (handler, libc::SA_RESTART);
+        libc::sigaddset(&raw mut new.sa_mask, signal);
+        match sigaction(signal, &raw const new, &raw mut old) {
+            0 => old.sa_sigaction,
+            _ => libc::SIG_ERR,
+        }
+    }
+}
+
 /// # Safety
 /// As for libc's function.
 unsafe fn set_action(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
@@ -204,6 +226,23 @@ unsafe fn set_action(signal: c_int, new: *const libc::sigaction, old: *mut libc:
         if let Some(done) = trap::set_action(signal, new, old) {
             return done;
         }
+        if !own_faults::is_fault(signal) {
+            return set_kernels_action(signal, new, old);
+        }
+        let (before, taken) = own_faults::take(signal, new.as_ref());
+        let done = set_kernels_action(signal, taken.as_ref().map_or(new, core::ptr::from_ref), old);
+        if done == 0 && let Some(old) = old.as_mut() {
+            before.show(old);
+        }
+        done
+    }
+}
+
+/// # Safety
+/// As for libc's function.
+unsafe fn set_kernels_action(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe {
         let open = new.as_ref().map(|action| {
             let mut open = *action;
             let mask = (&raw mut open.sa_mask).cast::<u64>();

@@ -26,6 +26,7 @@ mod loader;
 mod mapping;
 mod mutex;
 mod once;
+mod own_faults;
 pub(crate) mod processors;
 mod random;
 pub(crate) mod real_thread;
