@@ -6,6 +6,7 @@ use waylay_schedule::{Event, EventKind};
 use waylay_scheduler::Now;
 
 use crate::delayed;
+use crate::order::Promise;
 use crate::process::Process;
 use crate::races::Deed;
 use crate::verdict;
@@ -31,13 +32,15 @@ pub struct Access {
     pub trapped: bool,
     /// Where the registers of the thread are saved, in a way that the process knows; 0: they are not.
     pub saved: usize,
+    /// What it promises about accesses around it, if it is atomic and a compiler says so.
+    pub promise: Promise,
 }
 
 impl Access {
     /// One that a compiler reports.
     #[inline(always)]
     pub fn reported(kind: EventKind, address: usize, bytes: usize, code: usize) -> Access {
-        Access { kind, address, bytes, code, site: None, trapped: false, saved: 0 }
+        Access { kind, address, bytes, code, site: None, trapped: false, saved: 0, promise: Promise::ALL }
     }
 }
 
@@ -97,7 +100,7 @@ unsafe fn announce_read_write<P: Process>(me: P::Thread, access: Access) -> bool
             return true;
         }
         announce::<P>(me, Access { kind: EventKind::PlainRead, ..access }, waits);
-        let read = read_word(access.address, access.bytes);
+        let read = P::peek(access.address, access.bytes);
         let switches = (*P::scheduler()).switches;
         announce::<P>(me, access, false);
         if delayed::is_on() {
@@ -139,8 +142,26 @@ pub unsafe fn atomic<P: Process>(me: P::Thread, access: Access) {
                     _ => delayed::drain::<P>(me),
                 }
             }
-        } else if delayed::is_on() {
-            delayed::drain::<P>(me);
+        } else {
+            // An instruction of the program's own.
+            fence::<P>(me, Promise::ALL);
+            if delayed::is_on() {
+                delayed::drain::<P>(me);
+            }
+        }
+    }
+}
+
+/// A fence that a compiler reports: no step, because nothing that others see changes by it.
+///
+/// # Safety
+/// As for [`ordering`].
+pub unsafe fn fence<P: Process>(me: P::Thread, promise: Promise) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let watch: &mut Watch<P> = &mut *P::watch();
+        if watch.races((*P::scheduler()).live()) {
+            watch.fences(P::who(me).id, promise);
         }
     }
 }
@@ -290,7 +311,7 @@ unsafe fn now<P: Process>() -> Now {
 unsafe fn looks_on<P: Process>(access: Access) -> bool {
     // SAFETY: called with the token; the memory is read only if the same place accessed it before.
     unsafe {
-        let value = || read_word(access.address, access.bytes);
+        let value = || P::peek(access.address, access.bytes);
         (*P::watch()).spins.looks(now::<P>(), access.code, access.address, value)
     }
 }
@@ -330,6 +351,7 @@ unsafe fn compare_as<P: Process>(
             certain: atomic && (site.is_none() || access.kind == EventKind::AtomicRmw && !orders),
             compiled: site.is_none(),
             frees: false,
+            promise: access.promise,
         };
         if let Some((race, last)) = watch.compare(deed, &*P::region()) {
             verdict::end(watch, race, last, access.saved);
@@ -442,7 +464,7 @@ unsafe fn announce<P: Process>(me: P::Thread, access: Access, waits: bool) {
             P::step(me, Event::local(EventKind::Yield));
         }
         if !matches!(access.kind, EventKind::PlainRead | EventKind::AtomicLoad | EventKind::Fence) {
-            let value = || read_word(access.address, access.bytes);
+            let value = || P::peek(access.address, access.bytes);
             if (*P::watch()).found.is_news(access.code, access.address, value) {
                 P::progressed();
             }
@@ -457,19 +479,9 @@ unsafe fn waits<P: Process>(access: Access) -> bool {
     // SAFETY: called with the token; the memory is read only if the same place accessed it before.
     unsafe {
         let switches = (*P::scheduler()).switches;
-        let value = || read_word(access.address, access.bytes);
+        let value = || P::peek(access.address, access.bytes);
         let waits = (*P::watch()).looks.visit(switches, access.code, access.address, value);
         // Who says so by itself is left to that.
         waits && !(*P::watch()).spins.waits(now::<P>())
     }
-}
-
-/// What lies at an address, as far as a word tells.
-unsafe fn read_word(address: usize, bytes: usize) -> u64 {
-    let mut word = [0u8; 8];
-    for (place, byte) in word.iter_mut().enumerate().take(bytes) {
-        // SAFETY: the program accessed these bytes a moment ago.
-        *byte = unsafe { ((address + place) as *const u8).read_volatile() };
-    }
-    u64::from_le_bytes(word)
 }

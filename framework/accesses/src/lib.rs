@@ -10,7 +10,7 @@
 //! - `objects`: what kind of memory an access is to; pure
 //! - `sharing`, `suspects`: which accesses are worth a step, learned from runs; pure
 //! - `freed`: blocks that were given back; pure
-//! - `order`: what comes before what in a run; pure
+//! - `order`: what comes before what in a run; pure. `order::published`: what memory orders have to do with that
 //! - `races`: accesses that nothing orders; pure. `verdict`: one of them ends the run
 //! - `rounds`: loops that give way while they wait; pure
 //! - `progress`: accesses that change nothing; pure. A loop that waits for another thread is recognised by
@@ -35,6 +35,6 @@ mod watch;
 
 pub use access::{Access, Frees};
 pub use modules::Module;
-pub use order::{Order, Way};
+pub use order::{Order, Promise, Way};
 pub use process::{Attention, Process, Who};
 pub use watch::{Watch, follows_objects, follows_order, is_in_want};

@@ -9,6 +9,11 @@ use waylay_schedule::ThreadId;
 
 use waylay_scheduler::ByAddress;
 
+mod published;
+
+pub use published::Promise;
+use published::Published;
+
 /// What a lock means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Locks {
@@ -62,6 +67,10 @@ struct Thread {
     /// Locks that are held, how, and how often.
     held: Vec<(usize, Way, u32)>,
     set: SetId,
+    /// What it read without taking it over, until a fence does that.
+    glimpsed: Clock,
+    /// What its last fence lets its later stores hand over, whatever they promise themselves.
+    fenced: Clock,
 }
 
 /// The order of a run so far.
@@ -71,6 +80,8 @@ pub struct Order {
     threads: Vec<Thread>,
     /// What was handed over through an object, by its address.
     objects: ByAddress<usize, Clock>,
+    /// What was handed over through an atomic variable whose memory orders are known, by its address.
+    published: ByAddress<usize, Published>,
     /// Every set of locks that was held, each sorted by address.
     sets: Vec<Vec<(usize, Way)>>,
     /// Threads that were created, less those that were joined.
@@ -195,6 +206,7 @@ impl Order {
     /// There are new objects in this memory: nothing was handed over through them.
     pub(crate) fn forget(&mut self, start: usize, bytes: usize) {
         let range = start..start.saturating_add(bytes);
+        self.published.retain(|object, _| !range.contains(object));
         if bytes / 2 > self.objects.len() {
             self.objects.retain(|object, _| !range.contains(object));
             return;

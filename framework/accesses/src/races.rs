@@ -4,8 +4,8 @@
 //! is a race if the other does not come before it (Flanagan and Freund, "FastTrack", 2009; here with a short list per word
 //! instead of one reader, so that the other place can be told).
 //!
-//! Atomic operations never race with each other and order what is around them, whatever memory order they name. Machine
-//! code does not always show that an operation is atomic: loads, and stores that are not sequentially consistent, are
+//! Atomic operations never race with each other. Those that a compiler reports order what is around them as the memory orders
+//! say that they name. In patched code nothing says that, and each orders as much as any could. Machine code does not always show that an operation is atomic: loads, and stores that are not sequentially consistent, are
 //! plain moves. So in patched code a move to a word that atomic instructions access counts as atomic too, and so does one
 //! at a place that is known to be. Where one side is certainly atomic and the other a move that only counts as such, it
 //! is asked once whether that place is atomic, because a plain access races with atomic ones like with any other.
@@ -19,7 +19,7 @@ use waylay_control_protocol::instrumentation::RACING_MEMORY;
 use waylay_schedule::ThreadId;
 
 use crate::freed::{Freed, words_of};
-use crate::order::{Epoch, Locks, Order, SetId, Way};
+use crate::order::{Epoch, Locks, Order, Promise, SetId, Way};
 use waylay_scheduler::ByAddress;
 
 /// log2 of the bytes that are remembered together, each with a bit of its own.
@@ -50,13 +50,27 @@ pub(crate) struct Deed {
     pub(crate) compiled: bool,
     /// It gives the memory back.
     pub(crate) frees: bool,
+    /// What it promises, where it is atomic and a compiler says so.
+    pub(crate) promise: Promise,
 }
 
 impl Deed {
     /// Memory is given back: a write to all of it.
     pub(crate) fn free(thread: ThreadId, code: usize, (address, bytes): (usize, usize)) -> Deed {
         let (reads, writes, atomic, certain, compiled) = (false, true, false, false, true);
-        Deed { thread, code, address, bytes, reads, writes, atomic, certain, compiled, frees: true }
+        Deed {
+            thread,
+            code,
+            address,
+            bytes,
+            reads,
+            writes,
+            atomic,
+            certain,
+            compiled,
+            frees: true,
+            promise: Promise::ALL,
+        }
     }
 
     /// Whether no compiler makes an atomic operation of this form.
@@ -109,6 +123,8 @@ struct Word {
     visits: u32,
     /// The bytes of it that atomic operations access.
     atomic: u8,
+    /// Patched code accesses it by them, too: it is not known what all of them promise.
+    patched: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -144,6 +160,8 @@ impl Visit {
 struct Noted {
     /// It counts as an atomic one.
     atomic: bool,
+    /// Of all operations on the word it is known what they promise.
+    promises_known: bool,
     /// One that it races with.
     race: Option<Seen>,
     /// Stores that were not known to be atomic when they were made, and that it may have read.
@@ -229,15 +247,11 @@ impl Races {
                 .then_some(Race { address: seen.address, first, second: seen })
         });
         for index in (deed.address >> GRAIN..=last).take(MOST_WORDS) {
-            let Noted { atomic, race: other, stored } = self.note_word(index, &deed, seen, now);
+            let Noted { atomic, promises_known, race: other, stored } =
+                self.note_word(index, &deed, seen, now);
             stored.into_iter().for_each(|moment| self.order.catch_up(deed.thread, moment));
             if atomic {
-                if deed.reads {
-                    self.order.take_over(deed.thread, index << GRAIN);
-                }
-                if deed.writes {
-                    self.order.hand_over(deed.thread, index << GRAIN);
-                }
+                self.settle(&deed, index, promises_known);
             }
             let Some(first) = other.filter(|_| race.is_none() && !self.over) else { continue };
             if !self.is_forgiven(first.code, seen.code, &mut is_known) {
@@ -249,6 +263,27 @@ impl Races {
             self.order.pass(deed.thread);
         }
         race
+    }
+
+    /// An atomic operation takes over and hands over what it promises to, at a word.
+    fn settle(&mut self, deed: &Deed, index: usize, promises_known: bool) {
+        let Deed { thread, address, promise, .. } = *deed;
+        // What patched code has to do with the word stays with the word. What a compiler reports is kept for that, too, because
+        // patched code may come by later.
+        if deed.reads && !promises_known {
+            self.order.take_over(thread, index << GRAIN);
+        }
+        if deed.compiled && index == address >> GRAIN {
+            if deed.reads {
+                self.order.loads(thread, address, promise);
+            }
+            if deed.writes {
+                self.order.stores(thread, address, promise, deed.reads);
+            }
+        }
+        if deed.writes {
+            self.order.hand_over(thread, index << GRAIN);
+        }
     }
 
     /// Takes in that memory is given back, as [`Races::note`] takes in an access.
@@ -308,15 +343,17 @@ impl Races {
     fn note_word(&mut self, index: usize, deed: &Deed, seen: Seen, now: Epoch) -> Noted {
         if self.words.len() >= MOST_MEMORY && !self.words.contains_key(&index) {
             self.over = true;
-            return Noted { atomic: deed.atomic, race: None, stored: Vec::new() };
+            return Noted { atomic: deed.atomic, promises_known: false, race: None, stored: Vec::new() };
         }
-        let word = self.words.entry(index).or_insert(Word { visits: NONE, atomic: 0 });
+        let word = self.words.entry(index).or_insert(Word { visits: NONE, atomic: 0, patched: false });
         let bytes = bytes_of(index, deed.address, deed.bytes);
         if deed.atomic {
             word.atomic |= bytes;
         }
         let plain = deed.is_plain();
         let atomic = deed.atomic || !plain && word.atomic & bytes != 0;
+        word.patched |= atomic && !deed.compiled;
+        let promises_known = !word.patched;
         let mut race: Option<Seen> = None;
         let mut stored: Vec<Epoch> = Vec::new();
         let (mut at, mut before, mut count) = (word.visits, NONE, 0);
@@ -324,7 +361,7 @@ impl Races {
             let mine = visit.at.thread == now.thread;
             let same = mine && visit.at == now && visit.bytes == bytes && visit.atomic == atomic;
             if same && visit.seen.code == deed.code && visit.writes() == deed.writes {
-                return Noted { atomic, race, stored };
+                return Noted { atomic, promises_known, race, stored };
             }
             let ordered = mine || self.order.is_before(visit.at, deed.thread);
             // A move to a word that turned out to be atomic later was atomic as well.
@@ -376,7 +413,7 @@ impl Races {
                 self.visits.len() as u32 - 1
             }
         };
-        Noted { atomic, race, stored }
+        Noted { atomic, promises_known, race, stored }
     }
 
     /// Memory is given to the program: what was there before has nothing to do with it.
@@ -473,6 +510,7 @@ mod tests {
             certain: false,
             compiled: false,
             frees: false,
+            promise: Promise::ALL,
         }
     }
 
@@ -616,6 +654,33 @@ mod tests {
         assert_eq!(atomic(&mut races, ONE, 10, 64), None);
         assert_eq!(codes(races.note(compiled(TWO, 20, false), |_, _| false)), Some((10, 20)));
         assert_eq!(codes(races.note(compiled(TWO, 21, true), |_, _| false)), Some((10, 21)));
+    }
+
+    /// Publishes through a flag at 64 and reads what was published; patched or compiled on either side.
+    fn published(stores: (bool, i32), loads: (bool, i32)) -> bool {
+        let mut races = scene();
+        let flag = |thread, code, reads: bool, (compiled, order)| Deed {
+            atomic: true,
+            certain: true,
+            compiled,
+            promise: if compiled { Promise::of_compiler(order) } else { Promise::ALL },
+            ..deed(thread, code, 64, reads, !reads)
+        };
+        assert_eq!(write(&mut races, ONE, 10, 128), None);
+        assert_eq!(races.note(flag(ONE, 11, false, stores), |_, _| false), None);
+        assert_eq!(races.note(flag(TWO, 20, true, loads), |_, _| false), None);
+        read(&mut races, TWO, 21, 128).is_none()
+    }
+
+    #[test]
+    fn what_a_compiler_says_about_orders_counts_and_what_nobody_says_does_not() {
+        let (relaxed, acquire, release) = (0, 2, 3);
+        assert!(published((true, release), (true, acquire)));
+        assert!(!published((true, relaxed), (true, acquire)) && !published((true, release), (true, relaxed)));
+        assert!(
+            published((true, relaxed), (false, 0)) && published((false, 0), (true, relaxed)),
+            "patched code"
+        );
     }
 
     #[test]

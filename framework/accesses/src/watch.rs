@@ -17,7 +17,7 @@ use crate::delayed;
 use crate::files::Files;
 use crate::modules::Modules;
 use crate::objects::Objects;
-use crate::order::{Locks, Order, Way};
+use crate::order::{Locks, Order, Promise, Way};
 use crate::process::{Attention, Process, Who};
 use crate::progress::Found;
 use crate::races::{Block, Deed, Race, Races, Seen};
@@ -264,6 +264,11 @@ impl<P: Process> Watch<P> {
     /// Whether accesses are compared with those of others in this schedule.
     pub(crate) fn races(&self, live: u32) -> bool {
         self.racing && (live > 1 || self.races.order.has_unjoined())
+    }
+
+    /// A thread executes a fence that a compiler reports.
+    pub(crate) fn fences(&mut self, thread: ThreadId, promise: Promise) {
+        self.races.order.fences(thread, promise);
     }
 
     /// Takes in an access that is made right now; says why the run ends, if it does.

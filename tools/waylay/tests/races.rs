@@ -203,6 +203,24 @@ fn compiled_for_it() {
     }
 }
 
+/// A compiler says which memory orders the program names, and the language says what they order. Where nobody says it, each
+/// orders as much as any could.
+#[test]
+fn memory_orders_count_where_they_are_known() {
+    const ORDERS: [&str; 7] = ["release", "acquire", "fences", "updates", "own-lock", "pointer", "owners"];
+    let place = Workplace::new();
+    told_apart(&place, &build_for_waylay(&place, "gcc", "orders.c"), &ORDERS);
+    if Command::new("clang").arg("--version").output().is_ok() {
+        told_apart(&place, &build_for_waylay(&place, "clang", "orders.c"), &["release", "fences"]);
+    }
+    told_apart(&place, &build_for_waylay(&place, "rustc", "orders.rs"), &["release", "exchange", "fences"]);
+    let program = build(&place, "orders.c", &["-g", "-O2"]);
+    for way in ["release", "acquire"] {
+        let (code, clean, _) = explore(&place, &[], &[&program, way, "broken"]);
+        assert_eq!((code, &clean["failures"]), (Some(0), &0.into()), "{way}: {clean:#}");
+    }
+}
+
 /// A free is told as one, with the stacks of both.
 #[test]
 fn a_free_is_told_as_one() {

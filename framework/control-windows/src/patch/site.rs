@@ -1,6 +1,6 @@
 //! A site becomes a step.
 
-use waylay_accesses::{Access, access};
+use waylay_accesses::{Access, Promise, access};
 use waylay_patch::What;
 use waylay_schedule::EventKind;
 
@@ -29,7 +29,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, saved: usize, origin
             }
         }
         let (code, trapped, site) = (entry.code, entry.trapped, Some(site));
-        let at = |kind| Access { kind, address, bytes, code, site, trapped, saved };
+        let at = |kind| Access { kind, address, bytes, code, site, trapped, saved, promise: Promise::ALL };
         match entry.what {
             What::Atomic => access::atomic::<Windows>(me, at(EventKind::AtomicRmw)),
             What::Fence => access::atomic::<Windows>(me, Access { bytes: 0, ..at(EventKind::Fence) }),

@@ -3,7 +3,7 @@
 //! Called by the thread that is about to make the access, outside of everything the library does on its own account:
 //! there, and in threads that are not under control, the identity is null and nothing happens.
 
-use waylay_accesses::access;
+use waylay_accesses::{Promise, access};
 
 pub(super) use waylay_accesses::Access;
 
@@ -30,6 +30,16 @@ pub(super) fn ordering(access: Access) {
         let _inside = Unmanaged::enter();
         // SAFETY: a logical thread that runs program code holds the token.
         unsafe { access::ordering::<Linux>(me, access) };
+    }
+}
+
+/// A fence that a compiler reports.
+pub(super) fn fences(promise: Promise) {
+    let me = me();
+    if !me.is_null() {
+        let _inside = Unmanaged::enter();
+        // SAFETY: a logical thread that runs program code holds the token.
+        unsafe { access::fence::<Linux>(me, promise) };
     }
 }
 

@@ -2,6 +2,7 @@
 
 use core::cell::UnsafeCell;
 
+use waylay_accesses::Promise;
 use waylay_patch::What;
 use waylay_schedule::EventKind;
 
@@ -140,7 +141,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source
             return 0;
         }
     }
-    let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site), trapped: saved & FROM_KERNEL != 0, saved };
+    let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site), trapped: saved & FROM_KERNEL != 0, saved, promise: Promise::ALL };
     match entry.what {
         What::Read if entry.orders => ordering(access(EventKind::AtomicLoad)),
         What::Write if entry.orders => ordering(access(EventKind::AtomicStore)),

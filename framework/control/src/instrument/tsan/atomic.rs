@@ -1,14 +1,15 @@
 //! Atomic operations: a step, then the operation itself, sequentially consistent whatever order was asked for.
 //!
-//! The order is not ignored for the sake of speed: only one thread of the program runs at a time, so there is nothing
-//! weaker to observe.
+//! Only one thread of the program runs at a time, so there is nothing weaker to observe. What the order promises about accesses
+//! around it is told: the race detector takes the program by its word.
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
+use waylay_accesses::Promise;
 use waylay_control_protocol::Level;
 use waylay_schedule::EventKind;
 
-use crate::instrument::access::{Access, atomic};
+use crate::instrument::access::{Access, atomic, fences};
 use crate::instrument::{delay, reports};
 
 /// The number of the strongest order.
@@ -16,9 +17,10 @@ const SEQUENTIAL: i32 = 5;
 
 /// Announces an operation. Operations of one kind on one object count as one place in the code.
 #[inline(always)]
-fn announce<T>(kind: EventKind, address: *const T) {
+fn announce<T>(kind: EventKind, address: *const T, order: i32) {
     if reports(Level::Atomics) {
-        atomic(Access::reported(kind, address as usize, size_of::<T>(), kind as usize));
+        let access = Access::reported(kind, address as usize, size_of::<T>(), kind as usize);
+        atomic(Access { promise: Promise::of_compiler(order), ..access });
     }
 }
 
@@ -33,8 +35,8 @@ macro_rules! exported {
 
 macro_rules! combines {
     ($bits:literal, $value:ty, $atomic:ty; $($what:literal $name:ident;)+) => {$(
-        exported! { $bits, $what, fn $name(at: *mut $value, with: $value, _order: i32) -> $value {
-            announce(EventKind::AtomicRmw, at);
+        exported! { $bits, $what, fn $name(at: *mut $value, with: $value, order: i32) -> $value {
+            announce(EventKind::AtomicRmw, at, order);
             // SAFETY: by the caller's promise.
             unsafe { (*at.cast::<$atomic>()).$name(with, Ordering::SeqCst) }
         }}
@@ -46,15 +48,15 @@ macro_rules! operations {
     ($bits:literal, $value:ty, $atomic:ty) => {
         use super::*;
 
-        exported! { $bits, "load", fn load(at: *const $value, _order: i32) -> $value {
-            announce(EventKind::AtomicLoad, at);
+        exported! { $bits, "load", fn load(at: *const $value, order: i32) -> $value {
+            announce(EventKind::AtomicLoad, at, order);
             // SAFETY: by the caller's promise.
             unsafe { (*at.cast::<$atomic>()).load(Ordering::SeqCst) }
         }}
         exported! { $bits, "store", fn store(at: *mut $value, value: $value, order: i32) {
             // Compilers make an exchange of it, which does not wait.
             let exchanges = delay::is_on() && order == SEQUENTIAL;
-            announce(if exchanges { EventKind::AtomicRmw } else { EventKind::AtomicStore }, at);
+            announce(if exchanges { EventKind::AtomicRmw } else { EventKind::AtomicStore }, at, order);
             // SAFETY: by the caller's promise.
             unsafe { (*at.cast::<$atomic>()).store(value, Ordering::SeqCst) }
         }}
@@ -92,8 +94,8 @@ macro_rules! operations {
 macro_rules! compares {
     ($bits:literal, $value:ty, $atomic:ty) => {
         exported! { $bits, "compare_exchange_val",
-            fn value(at: *mut $value, expected: $value, new: $value, _order: i32, _failure: i32) -> $value {
-            announce(EventKind::AtomicRmw, at);
+            fn value(at: *mut $value, expected: $value, new: $value, order: i32, _failure: i32) -> $value {
+            announce(EventKind::AtomicRmw, at, order);
             // SAFETY: by the caller's promise.
             let result = unsafe {
                 (*at.cast::<$atomic>()).compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst)
@@ -210,6 +212,7 @@ mod pair {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn __tsan_atomic_thread_fence(order: i32) {
     delay::fence(order == SEQUENTIAL);
+    fences(Promise::of_compiler(order));
     fence(Ordering::SeqCst);
 }
 
