@@ -1,7 +1,7 @@
 //! Which shard a process is, from the variables that engines set for the processes they start.
 //!
 //! Slurm numbers the tasks of a job array from anywhere, in steps; Kubernetes numbers the pods of an Indexed Job from 0 and
-//! does not say how many there are, so that our manifests do.
+//! does not say how many there are, so that our manifests do, and others have to.
 
 use waylay_schedule::Shard;
 
@@ -34,7 +34,11 @@ pub fn shard(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Told>, 
         })?;
         return Ok(Some((shard, "SLURM_ARRAY_TASK_ID")));
     }
-    if let (Some(index), Some(of)) = (number("JOB_COMPLETION_INDEX")?, number(SHARDS)?) {
+    if let Some(index) = number("JOB_COMPLETION_INDEX")? {
+        // Every pod would make the same schedules, and the night would look as if it had made them all.
+        let of = number(SHARDS)?.ok_or_else(|| {
+            format!("JOB_COMPLETION_INDEX is set and {SHARDS} is not: say there how many completions the Job has, or give --shard")
+        })?;
         let shard = Shard::new(index + 1, of)
             .ok_or_else(|| format!("JOB_COMPLETION_INDEX={index} is no shard of {SHARDS}={of}"))?;
         return Ok(Some((shard, "JOB_COMPLETION_INDEX")));
@@ -70,7 +74,11 @@ mod tests {
         assert!(slurm("9", "10", "1").is_err() && slurm("x", "1", "1").is_err());
         let kubernetes = [("JOB_COMPLETION_INDEX", "3"), (SHARDS, "4")];
         assert_eq!(told(&kubernetes), Ok(Some("4/4".to_owned())));
-        assert_eq!(told(&kubernetes[..1]), Ok(None), "of how many is not known");
+        assert!(
+            told(&kubernetes[..1]).is_err_and(|error| error.contains(SHARDS)),
+            "of how many is not known"
+        );
+        assert_eq!(told(&kubernetes[1..]), Ok(None), "that alone names no shard");
         assert!(told(&[("JOB_COMPLETION_INDEX", "4"), (SHARDS, "4")]).is_err());
         assert_eq!(told(&[]), Ok(None));
     }

@@ -1,4 +1,4 @@
-//! Linux: permissions of files, and signals.
+//! Linux: permissions of files, folders that change places, and signals.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -6,9 +6,21 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+
 /// Lets a file be executed.
 pub(crate) fn make_executable(file: &Path) -> io::Result<()> {
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755))
+}
+
+/// Lets two folders change places in one step.
+pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    Ok(renameat2(AT_FDCWD, one, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE)?)
+}
+
+/// Whether there is a process with this number.
+pub(crate) fn is_alive(process: u32) -> bool {
+    Path::new("/proc").join(process.to_string()).exists()
 }
 
 /// Keeps a terminal's Ctrl-C away from a process: we ask it to end, and a second signal would end it at once.
