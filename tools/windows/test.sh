@@ -8,21 +8,7 @@ cd "$(dirname "$0")/../.."
 unset WAYLAY_REQUIRE_REAL_PROGRAMS
 source tools/windows/toolchain.sh
 source tools/windows/test_runner.sh
-
-# Every crate, but for the library of strict mode on Linux (waylay-control), what makes broken ELF files
-# (waylay-broken-plugins), engines that run on Linux (waylay-fleet) and the plugins, which are built with the command.
-crates=(waylay-abi waylay-dist waylay-plugin waylay-page waylay-interrupt waylay-leaks waylay-schedule waylay-patch waylay-control-protocol
-  waylay-scheduler waylay-accesses waylay-runtime waylay-control-windows waylay-host waylay-evidence waylay-randomizer
-  waylay-findings waylay-report waylay-driver waylay-history waylay-explore waylay-compare waylay-melting-pot waylay-service waylay)
-# Their tests in files of their own; docs/platforms.md says which are left to Linux, and why. A test that can run on one
-# system only says so in its file.
-tests=(
-  golden problems ranges boundary shapes replay systematic starvation handover pe # pure code, shared memory
-  config_problems config_reading renderers folders nights survival http           # configurations, reports, history, pages
-  in_process windows_strict windows_memory portable                               # strict mode
-  bound command bad_input history kinds melting_pot reports                       # the command, as on Linux
-  windows windows_service                                                         # what only Windows has
-)
+source tools/windows/what_runs.sh
 
 echo "--- packages"
 install_windows_packages
@@ -36,9 +22,7 @@ echo "--- the runner of the tests"
 test_runner
 
 if [ $# -eq 0 ]; then
-  set -- --lib
-  for crate in "${crates[@]}"; do set -- "$@" -p "$crate"; done
-  for test in "${tests[@]}"; do set -- "$@" --test "$test"; done
+  set -- "${all_of_it[@]}"
 fi
 echo "--- build"
 cargo_windows test --no-run "$@"
