@@ -33,3 +33,21 @@ pub(crate) fn ask_to_end(child: &Child) {
     // Not through a library call of ours: the standard library sends no signals but the one that kills.
     let _ = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_change_places_in_one_step() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        for folder in [&one, &other] {
+            std::fs::create_dir(folder).expect("a folder");
+            std::fs::write(folder.join("name"), folder.to_string_lossy().as_bytes()).expect("a file");
+        }
+        exchange(&one, &other).expect("this file system can");
+        let named = |folder: &Path| std::fs::read_to_string(folder.join("name")).expect("a file");
+        assert_eq!((named(&one), named(&other)), (other.display().to_string(), one.display().to_string()));
+    }
+}
