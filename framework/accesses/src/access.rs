@@ -34,13 +34,34 @@ pub struct Access {
     pub saved: usize,
     /// What it promises about accesses around it, if it is atomic and a compiler says so.
     pub promise: Promise,
+    /// It writes only if it finds what it expects.
+    pub expects: Option<Expects>,
+}
+
+/// The condition of a compare-exchange.
+#[derive(Clone, Copy, Debug)]
+pub struct Expects {
+    /// What has to be there, in at most eight bytes.
+    pub value: u64,
+    /// What the read promises that it is when something else is there.
+    pub otherwise: Promise,
 }
 
 impl Access {
     /// One that a compiler reports.
     #[inline(always)]
     pub fn reported(kind: EventKind, address: usize, bytes: usize, code: usize) -> Access {
-        Access { kind, address, bytes, code, site: None, trapped: false, saved: 0, promise: Promise::ALL }
+        Access {
+            kind,
+            address,
+            bytes,
+            code,
+            site: None,
+            trapped: false,
+            saved: 0,
+            promise: Promise::ALL,
+            expects: None,
+        }
     }
 }
 
@@ -339,6 +360,12 @@ unsafe fn compare_as<P: Process>(
         }
         let Access { address, bytes, code, site, .. } = access;
         let thread = P::who(me).id;
+        // Nobody runs before the operation itself: what is there now is what it will find.
+        let fails = access.expects.filter(|expected| P::peek(address, bytes) != expected.value);
+        let (writes, promise) = match fails {
+            Some(expected) => (false, expected.otherwise),
+            None => (writes, access.promise),
+        };
         let deed = Deed {
             thread,
             code,
@@ -351,7 +378,7 @@ unsafe fn compare_as<P: Process>(
             certain: atomic && (site.is_none() || access.kind == EventKind::AtomicRmw && !orders),
             compiled: site.is_none(),
             frees: false,
-            promise: access.promise,
+            promise,
         };
         if let Some((race, last)) = watch.compare(deed, &*P::region()) {
             verdict::end(watch, race, last, access.saved);

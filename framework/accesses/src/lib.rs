@@ -33,7 +33,7 @@ mod suspects;
 mod verdict;
 mod watch;
 
-pub use access::{Access, Frees};
+pub use access::{Access, Expects, Frees};
 pub use modules::Module;
 pub use order::{Order, Promise, Way};
 pub use process::{Attention, Process, Who};

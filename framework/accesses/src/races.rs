@@ -183,6 +183,8 @@ pub(crate) struct Races {
     serial: u64,
     /// More was touched than can be remembered.
     over: bool,
+    /// What threads read last, where that was an atomic load that a compiler reported.
+    loaded: ByAddress<usize, (usize, usize)>,
 }
 
 impl Default for Races {
@@ -198,6 +200,7 @@ impl Default for Races {
             forgiven: ByAddress::default(),
             serial: 0,
             over: false,
+            loaded: ByAddress::default(),
         }
     }
 }
@@ -237,6 +240,9 @@ impl Races {
         mut is_known: impl FnMut(usize, usize) -> bool,
     ) -> Option<Race> {
         self.serial += 1;
+        if self.is_echo(&deed) {
+            return None;
+        }
         deed.atomic |= !deed.compiled && self.deliberate.contains_key(&deed.code);
         let now = self.order.now(deed.thread);
         let seen = self.seen(&deed);
@@ -263,6 +269,17 @@ impl Races {
             self.order.pass(deed.thread);
         }
         race
+    }
+
+    /// Whether it is what clang leaves of an atomic load behind the call that reports it: a move whose result nobody uses.
+    fn is_echo(&mut self, deed: &Deed) -> bool {
+        let thread = deed.thread.index();
+        let only_reads = deed.reads && !deed.writes;
+        let last = self.loaded.remove(&thread);
+        if deed.compiled && deed.atomic && only_reads {
+            self.loaded.insert(thread, (deed.address, deed.bytes));
+        }
+        !deed.compiled && only_reads && last == Some((deed.address, deed.bytes))
     }
 
     /// An atomic operation takes over and hands over what it promises to, at a word.

@@ -213,7 +213,11 @@ fn memory_orders_count_where_they_are_known() {
     if Command::new("clang").arg("--version").output().is_ok() {
         told_apart(&place, &build_for_waylay(&place, "clang", "orders.c"), &["release", "fences"]);
     }
-    told_apart(&place, &build_for_waylay(&place, "rustc", "orders.rs"), &["release", "exchange", "fences"]);
+    told_apart(
+        &place,
+        &build_for_waylay(&place, "rustc", "orders.rs"),
+        &["release", "exchange", "fences", "claim"],
+    );
     let program = build(&place, "orders.c", &["-g", "-O2"]);
     for way in ["release", "acquire"] {
         let (code, clean, _) = explore(&place, &[], &[&program, way, "broken"]);

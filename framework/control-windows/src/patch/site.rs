@@ -29,7 +29,17 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, saved: usize, origin
             }
         }
         let (code, trapped, site) = (entry.code, entry.trapped, Some(site));
-        let at = |kind| Access { kind, address, bytes, code, site, trapped, saved, promise: Promise::ALL };
+        let at = |kind| Access {
+            kind,
+            address,
+            bytes,
+            code,
+            site,
+            trapped,
+            saved,
+            promise: Promise::ALL,
+            expects: None,
+        };
         match entry.what {
             What::Atomic => access::atomic::<Windows>(me, at(EventKind::AtomicRmw)),
             What::Fence => access::atomic::<Windows>(me, Access { bytes: 0, ..at(EventKind::Fence) }),

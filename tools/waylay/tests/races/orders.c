@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long shared;
+long shared;
 static int broken;
 static atomic_int flag;
 static _Atomic(long *) published;

@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 use std::thread;
 
 struct Shared(UnsafeCell<u64>);
@@ -72,6 +72,24 @@ fn main() {
                 }
             },
         ),
+        "claim" => {
+            // Who comes second takes what the first has made, which only its failure promises.
+            let place = AtomicPtr::new(std::ptr::null_mut());
+            let claim = || {
+                let mine = Box::into_raw(Box::new(black_box(7)));
+                let (null, release, relaxed) = (std::ptr::null_mut(), Ordering::Release, Ordering::Relaxed);
+                let claimed = if broken {
+                    place.compare_exchange(null, mine, release, relaxed)
+                } else {
+                    place.compare_exchange(null, mine, release, Ordering::Acquire)
+                };
+                if let Err(theirs) = claimed {
+                    // SAFETY: both live until the program ends, but for the order that is what this is about.
+                    assert_eq!(unsafe { *theirs }, 7);
+                }
+            };
+            both(claim, claim);
+        }
         other => panic!("there is no {other}"),
     }
 }

@@ -141,7 +141,7 @@ pub(super) extern "C" fn at_site(site: u32, address: usize, count: usize, source
             return 0;
         }
     }
-    let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site), trapped: saved & FROM_KERNEL != 0, saved, promise: Promise::ALL };
+    let access = |kind| Access { kind, address, bytes, code: entry.code, site: Some(site), trapped: saved & FROM_KERNEL != 0, saved, promise: Promise::ALL, expects: None };
     match entry.what {
         What::Read if entry.orders => ordering(access(EventKind::AtomicLoad)),
         What::Write if entry.orders => ordering(access(EventKind::AtomicStore)),

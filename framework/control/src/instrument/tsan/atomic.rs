@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
-use waylay_accesses::Promise;
+use waylay_accesses::{Expects, Promise};
 use waylay_control_protocol::Level;
 use waylay_schedule::EventKind;
 
@@ -18,9 +18,14 @@ const SEQUENTIAL: i32 = 5;
 /// Announces an operation. Operations of one kind on one object count as one place in the code.
 #[inline(always)]
 fn announce<T>(kind: EventKind, address: *const T, order: i32) {
+    announce_if(kind, address, order, None);
+}
+
+#[inline(always)]
+fn announce_if<T>(kind: EventKind, address: *const T, order: i32, expects: Option<Expects>) {
     if reports(Level::Atomics) {
         let access = Access::reported(kind, address as usize, size_of::<T>(), kind as usize);
-        atomic(Access { promise: Promise::of_compiler(order), ..access });
+        atomic(Access { promise: Promise::of_compiler(order), expects, ..access });
     }
 }
 
@@ -94,8 +99,12 @@ macro_rules! operations {
 macro_rules! compares {
     ($bits:literal, $value:ty, $atomic:ty) => {
         exported! { $bits, "compare_exchange_val",
-            fn value(at: *mut $value, expected: $value, new: $value, order: i32, _failure: i32) -> $value {
-            announce(EventKind::AtomicRmw, at, order);
+            fn value(at: *mut $value, expected: $value, new: $value, order: i32, failure: i32) -> $value {
+            // What no word holds is an update that promises whatever either way would.
+            let fits = size_of::<$value>() <= size_of::<u64>();
+            let otherwise = Promise::of_compiler(failure);
+            let expects = fits.then(|| Expects { value: expected as u64, otherwise });
+            announce_if(EventKind::AtomicRmw, at, if fits { order } else { SEQUENTIAL }, expects);
             // SAFETY: by the caller's promise.
             let result = unsafe {
                 (*at.cast::<$atomic>()).compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst)
