@@ -2,7 +2,8 @@
 # Builds one program of this folder against the version of the library that its head names, and prints where it is:
 #   build.sh NAME [fixed]
 # The head says `needs: CRATE VERSION [more of the table of the dependency]`, `fixed:` likewise where a fixed version is known, and
-# `finds: KIND within N`: what the default finds, and in how many schedules with a chance of more than 1 - 1e-6.
+# `finds: KIND within N`: what the default finds, and in how many schedules with a chance of more than 1 - 1e-6; `asks: races`, that
+# it is compiled as `waylay rustflags` (WAYLAY, default target/release/waylay) says and explored with --races.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 name=$1 line=${2:-needs}
@@ -30,5 +31,12 @@ cd "$work"
 if ! grep -qsA1 "^name = \"$crate\"" Cargo.lock || ! grep -A1 "^name = \"$crate\"" Cargo.lock | grep -q "\"$version\""; then
   cargo update --quiet -p "$crate" --precise "$version" >&2
 fi
-cargo build --quiet >&2
-printf '%s\n' "$work/target/debug/$name"
+if grep -q '^//! asks: races' "$here/$name.rs"; then
+  target=x86_64-unknown-linux-gnu
+  flags=$("${WAYLAY:-$here/../../target/release/waylay}" rustflags)
+  RUSTFLAGS=$flags cargo build --quiet --target "$target" >&2
+  printf '%s\n' "$work/target/$target/debug/$name"
+else
+  cargo build --quiet >&2
+  printf '%s\n' "$work/target/debug/$name"
+fi

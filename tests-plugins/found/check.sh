@@ -5,16 +5,17 @@
 # environment. Ends with 1 when a bug is not found, or a fixed version fails.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-waylay=${WAYLAY:-$here/../../target/release/waylay}
+export WAYLAY=${WAYLAY:-$here/../../target/release/waylay}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 [ $# -gt 0 ] || set -- $(cd "$here" && ls ./*.rs | sed 's|^\./||; s|\.rs$||')
 
 # explore NAME LINE RUNS: the kind of the first failure, and how many schedules were run.
 explore() {
-  local program
+  local program asks=()
+  ! grep -q '^//! asks: races' "$here/$1.rs" || asks=(--races)
   program=$("$here/build.sh" "$1" "$2")
-  "$waylay" explore -q --json --seed "${SEED:-1}" --runs "$3" --stop-on-first --minimize off --out "$out" -- "$program" 2>/dev/null |
+  "$WAYLAY" explore -q --json "${asks[@]}" --seed "${SEED:-1}" --runs "$3" --stop-on-first --minimize off --out "$out" -- "$program" 2>/dev/null |
     python3 -c 'import json, sys; s = json.load(sys.stdin); print((s["found"] or [{"kind": "nothing"}])[0]["kind"], s["runs"])'
 }
 
