@@ -32,6 +32,15 @@ pub fn deadlock<T: Thread>(me: &mut Token<T>) -> ! {
     end(me, Ending::Deadlock, DEADLOCK_STATUS)
 }
 
+/// Nobody can run, and what is not under control has not changed that for a while: whether it would have is not known, so the run
+/// ends without a verdict.
+#[cold]
+pub fn give_up_waiting<T: Thread>(me: &mut Token<T>) -> ! {
+    let steps = me.run().sched.steps;
+    T::System::say(format_args!("stopped after {steps} steps: what is not under control was awaited"));
+    end(me, Ending::Awaiting, STEP_LIMIT_STATUS)
+}
+
 /// Reports a run that cannot go on, and ends the process with this status, or lets it stay as it is for somebody to look at.
 fn end<T: Thread>(me: &mut Token<T>, ending: Ending, status: i32) -> ! {
     in_process::conclude(me, ending);

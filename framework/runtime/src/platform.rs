@@ -3,6 +3,7 @@
 //! Static dispatch throughout: a step costs what it would cost if it were written for the one system.
 
 use waylay_accesses::Process;
+use waylay_control_protocol::account::Operation;
 use waylay_control_protocol::{Ending, RegionMap};
 use waylay_schedule::{Event, ThreadId};
 use waylay_scheduler::{Choice, Moment};
@@ -204,6 +205,11 @@ pub trait Stacks: Platform {
     /// # Safety
     /// A thread waits in `pending`, whose object exists.
     unsafe fn holder(me: &mut Token<Self::Logical>, pending: Event) -> Option<ThreadId>;
+
+    /// What the calling thread waits in, where that is known better than its event says.
+    fn waits_in(_me: &mut Token<Self::Logical>) -> Option<Operation<'static>> {
+        None
+    }
 
     /// Tells [`place`](Stacks::place) of each frame of the calling thread.
     fn describe_stack(me: &mut Token<Self::Logical>);

@@ -17,6 +17,7 @@ mod descriptor;
 mod ending_call;
 mod exit;
 mod fork;
+mod fortified;
 mod futex;
 mod identity;
 mod join;

@@ -14,6 +14,7 @@
 //! - [`session`]: beginning a run; [`stacks`]: what its end tells about threads
 //! - [`signals`]: signals on their way; [`timers`]: timers of the program, whose time is virtual
 //! - [`idling`]: threads that only sleep while the outside world is awaited; [`patience`]: waiting in real time
+//! - [`inside`]: descriptors that only this process has
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
 //! - [`preempt`]: threads that compute without a step; [`blocked`]: threads that wait in the kernel with the token
@@ -24,6 +25,7 @@ mod carrier;
 mod descriptors;
 mod handover;
 mod idling;
+mod inside;
 mod leaving;
 mod lifecycle;
 mod logical;

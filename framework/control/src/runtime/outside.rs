@@ -9,13 +9,13 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use waylay_control_protocol::Statement;
 pub(crate) use waylay_control_protocol::account::Beside;
-use waylay_runtime::inspect;
+use waylay_runtime::{Stacks, ending, inspect};
 use waylay_runtime::outside::is_running;
 pub(crate) use waylay_runtime::outside::{may_wait, waits};
-use waylay_schedule::EventKind;
+use waylay_schedule::{EventKind, ThreadId};
 
 use super::{Runtime, SHARED, Token, watcher};
-use crate::instrument::edge;
+use crate::instrument::{Linux, edge};
 use crate::sched::{Choice, Key, Shares, State};
 use crate::sys;
 
@@ -67,10 +67,12 @@ pub(crate) fn has_started_processes() -> bool {
 
 /// Whether a process that the program has started may live: time passes for that one as it does.
 pub(crate) fn has_children() -> bool {
-    if !has_started_processes() {
-        return false;
-    }
-    let options = (libc::WNOHANG | libc::WNOWAIT | libc::WEXITED) as usize;
+    has_started_processes() && has_unknown_children()
+}
+
+/// The same, for processes that nobody saw start, too: by a call of the program's own, or before the run.
+pub(super) fn has_unknown_children() -> bool {
+    let options = (libc::WNOHANG | libc::WNOWAIT | libc::WEXITED | libc::__WALL) as usize;
     // SAFETY: nothing is written, and nobody is reaped.
     unsafe { sys::call(libc::SYS_waitid, [libc::P_ALL as usize, 0, 0, options, 0, 0]) != -(libc::ECHILD as isize) }
 }
@@ -88,7 +90,8 @@ pub(crate) enum Act {
 const LETTERS: usize = 256;
 /// Real time between two looks while logical threads wait for outsiders.
 const SLICE_NS: i64 = 1_000_000;
-/// Looks without any letter after which the outsiders are taken to wait for the program, not the other way round.
+/// Looks without any letter after which a run is given up: whether the outsiders wait for the program, or the other way round, cannot
+/// be seen from here.
 const LOOKS: u32 = 3000;
 
 struct Box {
@@ -174,13 +177,15 @@ pub(super) fn ask_outsiders(me: &mut Token) -> Choice {
         take_letters(me);
         let choice = me.run().sched.choose();
         if choice != Choice::Deadlock {
+            me.run().note_awaits(false);
             return choice;
         }
         // As long as a child lives, what it shares with the program may change.
         let children = has_children();
-        if !children && count_outsiders(me.run()) == 0 {
+        if !children && count_outsiders(me.run()) == 0 || wait_in_a_circle(me) {
             return choice;
         }
+        me.run().note_awaits(true);
         looks += u32::from(!children);
         let slice = libc::timespec { tv_sec: 0, tv_nsec: SLICE_NS };
         sys::futex_wait_for(&POSTED, seen, &slice);
@@ -188,7 +193,36 @@ pub(super) fn ask_outsiders(me: &mut Token) -> Choice {
     takes_part(me, &Beside::Other("threads that are not under control".into()));
     let outsiders = count_outsiders(me.run()) as u32;
     inspect::tell(me, &Statement::Outsiders(outsiders));
-    Choice::Deadlock
+    ending::give_up_waiting(me)
+}
+
+/// Whether threads under control wait for each other in a circle of mutexes and joins, which nobody else can open.
+fn wait_in_a_circle(me: &mut Token) -> bool {
+    let threads = me.run().logicals.len();
+    (0..threads).any(|first| {
+        let first = ThreadId(first as u32);
+        let mut at = waits_for(me, first);
+        // Who is in no circle may wait for those in one: no walk is longer than there are threads.
+        for _ in 0..threads {
+            match at {
+                Some(thread) if thread != first => at = waits_for(me, thread),
+                _ => break,
+            }
+        }
+        at == Some(first)
+    })
+}
+
+/// The thread whose end, or whose unlocking of a mutex, this one waits for.
+fn waits_for(me: &mut Token, thread: ThreadId) -> Option<ThreadId> {
+    let known = me.run().sched.thread(thread);
+    let (event, waits) = (known.pending, known.state == State::Blocked);
+    match event.kind {
+        // SAFETY: the thread waits in the event, so its object exists.
+        EventKind::MutexLock if waits => unsafe { Linux::holder(me, event) },
+        EventKind::ThreadJoin if waits => event.object.0.checked_sub(1).map(|number| ThreadId(number as u32)),
+        _ => None,
+    }
 }
 
 /// Whether threads live that are not under control.
@@ -224,7 +258,15 @@ pub(crate) fn kernel_threads() -> usize {
 }
 
 fn for_each_task(mut visit: impl FnMut(i32)) {
-    let path = c"/proc/self/task";
+    for_each_entry(c"/proc/self/task", |name| {
+        if let Some(task) = name.to_str().ok().and_then(|name| name.parse().ok()) {
+            visit(task);
+        }
+    });
+}
+
+/// The names in a folder.
+pub(super) fn for_each_entry(path: &core::ffi::CStr, mut visit: impl FnMut(&core::ffi::CStr)) {
     let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) as usize;
     // SAFETY: the path is NUL-terminated; the kernel writes at most the length passed, in whole records.
     unsafe {
@@ -243,10 +285,7 @@ fn for_each_task(mut visit: impl FnMut(i32)) {
             let mut offset = 0;
             while offset < filled as usize {
                 let record = (at + offset) as *const libc::dirent64;
-                let name = core::ffi::CStr::from_ptr((&raw const (*record).d_name).cast());
-                if let Some(task) = name.to_str().ok().and_then(|name| name.parse().ok()) {
-                    visit(task);
-                }
+                visit(core::ffi::CStr::from_ptr((&raw const (*record).d_name).cast()));
                 offset += (*record).d_reclen as usize;
             }
         }

@@ -9,7 +9,7 @@ use waylay_schedule::{Event, ThreadId};
 use super::logical::Logical;
 use super::signals::{Handled, raise_pending};
 use super::{
-    Token, Waited, carrier, descriptors, handover, idling, lifecycle, outside, patience, pool, preempt,
+    Token, Waited, carrier, descriptors, handover, idling, inside, lifecycle, outside, patience, pool, preempt,
     session, signals, watcher,
 };
 use crate::heap::{guard, strict};
@@ -28,6 +28,7 @@ pub(crate) struct State {
     pub(crate) handles: ByAddress<usize, *mut Logical>,
     pub(crate) carrier: carrier::Carrier,
     pub(crate) watches: Vec<descriptors::Watch>,
+    pub(crate) inside: inside::Inside,
     /// How long threads have only slept while the outside world was awaited.
     pub(crate) idling: idling::Idling,
     /// Signals to the process that every thread blocks: bit n-1 is signal n.
@@ -221,6 +222,7 @@ impl Platform for Linux {
         // Most runs follow nothing, and allocate as fast as they would without us.
         strict::control_while(instrument::edge::follows() || instrument::delay::is_on());
         outside::set_running(true);
+        me.run().system.inside.begin();
         forget_timers(me);
     }
 

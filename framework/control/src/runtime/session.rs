@@ -175,6 +175,7 @@ pub(super) fn make_ready(region: &RegionMap) -> (*mut Logical, State) {
         handles: ByAddress::default(),
         carrier: Carrier::new(),
         watches: Vec::new(),
+        inside: Default::default(),
         idling: Idling::default(),
         held: 0,
         overdue: Vec::new(),

@@ -105,6 +105,24 @@ static void two(void *(*first)(void *), void *(*second)(void *)) {
     CHECK(pthread_join(a, 0) == 0 && pthread_join(b, 0) == 0);
 }
 
+// Each takes one mutex, waits until the other has the other one, and wants that.
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
+static sem_t has_one, has_other;
+static void *first_one(void *unused) {
+    pthread_mutex_lock(&one);
+    sem_post(&has_one);
+    sem_wait(&has_other);
+    pthread_mutex_lock(&other);
+    return unused;
+}
+static void *first_other(void *unused) {
+    pthread_mutex_lock(&other);
+    sem_post(&has_other);
+    sem_wait(&has_one);
+    pthread_mutex_lock(&one);
+    return unused;
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     if (!strcmp(argv[1], "inline")) {
@@ -120,6 +138,13 @@ int main(int argc, char **argv) {
         return 0;
     }
     sem_init(&done, 0, 0);
+    if (!strcmp(argv[1], "circle")) {
+        // What libc makes its threads in stays, and does nothing.
+        start_outsider(posts);
+        sem_wait(&done);
+        two(first_one, first_other);
+        return 0;
+    }
     pthread_t thread;
     if (!strcmp(argv[1], "semaphore")) {
         start_outsider(posts);

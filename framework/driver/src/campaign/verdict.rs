@@ -46,6 +46,12 @@ impl Supervisor<'_> {
         true
     }
 
+    /// Whether a schedule that is late waits for what is not under control: that is a limit of time, and not judged.
+    pub(super) fn waits_at_limit(&self, session: &Session, progress: &mut Progress) -> bool {
+        let awaits = session.region.as_ref().is_some_and(ControlRegion::awaits);
+        awaits && progress.current_strict().is_some_and(|test| !test.fails_at_limit())
+    }
+
     /// Runs the schedule again, puts the failure on disk with what is needed to repeat it, and tells about it.
     pub(super) fn record_strict(&mut self, session: &Session, progress: &mut Progress, mut draft: Draft) {
         let test = draft.test;
