@@ -59,6 +59,20 @@ fn what_others_may_have_is_waited_for() {
     }
 }
 
+/// Another process that the program has not started has the same memory, or a semaphore of that name.
+#[test]
+fn what_lies_in_memory_that_others_may_have_is_waited_for() {
+    for what in ["named", "file", "segment", "mutex", "condition", "barrier", "futex", "sleeper"] {
+        let program = Program::build("shared.c").with(&[what]);
+        for switching in BOTH {
+            let outcome = program.run(switching, 4, 0);
+            outcome.assert_clean();
+        }
+    }
+    let outcome = Program::build("shared.c").with(&["anonymous"]).run(BOTH[0], 4, 0);
+    assert_eq!(outcome.ending, waylay_control_protocol::Ending::Deadlock, "{outcome:#?}");
+}
+
 #[test]
 fn a_thread_that_blocks_with_the_token_gives_way() {
     for what in ["inline", "stream"] {

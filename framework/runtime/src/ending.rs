@@ -88,9 +88,8 @@ pub(crate) fn stop_at_step_limit<T: Thread>(me: &mut Token<T>) {
 
 fn stop<T: Thread>(me: &mut Token<T>) -> ! {
     closing::leave_the_rest(me);
-    let run = me.run();
-    let steps = run.sched.steps;
-    let quiet = run.limits.quiet(steps);
+    let steps = me.run().sched.steps;
+    let quiet = me.run().limits.quiet(steps).filter(|_| !T::System::may_be_awaited(me));
     let ending = if quiet.is_some() { Ending::Livelock } else { Ending::StepLimit };
     if let Some(quiet) = quiet {
         T::System::say(format_args!("stopped after {steps} steps, {quiet} of which changed nothing"));

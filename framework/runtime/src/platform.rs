@@ -127,6 +127,11 @@ pub trait Platform: Process<Thread = *mut Self::Logical> {
     /// Nobody can run. Looks whether somebody outside has changed that, and waits for it where that may be.
     fn ask_outside(me: &mut Token<Self::Logical>, choice: Choice) -> Choice;
 
+    /// Whether others than the threads of the run may end a wait: then nobody can say that nothing ever changes.
+    fn may_be_awaited(_me: &mut Token<Self::Logical>) -> bool {
+        false
+    }
+
     /// Looks at what the kernel knows before threads are given up.
     #[inline]
     fn look_before_closing(_me: &mut Token<Self::Logical>) {}

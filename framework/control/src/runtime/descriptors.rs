@@ -9,7 +9,7 @@ use waylay_schedule::{Event, EventKind, ObjectId};
 use super::logical::Logical;
 use super::outside::ask_outsiders;
 use super::signals::{self, raise_pending};
-use super::{SHARED, Token, Waited, inside, wait};
+use super::{SHARED, Token, Waited, inside, outside, wait};
 use crate::sched::{Choice, Key, Moment, Shares};
 use crate::sys;
 
@@ -134,8 +134,14 @@ pub(super) fn ask_outside(me: &mut Token, mut choice: Choice) -> Choice {
         if all.is_empty() {
             return if choice == Choice::Deadlock { ask_outsiders(me) } else { choice };
         }
-        if choice == Choice::Deadlock && inside::are_ours(me, &all) {
-            break;
+        if choice == Choice::Deadlock {
+            if outside::others_may_help(me) {
+                choice = me.run().sched.choose();
+                continue;
+            }
+            if inside::are_ours(me, &all) {
+                break;
+            }
         }
         me.run().note_awaits(true);
         poll(all.as_mut_ptr(), all.len(), if choice == Choice::Idle { SLICE } else { -1 });

@@ -6,14 +6,14 @@
 //! sockets with an address. A program with a handler of a signal that others send may be woken by what the handler writes, so
 //! there nothing is known either.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::c_int;
 use std::io::Write;
 
 use waylay_control_protocol::account::{DescriptorKind, Object, Operation};
 
 use super::logical::Logical;
 use super::outside::{are_there, has_started_processes, has_unknown_children};
-use super::Token;
+use super::{Token, mappings};
 use crate::sys;
 
 /// What the run made, and whether descriptors left or entered the process.
@@ -188,29 +188,5 @@ fn is_plain_device(link: &[u8]) -> bool {
 
 /// Whether the process has asked the kernel for a queue of asynchronous requests (`io_setup`), which is a mapping.
 fn has_requests() -> bool {
-    const MARK: &[u8] = b"/[aio]";
-    let path: &CStr = c"/proc/self/maps";
-    let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
-    // SAFETY: the path ends with a zero byte; the kernel writes no more than the length says.
-    unsafe {
-        let fd = sys::call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags, 0, 0, 0]);
-        if fd < 0 {
-            return true;
-        }
-        // What was read before stays in front, in case the mark lies across two pieces.
-        let (mut bytes, mut kept, mut found) = ([0u8; 4096], 0, false);
-        loop {
-            let args = [fd as usize, bytes.as_mut_ptr() as usize + kept, bytes.len() - kept, 0, 0, 0];
-            let read = sys::call(libc::SYS_read, args);
-            if read <= 0 || found {
-                break;
-            }
-            let len = kept + read as usize;
-            found = bytes[..len].windows(MARK.len()).any(|part| part == MARK);
-            kept = len.min(MARK.len());
-            bytes.copy_within(len - kept..len, 0);
-        }
-        sys::call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]);
-        found
-    }
+    mappings::has(|line| line.windows(6).any(|part| part == b"/[aio]"))
 }

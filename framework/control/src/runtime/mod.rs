@@ -14,7 +14,7 @@
 //! - [`session`]: beginning a run; [`stacks`]: what its end tells about threads
 //! - [`signals`]: signals on their way; [`timers`]: timers of the program, whose time is virtual
 //! - [`idling`]: threads that only sleep while the outside world is awaited; [`patience`]: waiting in real time
-//! - [`inside`]: descriptors that only this process has
+//! - [`inside`]: descriptors that only this process has; [`mappings`]: which memory others may have, too
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
 //! - [`preempt`]: threads that compute without a step; [`blocked`]: threads that wait in the kernel with the token
@@ -29,6 +29,7 @@ mod inside;
 mod leaving;
 mod lifecycle;
 mod logical;
+mod mappings;
 pub(crate) mod outside;
 mod patience;
 mod platform;

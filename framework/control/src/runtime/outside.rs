@@ -14,13 +14,16 @@ use waylay_runtime::outside::is_running;
 pub(crate) use waylay_runtime::outside::{may_wait, waits};
 use waylay_schedule::{EventKind, ThreadId};
 
-use super::{Runtime, SHARED, Token, watcher};
+use super::{Runtime, SHARED, Token, mappings, watcher};
 use crate::instrument::{Linux, edge};
 use crate::sched::{Choice, Key, Shares, State};
 use crate::sys;
 
 /// Whether the program has started a process in this run: what processes share may then be changed from outside.
 static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// Threads wait for objects in memory that other processes may have, too, and that nobody here has to have started.
+static SHARES: AtomicBool = AtomicBool::new(false);
 
 /// Something that is not under control takes part in the run. The first that does is named.
 pub(crate) fn takes_part(me: &mut Token, what: &Beside<'_>) {
@@ -41,17 +44,56 @@ pub(crate) fn process_starts(me: &mut Token, how: &str) {
 
 /// Whoever waits for an object, or is about to, looks at it again: if processes share it, others than us end that wait from now on.
 fn wait_anew(me: &mut Token) {
-    use EventKind::{BarrierWait, CondWait, MutexLock, RwReadLock, RwWriteLock, SemWait};
     let run = me.run();
     for &thread in &run.logicals {
         // SAFETY: threads in the list live as long as the run.
         let id = unsafe { (*thread).id };
         let known = run.sched.thread(id);
-        let shares = [BarrierWait, CondWait, MutexLock, RwReadLock, RwWriteLock, SemWait].contains(&known.pending.kind);
-        if shares && matches!(known.state, State::Blocked | State::Ready) {
+        if SHAREABLE.contains(&known.pending.kind) && matches!(known.state, State::Blocked | State::Ready) {
             run.sched.call_off(id);
         }
     }
+}
+
+/// Waits for what may lie in memory that processes share.
+const SHAREABLE: [EventKind; 7] = [
+    EventKind::BarrierWait,
+    EventKind::CondWait,
+    EventKind::FutexWait,
+    EventKind::MutexLock,
+    EventKind::RwReadLock,
+    EventKind::RwWriteLock,
+    EventKind::SemWait,
+];
+
+/// Nobody can run, or nothing changes: whether threads wait for objects in memory that other processes may have, too. They look
+/// again, and wait for those processes from now on, as after a process was started.
+#[cold]
+pub(super) fn others_may_help(me: &mut Token) -> bool {
+    if SHARES.load(Ordering::Relaxed) {
+        return false;
+    }
+    let run = me.run();
+    let waits = |thread: &_| -> Option<usize> {
+        let thread: &waylay_scheduler::Thread = thread;
+        let waits = thread.state == State::Blocked && SHAREABLE.contains(&thread.pending.kind);
+        waits.then_some(thread.pending.object.0 as usize)
+    };
+    let awaited: Vec<usize> =
+        (0..run.logicals.len()).filter_map(|thread| waits(run.sched.thread(ThreadId(thread as u32)))).collect();
+    let is_in = |(first, last): (usize, usize)| awaited.iter().any(|at| (first..=last).contains(at));
+    if awaited.is_empty() || !mappings::has(|line| mappings::shared(line).is_some_and(is_in)) {
+        return false;
+    }
+    SHARES.store(true, Ordering::Relaxed);
+    takes_part(me, &Beside::Other("other processes may have the memory in which threads wait".into()));
+    wait_anew(me);
+    true
+}
+
+/// Whether others than the threads of the run may end a wait, so that nobody can say that nothing ever changes.
+pub(super) fn may_be_awaited(me: &mut Token) -> bool {
+    SHARES.load(Ordering::Relaxed) || has_children() || others_may_help(me)
 }
 
 /// A function of this name makes libc start threads of its own.
@@ -59,10 +101,16 @@ pub(crate) fn threads_start(me: &mut Token, how: &str) {
     takes_part(me, &Beside::Other(format!("{how} makes libc start threads of its own").into()));
 }
 
-/// Whether objects that processes share may be changed from outside.
+/// Whether the program has started a process in this run.
 #[inline]
-pub(crate) fn has_started_processes() -> bool {
+pub(super) fn has_started_processes() -> bool {
     STARTED.load(Ordering::Relaxed)
+}
+
+/// Whether objects that were made for several processes may be changed from outside.
+#[inline]
+pub(crate) fn may_share() -> bool {
+    has_started_processes() || SHARES.load(Ordering::Relaxed)
 }
 
 /// Whether a process that the program has started may live: time passes for that one as it does.
@@ -126,6 +174,7 @@ impl Box {
 /// A run begins or ends.
 pub(super) fn set_running(running: bool) {
     STARTED.store(false, Ordering::Relaxed);
+    SHARES.store(false, Ordering::Relaxed);
     waylay_runtime::outside::set_running(running);
 }
 
@@ -180,9 +229,15 @@ pub(super) fn ask_outsiders(me: &mut Token) -> Choice {
             me.run().note_awaits(false);
             return choice;
         }
+        if wait_in_a_circle(me) {
+            return choice;
+        }
+        if others_may_help(me) {
+            continue;
+        }
         // As long as a child lives, what it shares with the program may change.
         let children = has_children();
-        if !children && count_outsiders(me.run()) == 0 || wait_in_a_circle(me) {
+        if !children && count_outsiders(me.run()) == 0 {
             return choice;
         }
         me.run().note_awaits(true);

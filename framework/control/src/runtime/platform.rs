@@ -192,6 +192,10 @@ impl Platform for Linux {
         descriptors::ask_outside(me, choice)
     }
 
+    fn may_be_awaited(me: &mut Token) -> bool {
+        outside::may_be_awaited(me)
+    }
+
     fn look_before_closing(me: &mut Token) {
         descriptors::descriptors_changed(me);
     }

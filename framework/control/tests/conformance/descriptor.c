@@ -483,10 +483,11 @@ CASE(files_are_locked, "flock") {
     close(other_file), close(ends[0]);
     memcpy(path + sizeof path - 7, "XXXXXX", 6);
 }
-CASE(files_are_locked_in_the_old_way, "lockf") {
+CASE(files_are_locked_in_the_old_way, "lockf lockf64") {
     other_file = mkstemp(path);
     IS(locks_in_the_old_way(), 0);
     IS(lockf(other_file, F_TEST, 0), 0);
+    IS(lockf64(other_file, F_TEST, 0), 0);
     IS(lockf(other_file, F_ULOCK, 0), 0);
     FAILS(lockf(other_file, 99, 0), EINVAL);
     FAILS(lockf(-1, F_LOCK, 0), EBADF);
