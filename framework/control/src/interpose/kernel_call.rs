@@ -9,6 +9,7 @@
 use libc::{c_int, c_long, sigset_t};
 
 use super::futex::{futex, note_outsider};
+use super::futex_several::{LATER, wait_for_several};
 use super::{fail, identity, random, sleep};
 use crate::instrument::{copies, delay};
 use crate::me::{Unmanaged, as_program, me};
@@ -61,6 +62,8 @@ pub(crate) unsafe fn serve(me: &mut Token, number: c_long, arguments: [usize; 6]
         delay::before_call(me);
         match number {
             libc::SYS_futex => Some(futex(me, a, b as i32, c as u32, d, e, f as u32)),
+            libc::SYS_futex_waitv => Some(wait_for_several(me, arguments)),
+            number if LATER.contains(&number) => Some(fail(libc::ENOSYS).into()),
             libc::SYS_sched_yield => {
                 sleep::give_way(me);
                 Some(0)

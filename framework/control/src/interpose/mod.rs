@@ -19,6 +19,7 @@ mod exit;
 mod fork;
 mod fortified;
 mod futex;
+mod futex_several;
 mod identity;
 mod join;
 mod kernel_call;

@@ -59,7 +59,7 @@ pub(crate) use preempt::{TICK_SIGNALS, note_modules};
 pub(crate) use session::{
     Planned, begin, begin_restored, can_carry, note_uncontrolled_thread, plan, prepare_to_restore, settings_of,
 };
-pub(crate) use waiters::{freed, taken, wake, wake_or_move};
+pub(crate) use waiters::{freed, taken, wait_for_one_of, wake, wake_or_move};
 pub(crate) use waylay_runtime::ending::{end_at_race, finalise};
 pub(crate) use waylay_runtime::in_process::{
     begin_when as begin_in_process, end_into as end_in_process, stop as stop_in_process,

@@ -14,6 +14,7 @@ use waylay_runtime::outside::is_running;
 pub(crate) use waylay_runtime::outside::{may_wait, waits};
 use waylay_schedule::{EventKind, ThreadId};
 
+use super::waiters::wake;
 use super::{Runtime, SHARED, Token, mappings, watcher};
 use crate::instrument::{Linux, edge};
 use crate::sched::{Choice, Key, Shares, State};
@@ -209,7 +210,7 @@ pub(super) fn take_letters(me: &mut Token) {
             match act {
                 Act::Freed => me.run().sched.freed(key, Shares::ALL),
                 Act::Woken(number) => {
-                    me.run().sched.wake(key, number, Shares::ALL);
+                    wake(me, key, number, Shares::ALL);
                 }
             }
         }

@@ -10,7 +10,7 @@ use super::logical::Logical;
 use super::signals::{Handled, raise_pending};
 use super::{
     Token, Waited, carrier, descriptors, handover, idling, inside, lifecycle, outside, patience, pool, preempt,
-    session, signals, watcher,
+    session, signals, waiters, watcher,
 };
 use crate::heap::{guard, strict};
 use crate::instrument::{self, Linux};
@@ -29,6 +29,8 @@ pub(crate) struct State {
     pub(crate) carrier: carrier::Carrier,
     pub(crate) watches: Vec<descriptors::Watch>,
     pub(crate) inside: inside::Inside,
+    /// Threads that wait for several words at once.
+    pub(crate) several: Vec<waiters::Several>,
     /// How long threads have only slept while the outside world was awaited.
     pub(crate) idling: idling::Idling,
     /// Signals to the process that every thread blocks: bit n-1 is signal n.

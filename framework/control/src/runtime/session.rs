@@ -176,6 +176,7 @@ pub(super) fn make_ready(region: &RegionMap) -> (*mut Logical, State) {
         carrier: Carrier::new(),
         watches: Vec::new(),
         inside: Default::default(),
+        several: Vec::new(),
         idling: Idling::default(),
         held: 0,
         overdue: Vec::new(),
