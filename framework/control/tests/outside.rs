@@ -18,6 +18,20 @@ fn outsiders_wake_logical_threads_and_the_run_says_so() {
     }
 }
 
+/// Who counts is in another state each time, and would be left alone for half a second of its own.
+#[test]
+fn a_thread_that_computes_until_it_is_cancelled_gives_way_soon() {
+    let program = Program::build("outside.c").with(&["cancelled"]);
+    for switching in BOTH {
+        let outcomes: Vec<_> = (0..6).map(|run| program.run(switching, 4, run)).collect();
+        outcomes.iter().for_each(|outcome| {
+            outcome.assert_clean();
+        });
+        // The counter comes first in at least one of six runs; the runs are fixed.
+        assert!(outcomes.iter().any(|run| run.partly_controlled), "{outcomes:#?}");
+    }
+}
+
 /// Nobody else can open a circle of mutexes, whatever runs beside it.
 #[test]
 fn a_circle_of_mutexes_is_a_deadlock_beside_a_thread_that_is_not_under_control() {
