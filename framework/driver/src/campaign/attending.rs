@@ -314,7 +314,7 @@ impl Supervisor<'_> {
             // Held by a randomizer that did not let go: it gets its time anew.
             return false;
         }
-        if self.waits_at_limit(session, progress) {
+        if self.take_wait(session, progress) {
             self.kill(session, progress);
             return true;
         }
