@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use crate::account::{
-    Account, Actor, Beside, Departure, DescriptorKind, Misuse, Object, Operation, Place, Standing, Statement, Touch, Touched,
+    Account, Actor, Beside, Departure, DescriptorKind, Misuse, Object, Operation, Place, Standing, Statement,
+    Touch, Touched,
 };
 
 /// Bytes of a statement at most; longer words are cut.

@@ -4,7 +4,8 @@ use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::account::{
-    Account, Beside, Departure, DescriptorKind, Misuse, Object, Operation, Place, Standing, Statement, Touch, Touched,
+    Account, Beside, Departure, DescriptorKind, Misuse, Object, Operation, Place, Standing, Statement, Touch,
+    Touched,
 };
 
 /// Says what the object of an operation, at this address, is called.

@@ -53,7 +53,8 @@ impl Supervisor<'_> {
         let Some(fails) = progress.current_strict().map(|test| test.fails_at_limit()) else { return false };
         if fails {
             let (account, steps) = (region.account(), region.schedule().steps());
-            let (scene, seed) = (Scene::of(session, progress, self.clock, &self.log), self.campaign.record.seed);
+            let (scene, seed) =
+                (Scene::of(session, progress, self.clock, &self.log), self.campaign.record.seed);
             let draft = self.investigator.stopped(&scene, StoppedBy::StepLimit, &account, steps, seed);
             self.record(session, progress, draft);
         }

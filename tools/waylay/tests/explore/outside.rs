@@ -186,13 +186,18 @@ fn who_is_late_because_the_world_is_slow_is_at_a_limit() {
         }
         let strict = explore(&place, &[&limits[..], &["--limit-is-failure"]].concat(), &program);
         let found = &json(&strict)["found"][0];
-        assert_eq!((strict.status.code(), &found["kind"]), (Some(1), &"livelock".into()), "{what}: {strict:#?}");
+        assert_eq!(
+            (strict.status.code(), &found["kind"]),
+            (Some(1), &"livelock".into()),
+            "{what}: {strict:#?}"
+        );
         let text = found["what"].as_str().expect("a text");
         assert!(text.ends_with("it waits for something outside the schedule"), "{what}: {text}");
     }
     std::fs::write(&answer, "").expect("a folder of ours");
     for what in ["child", "thread"] {
-        let ran = explore(&place, &["--runs", "1", "--env", &format!("WHAT={what}"), "--env", &named], &program);
+        let ran =
+            explore(&place, &["--runs", "1", "--env", &format!("WHAT={what}"), "--env", &named], &program);
         assert_eq!(ran.status.code(), Some(0), "{what}: {ran:#?}");
     }
 }
