@@ -37,7 +37,7 @@ const PRIVATE: u32 = libc::FUTEX_PRIVATE_FLAG as u32;
 
 impl Word {
     fn is_valid(&self) -> bool {
-        self.flags & !PRIVATE == FOUR_BYTES && self.reserved == 0 && self.address % 4 == 0
+        self.flags & !PRIVATE == FOUR_BYTES && self.reserved == 0 && self.address.is_multiple_of(4)
     }
 
     /// # Safety
