@@ -126,6 +126,17 @@ fn watched(me: &mut Token) -> Vec<libc::pollfd> {
     }
 }
 
+/// Whether all that could make these descriptors ready is done by threads of the run, of which none can run.
+#[cold]
+fn are_ours(me: &mut Token, waited_for: &[libc::pollfd]) -> bool {
+    me.run().system.inside.has_all_of(waited_for)
+        && !outside::has_started_processes()
+        && !outside::has_unknown_children()
+        && !outside::are_there(me.run())
+        && !inside::handlers_may_run()
+        && !inside::kernel_may_act()
+}
+
 /// Turns a choice that nobody can follow into one that somebody can, if the outside world brings it about.
 #[cold]
 pub(super) fn ask_outside(me: &mut Token, mut choice: Choice) -> Choice {
@@ -139,7 +150,7 @@ pub(super) fn ask_outside(me: &mut Token, mut choice: Choice) -> Choice {
                 choice = me.run().sched.choose();
                 continue;
             }
-            if inside::are_ours(me, &all) {
+            if are_ours(me, &all) {
                 break;
             }
         }

@@ -11,10 +11,12 @@ use std::io::Write;
 
 use waylay_control_protocol::account::{DescriptorKind, Object, Operation};
 
-use super::logical::Logical;
-use super::outside::{are_there, has_started_processes, has_unknown_children};
+use super::listing::for_each_entry;
 use super::{Token, mappings};
 use crate::sys;
+
+/// Ends that are remembered: far more than a process has open, unless it was told otherwise.
+const MOST: usize = 4096;
 
 /// What the run made, and whether descriptors left or entered the process.
 #[derive(Debug, Default)]
@@ -36,6 +38,10 @@ impl Inside {
 
     /// The program made a pipe, or two sockets that are connected to each other.
     pub(crate) fn made_pair(&mut self, ends: [c_int; 2]) {
+        // What is forgotten counts as outside.
+        if self.files.len() >= MOST {
+            self.files.drain(..MOST / 2);
+        }
         self.files.extend(ends.into_iter().filter_map(file_of).map(|(_, file)| file));
     }
 
@@ -52,6 +58,11 @@ impl Inside {
     /// Descriptors come in with a message, or go out with one.
     pub(crate) fn exchanged(&mut self) {
         self.exchanged = true;
+    }
+
+    /// Whether nobody but this process can have what is waited for.
+    pub(super) fn has_all_of(&self, waited_for: &[libc::pollfd]) -> bool {
+        !self.exchanged && waited_for.iter().all(|one| one.fd < 0 || self.kind_of(one.fd).is_some())
     }
 
     fn kind_of(&self, fd: c_int) -> Option<DescriptorKind> {
@@ -107,23 +118,9 @@ fn file_of(fd: c_int) -> Option<(u32, (u64, u64))> {
     }
 }
 
-/// Whether all that these descriptors could become ready by is done by threads of the run. To be asked when none can run.
-#[cold]
-pub(super) fn are_ours(me: &mut Token, waited_for: &[libc::pollfd]) -> bool {
-    let inside = &me.run().system.inside;
-    let known = |one: &libc::pollfd| one.fd < 0 || inside.kind_of(one.fd).is_some();
-    !inside.exchanged
-        && waited_for.iter().all(known)
-        && !has_started_processes()
-        && !has_unknown_children()
-        && !are_there(me.run())
-        && !handlers_may_run()
-        && !kernel_may_act()
-}
-
 /// What the thread waits for, if that is a descriptor.
 pub(super) fn waits_in(me: &mut Token) -> Option<Operation<'static>> {
-    let thread: *mut Logical = me.thread();
+    let thread = me.thread();
     let system = &me.run().system;
     let watch = system.watches.iter().find(|watch| watch.is_of(thread) && !watch.is_empty())?;
     // SAFETY: the thread waits, so its set is still.
@@ -139,7 +136,7 @@ pub(super) fn waits_in(me: &mut Token) -> Option<Operation<'static>> {
 }
 
 /// Whether somebody outside may make the program run a handler, which could write to a pipe.
-fn handlers_may_run() -> bool {
+pub(super) fn handlers_may_run() -> bool {
     /// What a thread does to itself, and libc's own two.
     const OWN: [c_int; 10] = [
         libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT, libc::SIGSYS, libc::SIGTRAP, libc::SIGPIPE, 32, 33,
@@ -155,7 +152,7 @@ fn handlers_may_run() -> bool {
 }
 
 /// Whether the kernel itself may write to a descriptor of the process, or count events: for queues of requests and for devices.
-fn kernel_may_act() -> bool {
+pub(super) fn kernel_may_act() -> bool {
     /// Links of descriptors behind which the kernel does nothing to others.
     const QUIET: [&[u8]; 8] = [
         b"pipe:",
@@ -168,7 +165,7 @@ fn kernel_may_act() -> bool {
         b"/memfd:",
     ];
     let mut acts = false;
-    super::outside::for_each_entry(c"/proc/self/fd", |name| {
+    for_each_entry(c"/proc/self/fd", |name| {
         let Some(fd) = name.to_str().ok().and_then(|name| name.parse().ok()) else { return };
         let link = Link::of(fd);
         let device = || file_of(fd).is_some_and(|(mode, _)| matches!(mode, libc::S_IFCHR | libc::S_IFBLK));
@@ -186,7 +183,7 @@ fn is_plain_device(link: &[u8]) -> bool {
     PLAIN.contains(&link) || link.starts_with(b"/dev/pts/") || link.starts_with(b"/dev/tty")
 }
 
-/// Whether the process has asked the kernel for a queue of asynchronous requests (`io_setup`), which is a mapping.
+/// Whether the process has asked the kernel for a queue of asynchronous requests (`io_setup`, `io_uring_setup`), which is a mapping.
 fn has_requests() -> bool {
-    mappings::has(|line| line.windows(6).any(|part| part == b"/[aio]"))
+    mappings::has(|line| line.ends_with(b"[io_uring]") || line.windows(6).any(|part| part == b"/[aio]"))
 }

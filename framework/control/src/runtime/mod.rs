@@ -28,6 +28,7 @@ mod idling;
 mod inside;
 mod leaving;
 mod lifecycle;
+mod listing;
 mod logical;
 mod mappings;
 pub(crate) mod outside;

@@ -1,6 +1,5 @@
 //! What the interposed functions tell the scheduler about objects and those who wait for them.
 
-use super::logical::Logical;
 use super::{Token, Waited, wait};
 use crate::sched::{Key, Moment, Shares};
 use waylay_schedule::Event;
@@ -8,15 +7,16 @@ use waylay_schedule::Event;
 /// A thread that waits for several words at once, whichever is woken first.
 #[derive(Debug)]
 pub(crate) struct Several {
-    thread: *mut Logical,
+    /// Its record.
+    thread: usize,
     words: Vec<Key>,
     /// The one that was woken.
     woken: Option<usize>,
 }
 
 /// Where such a thread stands in line: an address inside its own record that names nothing else.
-fn key_of(thread: *mut Logical) -> Key {
-    Key(thread as usize + 3)
+fn key_of(thread: usize) -> Key {
+    Key(thread + 3)
 }
 
 /// What `key` names was taken: those who want one of `shares` have to wait now.
@@ -60,7 +60,7 @@ pub(crate) fn wait_for_one_of(
     words: Vec<Key>,
     deadline: Option<Moment>,
 ) -> Result<usize, Waited> {
-    let thread = me.thread();
+    let thread = me.thread() as usize;
     me.run().system.several.push(Several { thread, words, woken: None });
     let waited = wait(me, event, key_of(thread), Shares::ALL, deadline, None);
     let several = &mut me.run().system.several;
