@@ -18,6 +18,21 @@ pub enum Object {
     Number(u64),
     /// What lies at an address.
     Address(u64),
+    /// A descriptor, and what it is of.
+    Descriptor(u32, DescriptorKind),
+}
+
+/// What a descriptor is of, where nobody but the process can have the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DescriptorKind {
+    /// A pipe.
+    Pipe = 1,
+    /// One of two sockets that were made connected.
+    Socket = 2,
+    /// A counter of events (`eventfd`).
+    Counter = 3,
+    /// Anything that others may have, too.
+    Other = 0,
 }
 
 /// An operation: what kind of event, by the name that `waylay-schedule` gives it, and on what.

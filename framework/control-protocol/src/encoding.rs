@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use crate::account::{
-    Account, Actor, Beside, Departure, Misuse, Object, Operation, Place, Standing, Statement, Touch, Touched,
+    Account, Actor, Beside, Departure, DescriptorKind, Misuse, Object, Operation, Place, Standing, Statement,
+    Touch, Touched,
 };
 
 /// Bytes of a statement at most; longer words are cut.
@@ -54,6 +55,7 @@ impl Encoded {
                     Object::Thread(thread) => (2, u64::from(thread)),
                     Object::Number(number) => (3, number),
                     Object::Address(address) => (4, address),
+                    Object::Descriptor(fd, kind) => (5, (kind as u64) << 32 | u64::from(fd)),
                 };
                 self.number(kind).number(value)
             }
@@ -165,6 +167,15 @@ impl Fields<'_> {
             (2, thread) => Object::Thread(thread.try_into().ok()?),
             (3, number) => Object::Number(number),
             (4, address) => Object::Address(address),
+            (5, descriptor) => {
+                let kind = match descriptor >> 32 {
+                    1 => DescriptorKind::Pipe,
+                    2 => DescriptorKind::Socket,
+                    3 => DescriptorKind::Counter,
+                    _ => DescriptorKind::Other,
+                };
+                Object::Descriptor(descriptor as u32, kind)
+            }
             _ => return None,
         };
         Some(Standing { thread, steps, waits_since, operation: Operation { kind, object }, holder })
@@ -228,6 +239,7 @@ mod tests {
             standing(Object::Thread(4), Some(7)),
             standing(Object::Number(5), None),
             standing(Object::Address(0x5080), None),
+            standing(Object::Descriptor(5, DescriptorKind::Socket), None),
             Statement::Place(Place::Address(0x1234)),
             Statement::Place(Place::InModule("a b.so".into(), 16, None)),
             Statement::Place(Place::InModule("a".into(), 16, Some("main".into()))),

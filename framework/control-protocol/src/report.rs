@@ -26,6 +26,8 @@ coded! {
         Race = 5,
         /// So many steps in a row changed nothing that nothing ever will.
         Livelock = 6,
+        /// Nobody under control could run for a while, and what is not under control might still change that.
+        Awaiting = 7,
     }
 }
 
@@ -71,6 +73,8 @@ pub struct Report {
     pub cut: AtomicU32,
     /// 1 when something outside the library's control took part: equal seeds may differ.
     pub partly_controlled: AtomicU32,
+    /// 1 while nobody under control can run and something that is not under control is awaited.
+    pub awaits: AtomicU32,
     /// A code of [`Switching`](crate::Switching): how threads were switched in fact. Baton stands in for carrier where the machine
     /// cannot do that; the schedules are the same.
     pub switching: AtomicU32,

@@ -4,7 +4,8 @@ use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::account::{
-    Account, Beside, Departure, Misuse, Object, Operation, Place, Standing, Statement, Touch, Touched,
+    Account, Beside, Departure, DescriptorKind, Misuse, Object, Operation, Place, Standing, Statement, Touch,
+    Touched,
 };
 
 /// Says what the object of an operation, at this address, is called.
@@ -107,6 +108,15 @@ impl Operation<'_> {
             Object::Nothing => kind.to_string(),
             Object::Unknown => sentence(format_args!("{kind} of something unknown")),
             Object::Thread(thread) => sentence(format_args!("{kind} of thread {thread}")),
+            Object::Descriptor(fd, of) => {
+                let of = match of {
+                    DescriptorKind::Pipe => ", a pipe that only this process has",
+                    DescriptorKind::Socket => ", a socket whose peer only this process has",
+                    DescriptorKind::Counter => ", an eventfd that only this process has",
+                    DescriptorKind::Other => "",
+                };
+                sentence(format_args!("{kind} of descriptor {fd}{of}"))
+            }
             Object::Number(number) => format!("{kind} {number}"),
             Object::Address(address) => format!("{kind} {}", naming(self, address)),
         }

@@ -178,7 +178,7 @@ fn judged(planned: &Planned, made: Made, plan: &Plan, shared: &Shared) -> Done {
     };
     let outcome = match (&failed, observed.ending) {
         _ if observed.hung.is_some() => Outcome::Cut,
-        (_, Ending::StepLimit | Ending::Livelock) => Outcome::Cut,
+        (_, Ending::StepLimit | Ending::Livelock | Ending::Awaiting) => Outcome::Cut,
         (Some(_), _) => Outcome::Failed,
         (None, _) => Outcome::Passed,
     };

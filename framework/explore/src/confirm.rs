@@ -150,7 +150,7 @@ fn rerun_until(
     let (region, mut held) = hold(HoldAt::End)?;
     let late = matches!(held.stop, Stop::Late).then(|| Hang {
         limit: conditions.patience(),
-        cpu: std::time::Duration::ZERO,
+        cpu: held.cpu_time(),
         at_work: false,
     });
     let observed = Observed::new(&region.told(), held.status(), held.output.clone(), late);
@@ -321,8 +321,13 @@ pub fn confirm(
     let seen = rerun(program, library, conditions, expected, run, schedule, names)?;
     let instead = match &seen.verdict {
         Verdict::Failed(again) if again.key == failure.key => None,
-        // The schedule ends where the recorded run was killed; whatever holds it up there holds it up here.
-        _ if matches!(seen.held.stop, Stop::Late) && failure.cause == NO_END => None,
+        // The schedule ends where the recorded run was killed; what computes there computes here.
+        _ if matches!(seen.held.stop, Stop::Late)
+            && failure.cause == NO_END
+            && (expected.limit_is_failure || !seen.observed.waited_for_the_outside()) =>
+        {
+            None
+        }
         Verdict::Failed(other) => Some(other.what.clone()),
         Verdict::Passed => Some("it ended without a failure".to_owned()),
         Verdict::Unfinished => Some("it reached a limit".to_owned()),

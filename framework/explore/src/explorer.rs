@@ -481,7 +481,7 @@ impl<'a> Exploration<'a> {
             let outcome = failed.as_ref().map_or("", |(failure, _)| &failure.key);
             self.outcomes.add(planned.run.index, observed.steps, outcome);
         }
-        let judged = failed.is_some() || observed.ending != Ending::StepLimit && observed.hung.is_none();
+        let judged = failed.is_some() || !observed.is_cut_off();
         summary.limit_reached += u64::from(counts && !judged);
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
@@ -639,5 +639,5 @@ fn is_scout(planned: &Planned, sites: &Sites) -> bool {
 
 /// Whether what a run did was all that its schedule has: strategies learn lengths from no other.
 fn ended_by_itself(ending: Ending) -> bool {
-    !matches!(ending, Ending::StepLimit | Ending::Livelock)
+    !matches!(ending, Ending::StepLimit | Ending::Livelock | Ending::Awaiting)
 }

@@ -12,7 +12,7 @@ use waylay_evidence::{CrashContext, ProcessId, ThreadId};
 
 use crate::program::Program;
 use crate::scratch::Workplace;
-use crate::server::{RunError, doing, kill};
+use crate::server::{RunError, cpu_time, doing, kill};
 use crate::streams::Streams;
 use crate::sys::held as sys;
 
@@ -61,6 +61,11 @@ impl Held {
     /// The process.
     pub fn process(&self) -> ProcessId {
         ProcessId(self.child.id())
+    }
+
+    /// Processor time that it has used.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        cpu_time(&self.child)
     }
 
     /// The status that the system would give, had it not been held.

@@ -29,6 +29,8 @@ pub struct Observed {
     pub threads: u32,
     /// Something outside the library's control took part.
     pub partly_controlled: bool,
+    /// Nobody under control could run when it ended or was killed, and something else was awaited.
+    pub awaits: bool,
     /// The step at which the run left the schedule that it was to follow.
     pub diverged: Option<u64>,
     /// It began: those that came before it in its process did not end that.
@@ -109,6 +111,7 @@ impl Observed {
             switches,
             threads,
             partly_controlled: report.partly_controlled.load(Ordering::Relaxed) != 0,
+            awaits: report.awaits.load(Ordering::Relaxed) != 0,
             diverged: report.diverged.load(Ordering::Relaxed).checked_sub(1).or((!told.reached).then_some(0)),
             reached: told.reached,
             cut: report.cut.load(Ordering::Relaxed) != 0,
@@ -128,6 +131,19 @@ impl Observed {
             stdout,
             stderr,
         }
+    }
+
+    /// A limit ended it: of steps, of time, or of waiting for what is not under control.
+    pub fn is_cut_off(&self) -> bool {
+        self.hung.is_some() || matches!(self.ending, Ending::StepLimit | Ending::Awaiting)
+    }
+
+    /// It had to be killed while it waited for something that is not under control: nothing says that this would not have come.
+    pub fn waited_for_the_outside(&self) -> bool {
+        // A process that waits uses next to nothing; one that computes may have to share a busy machine with many. What
+        // computes while nobody under control can run is not under control either.
+        let idle = |hang: Hang| hang.cpu * 20 <= hang.limit;
+        self.hung.is_some_and(|hang| self.awaits || idle(hang)) || self.ending == Ending::Awaiting
     }
 
     /// The error output as text.

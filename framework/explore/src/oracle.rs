@@ -41,6 +41,9 @@ impl Default for Expected {
 /// something about the machine, not about the program.
 pub const NO_END: &str = "no end";
 
+/// Why a run that waited is a limit and no deadlock: what it waited for may come later.
+const AWAITS: &str = "it waits for something outside the schedule";
+
 /// The exit status of a Rust program that panicked.
 const PANICKED: i32 = 101;
 
@@ -76,7 +79,7 @@ pub enum Verdict {
 pub fn judge(run: &Observed, expected: &Expected) -> Verdict {
     match failure(run, expected) {
         Some(failure) => Verdict::Failed(failure),
-        None if run.ending == Ending::StepLimit || run.hung.is_some() => Verdict::Unfinished,
+        None if run.is_cut_off() => Verdict::Unfinished,
         None => Verdict::Passed,
     }
 }
@@ -104,19 +107,20 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
             });
             return Some(failed(Kind::Race, what, None, &cause));
         }
+        Ending::Awaiting => {
+            let what = format!("no end after {} steps: {AWAITS}", run.steps);
+            return expected.limit_is_failure.then(|| failed(Kind::Livelock, what, None, NO_END));
+        }
         Ending::Unfinished | Ending::Exited | Ending::Refused => {}
     }
-    if let Some(hang) = run.hung.filter(|hang| hang.at_work) {
-        let what = format!("no end within {:?}, after {} steps: limit reached", hang.limit, run.steps);
-        return expected.limit_is_failure.then(|| failed(Kind::Livelock, what, None, NO_END));
-    }
     if let Some(hang) = run.hung {
-        // A process that waits uses next to nothing; one that computes may have to share a busy machine with many.
-        let busy = hang.cpu * 20 > hang.limit;
-        let kind = if busy { Kind::Livelock } else { Kind::Deadlock };
-        let how = if busy { "is still computing" } else { "waits for something outside the schedule" };
-        let what = format!("no end within {:?}, after {} steps: it {how}", hang.limit, run.steps);
-        return Some(failed(kind, what, None, NO_END));
+        let (how, is_limit) = match hang.at_work {
+            true => ("limit reached", true),
+            false if run.waited_for_the_outside() => (AWAITS, true),
+            false => ("it is still computing", false),
+        };
+        let what = format!("no end within {:?}, after {} steps: {how}", hang.limit, run.steps);
+        return (!is_limit || expected.limit_is_failure).then(|| failed(Kind::Livelock, what, None, NO_END));
     }
     let stderr = run.stderr_text();
     if let Some(death) = death(run.status) {
@@ -304,6 +308,7 @@ mod tests {
             switches: 3,
             threads: 2,
             partly_controlled: false,
+            awaits: false,
             diverged: None,
             reached: true,
             cut: false,
@@ -419,12 +424,23 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_killed_waits_or_computes() {
+    fn a_run_that_was_killed_while_it_waits_for_the_world_is_at_a_limit() {
         let mut late = run(9, Ending::Unfinished, "");
         let limit = Duration::from_secs(1);
-        for (cpu, kind) in [(0, Kind::Deadlock), (900, Kind::Livelock)] {
+        let strict = Expected { limit_is_failure: true, ..Expected::default() };
+        let waits = "no end within 1s, after 12 steps: it waits for something outside the schedule";
+        // Who computes while nobody under control can run is a thread that is not under control.
+        for (cpu, awaits, fails) in [(0, false, false), (900, true, false), (900, false, true)] {
             late.hung = Some(Hang { limit, cpu: Duration::from_millis(cpu), at_work: false });
-            assert_eq!(what(&late, &Expected::default()).unwrap().0, kind);
+            late.awaits = awaits;
+            let verdict = judge(&late, &Expected::default());
+            assert_eq!(what(&late, &Expected::default()).is_some(), fails, "{verdict:?}");
+            assert_eq!(verdict == Verdict::Unfinished, !fails);
+            let (kind, text) = what(&late, &strict).unwrap();
+            assert_eq!((kind, text == waits), (Kind::Livelock, !fails));
         }
+        let gave_up = run(87 << 8, Ending::Awaiting, "");
+        assert_eq!(judge(&gave_up, &Expected::default()), Verdict::Unfinished);
+        assert!(what(&gave_up, &strict).is_some());
     }
 }

@@ -9,7 +9,7 @@ pub use crate::guide::{Guide, RunError};
 use crate::observed::to_schedule;
 use crate::recording::Conditions;
 pub use crate::sys::server::Server;
-pub(crate) use crate::sys::server::kill;
+pub(crate) use crate::sys::server::{cpu_time, kill};
 
 impl Server {
     /// The settings of a run under the given conditions.

@@ -66,6 +66,7 @@ fn observed(ending: Ending, statements: Vec<Statement<'static>>, hung: bool) -> 
         switches: 5,
         threads: 3,
         partly_controlled: false,
+        awaits: false,
         diverged: None,
         reached: true,
         cut: false,

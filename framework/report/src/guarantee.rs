@@ -205,7 +205,7 @@ fn of_schedules(guarantee: &mut TestGuarantee, strict: &StrictNumbers) {
     }
     if strict.limit_reached > 0 {
         guarantee.broken.push(format!(
-            "{} of {} reached the limit of steps and were not judged",
+            "{} of {} reached the limit of steps or of time and were not judged",
             plural(strict.limit_reached, "schedule"),
             count(strict.runs)
         ));

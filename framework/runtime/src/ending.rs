@@ -32,6 +32,15 @@ pub fn deadlock<T: Thread>(me: &mut Token<T>) -> ! {
     end(me, Ending::Deadlock, DEADLOCK_STATUS)
 }
 
+/// Nobody can run, and what is not under control has not changed that for a while: whether it would have is not known, so the run
+/// ends without a verdict.
+#[cold]
+pub fn give_up_waiting<T: Thread>(me: &mut Token<T>) -> ! {
+    let steps = me.run().sched.steps;
+    T::System::say(format_args!("stopped after {steps} steps: what is not under control was awaited"));
+    end(me, Ending::Awaiting, STEP_LIMIT_STATUS)
+}
+
 /// Reports a run that cannot go on, and ends the process with this status, or lets it stay as it is for somebody to look at.
 fn end<T: Thread>(me: &mut Token<T>, ending: Ending, status: i32) -> ! {
     in_process::conclude(me, ending);
@@ -79,9 +88,8 @@ pub(crate) fn stop_at_step_limit<T: Thread>(me: &mut Token<T>) {
 
 fn stop<T: Thread>(me: &mut Token<T>) -> ! {
     closing::leave_the_rest(me);
-    let run = me.run();
-    let steps = run.sched.steps;
-    let quiet = run.limits.quiet(steps);
+    let steps = me.run().sched.steps;
+    let quiet = me.run().limits.quiet(steps).filter(|_| !T::System::may_be_awaited(me));
     let ending = if quiet.is_some() { Ending::Livelock } else { Ending::StepLimit };
     if let Some(quiet) = quiet {
         T::System::say(format_args!("stopped after {steps} steps, {quiet} of which changed nothing"));

@@ -69,8 +69,10 @@ pub unsafe fn dispatch<T: Thread>(me: &mut Token<T>, mut choice: Choice) {
 pub unsafe fn float<T: Thread>(me: &mut Token<T>) {
     let shared = T::System::shared();
     T::System::before_floating(me);
+    me.run().note_awaits(true);
     shared.floating.store(true, Ordering::SeqCst);
     if !shared.arrivals.load(Ordering::SeqCst).is_null() && shared.floating.swap(false, Ordering::SeqCst) {
+        me.run().note_awaits(false);
         take_arrivals(me);
         let choice = me.run().sched.choose();
         // SAFETY: the token was taken back, and by the caller's promise.
@@ -109,6 +111,7 @@ pub unsafe fn arrive<T: Thread>(me: *mut T) {
         shared.attention.store(true, Ordering::SeqCst);
         if shared.floating.swap(false, Ordering::SeqCst) {
             let me = Token::held_by(me);
+            me.run().note_awaits(false);
             take_arrivals(me);
             let choice = me.run().sched.choose();
             dispatch(me, choice);

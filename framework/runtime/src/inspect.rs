@@ -77,13 +77,14 @@ fn describe<T: Thread>(me: &mut Token<T>) {
         let waits_since = waits.then_some(thread.blocked_at);
         // SAFETY: the thread waits in it.
         let holder = if waits { unsafe { T::System::holder(me, pending) } } else { None };
+        let known = if waits { T::System::waits_in(me) } else { None };
         tell(
             me,
             &Statement::Standing(Standing {
                 thread: id.0,
                 steps,
                 waits_since,
-                operation: operation(pending),
+                operation: known.unwrap_or_else(|| operation(pending)),
                 holder: holder.map(|holder| holder.0),
             }),
         );

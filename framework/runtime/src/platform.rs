@@ -3,6 +3,7 @@
 //! Static dispatch throughout: a step costs what it would cost if it were written for the one system.
 
 use waylay_accesses::Process;
+use waylay_control_protocol::account::Operation;
 use waylay_control_protocol::{Ending, RegionMap};
 use waylay_schedule::{Event, ThreadId};
 use waylay_scheduler::{Choice, Moment};
@@ -126,6 +127,11 @@ pub trait Platform: Process<Thread = *mut Self::Logical> {
     /// Nobody can run. Looks whether somebody outside has changed that, and waits for it where that may be.
     fn ask_outside(me: &mut Token<Self::Logical>, choice: Choice) -> Choice;
 
+    /// Whether others than the threads of the run may end a wait: then nobody can say that nothing ever changes.
+    fn may_be_awaited(_me: &mut Token<Self::Logical>) -> bool {
+        false
+    }
+
     /// Looks at what the kernel knows before threads are given up.
     #[inline]
     fn look_before_closing(_me: &mut Token<Self::Logical>) {}
@@ -204,6 +210,11 @@ pub trait Stacks: Platform {
     /// # Safety
     /// A thread waits in `pending`, whose object exists.
     unsafe fn holder(me: &mut Token<Self::Logical>, pending: Event) -> Option<ThreadId>;
+
+    /// What the calling thread waits in, where that is known better than its event says.
+    fn waits_in(_me: &mut Token<Self::Logical>) -> Option<Operation<'static>> {
+        None
+    }
 
     /// Tells [`place`](Stacks::place) of each frame of the calling thread.
     fn describe_stack(me: &mut Token<Self::Logical>);

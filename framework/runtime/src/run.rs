@@ -107,6 +107,11 @@ impl<P: Platform> Run<P> {
         self.limits.progressed(self.sched.steps);
     }
 
+    /// Nobody under control can run, and something that is not is awaited; or that is over.
+    pub fn note_awaits(&self, awaits: bool) {
+        self.region.report().awaits.store(u32::from(awaits), Ordering::Relaxed);
+    }
+
     /// Something outside the library's control took part; says whether it is the first.
     pub fn note_uncontrolled(&self) -> bool {
         self.region.report().partly_controlled.swap(1, Ordering::Relaxed) == 0

@@ -260,12 +260,12 @@ impl Series {
         self.going = false;
         let summary = summary(sched, region, 0);
         self.count_end(region, &summary);
-        if ending == Ending::StepLimit && summary.partly_controlled == 0 {
+        if matches!(ending, Ending::StepLimit | Ending::Awaiting) && summary.partly_controlled == 0 {
             // Nobody knows what it would have shown behind the limit.
             self.uncount_aim(&region.report().tally);
         }
         let outcome = match ending {
-            Ending::StepLimit | Ending::Livelock => Outcome::Cut,
+            Ending::StepLimit | Ending::Livelock | Ending::Awaiting => Outcome::Cut,
             _ => Outcome::Failed,
         };
         self.tell_strategy(sched, outcome);

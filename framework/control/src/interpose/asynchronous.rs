@@ -17,6 +17,10 @@ interpose! {
         threads_start(me, "aio_fsync");
         real::aio_fsync(operation, request)
     }
+    fn aio_fsync64(operation: c_int, request: *mut c_void) -> c_int, |me| {
+        threads_start(me, "aio_fsync");
+        real::aio_fsync64(operation, request)
+    }
     fn lio_listio(mode: c_int, list: *const *mut c_void, count: c_int, told: *mut c_void) -> c_int, |me| {
         threads_start(me, "lio_listio");
         real::lio_listio(mode, list, count, told)

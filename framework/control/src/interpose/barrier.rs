@@ -19,7 +19,7 @@ interpose! {
         let word = |offset| barrier.byte_add(offset).cast::<u32>().read_volatile();
         // Whom it waits for may not be under control: libc's own barrier knows.
         let beyond = |me: &mut Token| {
-            let is_beyond = word(SHARED) != 0 && outside::has_started_processes();
+            let is_beyond = word(SHARED) != 0 && outside::may_share();
             is_beyond.then(|| in_kernel(me, || real::pthread_barrier_wait(barrier)))
         };
         meet(me, Key(barrier as usize), word(COUNT), libc::PTHREAD_BARRIER_SERIAL_THREAD, beyond)

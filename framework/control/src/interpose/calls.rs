@@ -92,14 +92,14 @@ macro_rules! passing {
 
 passing! {
     before if calls::ARE_STEPS:
-    printf fprintf vprintf vfprintf dprintf __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk
+    printf fprintf vprintf vfprintf dprintf __printf_chk __fprintf_chk __dprintf_chk __vprintf_chk __vfprintf_chk
     puts putchar putc fputc fputs fwrite perror
-    fopen fopen64 freopen fdopen fclose fflush fread fgets fgetc getc getchar getline ungetc fseek ftell rewind
+    fopen fopen64 freopen freopen64 fdopen fclose fflush fread __fread_chk fgets __fgets_chk fgetc getc getchar getline ungetc fseek ftell rewind
     scanf fscanf __isoc99_scanf __isoc99_fscanf
     ftruncate ftruncate64 unlink rename remove mkdir rmdir access stat fstat lstat
 }
-passing! { before_ending_call if ALWAYS: openat openat64 creat }
-passing! { before_opening if ALWAYS: open open64 }
+passing! { before_ending_call if ALWAYS: openat openat64 __openat_2 __openat64_2 creat creat64 }
+passing! { before_opening if ALWAYS: open open64 __open_2 __open64_2 }
 
 #[cfg(test)]
 mod tests {

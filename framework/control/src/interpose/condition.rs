@@ -75,7 +75,7 @@ impl posix::Condition for Condition {
     }
 
     fn is_beyond(self) -> bool {
-        self.flags() & SHARED != 0 && outside::has_started_processes()
+        self.flags() & SHARED != 0 && outside::may_share()
     }
 }
 

@@ -78,7 +78,7 @@ fn longest_message(queue: c_int) -> size_t {
 
 /// Whether a call has to wait, and for how long.
 #[derive(Clone, Copy)]
-enum Patience {
+pub(super) enum Patience {
     /// It does not wait.
     None,
     /// As long as it takes, or as the descriptor's own limit says.
@@ -103,7 +103,7 @@ fn limit_of(me: &mut Token, fd: c_int, events: c_short) -> Option<Moment> {
 }
 
 /// What a call that failed returns.
-trait Failed {
+pub(super) trait Failed {
     const FAILED: Self;
 }
 
@@ -116,7 +116,7 @@ impl Failed for ssize_t {
 }
 
 /// Makes a call on `fd` as soon as it does not block, or must not wait anyway.
-fn when_ready<R: Failed>(
+pub(super) fn when_ready<R: Failed>(
     me: &mut Token,
     fd: c_int,
     events: c_short,
@@ -224,8 +224,16 @@ fn looked(mut look: impl FnMut() -> c_int) -> c_int {
     }
 }
 
+/// Two ends were made, unless `result` says otherwise.
+unsafe fn note_pair(me: &mut Token, result: c_int, ends: *const c_int) {
+    if result == 0 {
+        // SAFETY: the kernel wrote both.
+        me.run().system.inside.made_pair(unsafe { [*ends, *ends.add(1)] });
+    }
+}
+
 /// To read or write nothing takes no wait.
-fn patience_for(len: size_t) -> Patience {
+pub(super) fn patience_for(len: size_t) -> Patience {
     if len == 0 { Patience::None } else { Patience::Full }
 }
 
@@ -233,7 +241,7 @@ fn patience_of_listener(fd: c_int) -> Patience {
     if listens(fd) { Patience::Full } else { Patience::None }
 }
 
-fn patience_of(fd: c_int, flags: c_int) -> Patience {
+pub(super) fn patience_of(fd: c_int, flags: c_int) -> Patience {
     if flags & libc::MSG_DONTWAIT != 0 || !is_socket(fd) { Patience::None } else { Patience::Full }
 }
 
@@ -294,6 +302,68 @@ fn look_at(set: &mut [pollfd]) -> bool {
 unsafe fn list<'a>(set: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
     // SAFETY: by the caller's promise.
     if count == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(set, count as usize) } }
+}
+
+/// `poll`.
+///
+/// # Safety
+/// As for libc's function.
+pub(super) unsafe fn poll_for(me: &mut Token, set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if timeout != 0 {
+            let deadline = deadline_of_milliseconds(me, timeout);
+            if poll_set(me, list(set, count), deadline, core::ptr::null()) == Polled::Broken {
+                return fail(EINTR);
+            }
+        }
+        looked(|| real::poll(set, count, 0))
+    }
+}
+
+/// `ppoll`.
+///
+/// # Safety
+/// As for libc's function.
+pub(super) unsafe fn ppoll_for(
+    me: &mut Token,
+    set: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const c_void,
+) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if timeout.as_ref().is_some_and(|length| !is_length(length)) {
+            return fail(EINVAL);
+        }
+        let deadline = (!timeout.is_null()).then(|| moment_after(me, &*timeout));
+        if poll_set(me, list(set, count), deadline, mask) == Polled::Broken {
+            return fail(EINTR);
+        }
+        looked(|| real::poll(set, count, 0))
+    }
+}
+
+/// Whether descriptors go along with a message.
+///
+/// # Safety
+/// The message is whole, as for `sendmsg`, or as `recvmsg` left it.
+pub(super) unsafe fn passes_descriptors(message: *const msghdr) -> bool {
+    // SAFETY: by the caller's promise; libc keeps to the length that the message states.
+    unsafe {
+        if message.is_null() || (*message).msg_control.is_null() || (*message).msg_controllen == 0 {
+            return false;
+        }
+        let mut at = libc::CMSG_FIRSTHDR(message);
+        while let Some(part) = at.as_ref() {
+            if (part.cmsg_level, part.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                return true;
+            }
+            at = libc::CMSG_NXTHDR(message, at);
+        }
+        false
+    }
 }
 
 /// The members of up to three sets as a list for poll.
@@ -376,7 +446,11 @@ interpose! {
         when_ready(me, fd, POLLIN, patience_of(fd, flags), || real::recvfrom(fd, to, len, flags, from, from_len))
     }
     fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t, |me| {
-        when_ready(me, fd, POLLIN, patience_of(fd, flags), || real::recvmsg(fd, message, flags))
+        let received = when_ready(me, fd, POLLIN, patience_of(fd, flags), || real::recvmsg(fd, message, flags));
+        if received >= 0 && passes_descriptors(message) {
+            me.run().system.inside.exchanged();
+        }
+        received
     }
     fn accept(fd: c_int, peer: *mut sockaddr, len: *mut socklen_t) -> c_int, |me| {
         when_ready(me, fd, POLLIN, patience_of_listener(fd), || real::accept(fd, peer, len))
@@ -404,16 +478,44 @@ interpose! {
         when_ready(me, fd, POLLOUT, patience_of(fd, flags), || real::sendto(fd, from, len, flags, to, to_len))
     }
     fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t, |me| {
+        if passes_descriptors(message) {
+            me.run().system.inside.exchanged();
+        }
         when_ready(me, fd, POLLOUT, patience_of(fd, flags), || real::sendmsg(fd, message, flags))
     }
     fn close(fd: c_int) -> c_int, |me| {
         signal::cancellation_point(me);
         edge::talks(me);
+        me.run().system.inside.closes(fd);
         with_effect(me, || real::close(fd))
     }
     fn shutdown(fd: c_int, how: c_int) -> c_int, |me| {
         edge::talks(me);
         with_effect(me, || real::shutdown(fd, how))
+    }
+    fn pipe(ends: *mut c_int) -> c_int, |me| {
+        let result = real::pipe(ends);
+        note_pair(me, result, ends);
+        result
+    }
+    fn pipe2(ends: *mut c_int, flags: c_int) -> c_int, |me| {
+        let result = real::pipe2(ends, flags);
+        note_pair(me, result, ends);
+        result
+    }
+    fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int, |me| {
+        let result = real::socketpair(domain, kind, protocol, ends);
+        // Whoever knows a name that such a socket is given later can send to it, unless it has a connection.
+        let connected = !matches!(kind & 0xf, libc::SOCK_DGRAM | libc::SOCK_RAW);
+        note_pair(me, if connected { result } else { -1 }, ends);
+        result
+    }
+    fn eventfd(value: c_uint, flags: c_int) -> c_int, |me| {
+        let fd = real::eventfd(value, flags);
+        if fd >= 0 {
+            me.run().system.inside.made_counter(fd);
+        }
+        fd
     }
     fn eventfd_write(fd: c_int, value: u64) -> c_int, |me| {
         when_ready(me, fd, POLLOUT, Patience::Full, || real::eventfd_write(fd, value))
@@ -448,24 +550,9 @@ interpose! {
         when_queue_ready(me, queue, POLLIN, len, until, || real::mq_timedreceive(queue, message, len, priority, until))
     }
 
-    fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int, |me| {
-        if timeout != 0 {
-            let deadline = deadline_of_milliseconds(me, timeout);
-            if poll_set(me, list(set, count), deadline, core::ptr::null()) == Polled::Broken {
-                return fail(EINTR);
-            }
-        }
-        looked(|| real::poll(set, count, 0))
-    }
+    fn poll(set: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int, |me| { poll_for(me, set, count, timeout) }
     fn ppoll(set: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const c_void) -> c_int, |me| {
-        if timeout.as_ref().is_some_and(|length| !is_length(length)) {
-            return fail(EINVAL);
-        }
-        let deadline = (!timeout.is_null()).then(|| moment_after(me, &*timeout));
-        if poll_set(me, list(set, count), deadline, mask) == Polled::Broken {
-            return fail(EINTR);
-        }
-        looked(|| real::poll(set, count, 0))
+        ppoll_for(me, set, count, timeout, mask)
     }
     fn select(
         limit: c_int,

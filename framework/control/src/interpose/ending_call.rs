@@ -22,6 +22,14 @@ interpose! {
         signal::cancellation_point(me);
         real::pread64(fd, to, len, at)
     }
+    fn __pread_chk(fd: c_int, to: *mut c_void, len: usize, at: off_t, room: usize) -> isize, |me| {
+        signal::cancellation_point(me);
+        real::__pread_chk(fd, to, len, at, room)
+    }
+    fn __pread64_chk(fd: c_int, to: *mut c_void, len: usize, at: off_t, room: usize) -> isize, |me| {
+        signal::cancellation_point(me);
+        real::__pread64_chk(fd, to, len, at, room)
+    }
     fn pwrite(fd: c_int, from: *const c_void, len: usize, at: off_t) -> isize, |me| {
         signal::cancellation_point(me);
         real::pwrite(fd, from, len, at)

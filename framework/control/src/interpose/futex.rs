@@ -26,7 +26,7 @@ pub(super) fn note_outsider(address: usize, op: i32, count: u32) {
 
 /// Whether a process that is not under control may be on the other side.
 fn is_outside(op: i32) -> bool {
-    op & libc::FUTEX_PRIVATE_FLAG == 0 && outside::has_started_processes()
+    op & libc::FUTEX_PRIVATE_FLAG == 0 && outside::may_share()
 }
 
 /// # Safety
@@ -48,8 +48,8 @@ pub(super) unsafe fn futex(
         let word = &*(address as *const AtomicU32);
         let time = timeout as *const timespec;
         match op & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) {
-            libc::FUTEX_WAIT if time.is_null() && is_outside(op) => {
-                let args = [address, op as usize, value as usize, 0, 0, 0];
+            libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET if time.is_null() && is_outside(op) => {
+                let args = [address, op as usize, value as usize, 0, 0, third as usize];
                 let result = away(me, unknown_event(), || sys::call(libc::SYS_futex, args));
                 if result < 0 { c_long::from(fail(-result as i32)) } else { result as c_long }
             }
@@ -81,6 +81,8 @@ pub(super) unsafe fn futex(
                         // The kernel begins a wait again that has no deadline, with a look at the word.
                         Waited::Interrupted => match core::mem::take(&mut (*me.thread()).handled) {
                             Handled::Restarts if deadline.is_none() => {}
+                            // Others may have woken it since: whoever waits for a word looks at it again.
+                            Handled::Nothing if time.is_null() && is_outside(op) && !(*me.thread()).cancelled => return 0,
                             Handled::Nothing if !(*me.thread()).cancelled => {}
                             _ => return c_long::from(fail(libc::EINTR)),
                         },

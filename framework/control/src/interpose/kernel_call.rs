@@ -9,6 +9,7 @@
 use libc::{c_int, c_long, sigset_t};
 
 use super::futex::{futex, note_outsider};
+use super::futex_several::{LATER, wait_for_several};
 use super::{fail, identity, random, sleep};
 use crate::instrument::{copies, delay};
 use crate::me::{Unmanaged, as_program, me};
@@ -61,6 +62,8 @@ pub(crate) unsafe fn serve(me: &mut Token, number: c_long, arguments: [usize; 6]
         delay::before_call(me);
         match number {
             libc::SYS_futex => Some(futex(me, a, b as i32, c as u32, d, e, f as u32)),
+            libc::SYS_futex_waitv => Some(wait_for_several(me, arguments)),
+            number if LATER.contains(&number) => Some(fail(libc::ENOSYS).into()),
             libc::SYS_sched_yield => {
                 sleep::give_way(me);
                 Some(0)
@@ -86,6 +89,12 @@ unsafe extern "C-unwind" {
     fn recvmsg(a: usize, b: usize, c: usize) -> isize;
     fn sendto(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize;
     fn sendmsg(a: usize, b: usize, c: usize) -> isize;
+    fn recvmmsg(a: usize, b: usize, c: usize, d: usize, e: usize) -> c_int;
+    fn sendmmsg(a: usize, b: usize, c: usize, d: usize) -> c_int;
+    fn pipe(a: usize) -> c_int;
+    fn pipe2(a: usize, b: usize) -> c_int;
+    fn socketpair(a: usize, b: usize, c: usize, d: usize) -> c_int;
+    fn eventfd(a: usize, b: usize) -> c_int;
     fn accept(a: usize, b: usize, c: usize) -> c_int;
     fn accept4(a: usize, b: usize, c: usize, d: usize) -> c_int;
     fn connect(a: usize, b: usize, c: usize) -> c_int;
@@ -127,6 +136,13 @@ unsafe fn by_function(me: &mut Token, number: c_long, [a, b, c, d, e, f]: [usize
                 libc::SYS_recvmsg => recvmsg(a, b, c) as c_long,
                 libc::SYS_sendto => sendto(a, b, c, d, e, f) as c_long,
                 libc::SYS_sendmsg => sendmsg(a, b, c) as c_long,
+                libc::SYS_recvmmsg => recvmmsg(a, b, c, d, e).into(),
+                libc::SYS_sendmmsg => sendmmsg(a, b, c, d).into(),
+                libc::SYS_pipe => pipe(a).into(),
+                libc::SYS_pipe2 => pipe2(a, b).into(),
+                libc::SYS_socketpair => socketpair(a, b, c, d).into(),
+                libc::SYS_eventfd => eventfd(a, 0).into(),
+                libc::SYS_eventfd2 => eventfd(a, b).into(),
                 libc::SYS_accept => accept(a, b, c).into(),
                 libc::SYS_accept4 => accept4(a, b, c, d).into(),
                 libc::SYS_connect => connect(a, b, c).into(),

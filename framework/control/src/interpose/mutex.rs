@@ -124,7 +124,7 @@ impl posix::Mutex for Mutex {
 
     #[inline]
     fn is_beyond(self) -> bool {
-        self.read(KIND) & SHARED != 0 && outside::has_started_processes()
+        self.read(KIND) & SHARED != 0 && outside::may_share()
     }
 }
 

@@ -53,7 +53,7 @@ impl posix::Mutex for Lock {
 
     /// It does not say whether it was made for several processes.
     fn is_beyond(self) -> bool {
-        outside::has_started_processes()
+        outside::may_share()
     }
 }
 

@@ -141,6 +141,7 @@ interpose! {
     }
     fn flock(fd: c_int, operation: c_int) -> c_int, |me| { outside(me, || real::flock(fd, operation)) }
     fn lockf(fd: c_int, command: c_int, len: i64) -> c_int, |me| { outside(me, || real::lockf(fd, command, len)) }
+    fn lockf64(fd: c_int, command: c_int, len: i64) -> c_int, |me| { outside(me, || real::lockf64(fd, command, len)) }
     fn semop(set: c_int, operations: *mut c_void, count: usize) -> c_int, |me| {
         outside(me, || real::semop(set, operations, count))
     }

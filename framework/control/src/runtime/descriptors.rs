@@ -9,7 +9,7 @@ use waylay_schedule::{Event, EventKind, ObjectId};
 use super::logical::Logical;
 use super::outside::ask_outsiders;
 use super::signals::{self, raise_pending};
-use super::{SHARED, Token, Waited, wait};
+use super::{SHARED, Token, Waited, inside, outside, wait};
 use crate::sched::{Choice, Key, Moment, Shares};
 use crate::sys;
 
@@ -25,6 +25,15 @@ impl Watch {
     /// Whether it is of this thread.
     pub(super) fn is_of(&self, thread: *mut Logical) -> bool {
         self.thread == thread
+    }
+
+    /// What is waited for.
+    ///
+    /// # Safety
+    /// The thread waits.
+    pub(super) unsafe fn set(&self) -> &[libc::pollfd] {
+        // SAFETY: whoever waits keeps the memory.
+        if self.len == 0 { &[] } else { unsafe { core::slice::from_raw_parts(self.set, self.len) } }
     }
 
     /// Whether it only stands for a wait.
@@ -117,6 +126,17 @@ fn watched(me: &mut Token) -> Vec<libc::pollfd> {
     }
 }
 
+/// Whether all that could make these descriptors ready is done by threads of the run, of which none can run.
+#[cold]
+fn are_ours(me: &mut Token, waited_for: &[libc::pollfd]) -> bool {
+    me.run().system.inside.has_all_of(waited_for)
+        && !outside::has_started_processes()
+        && !outside::has_unknown_children()
+        && !outside::are_there(me.run())
+        && !inside::handlers_may_run()
+        && !inside::kernel_may_act()
+}
+
 /// Turns a choice that nobody can follow into one that somebody can, if the outside world brings it about.
 #[cold]
 pub(super) fn ask_outside(me: &mut Token, mut choice: Choice) -> Choice {
@@ -125,6 +145,16 @@ pub(super) fn ask_outside(me: &mut Token, mut choice: Choice) -> Choice {
         if all.is_empty() {
             return if choice == Choice::Deadlock { ask_outsiders(me) } else { choice };
         }
+        if choice == Choice::Deadlock {
+            if outside::others_may_help(me) {
+                choice = me.run().sched.choose();
+                continue;
+            }
+            if are_ours(me, &all) {
+                break;
+            }
+        }
+        me.run().note_awaits(true);
         poll(all.as_mut_ptr(), all.len(), if choice == Choice::Idle { SLICE } else { -1 });
         if !SHARED.arrivals.load(core::sync::atomic::Ordering::Acquire).is_null() {
             take_arrivals(me);
@@ -132,6 +162,7 @@ pub(super) fn ask_outside(me: &mut Token, mut choice: Choice) -> Choice {
         descriptors_changed(me);
         choice = me.run().sched.choose();
     }
+    me.run().note_awaits(false);
     choice
 }
 

@@ -9,6 +9,7 @@ use waylay_runtime::handover::take_arrivals;
 
 use super::Token;
 use super::descriptors::look_outside;
+use super::outside::others_may_help;
 use crate::sched::Moment;
 
 /// Rounds that cost no real time: most threads sleep a few times only before they go on.
@@ -23,6 +24,8 @@ pub(crate) struct Idling {
     rounds: u64,
     /// The step of the last round.
     since: u64,
+    /// Rounds in which nothing was awaited that is known to be outside.
+    alone: u64,
 }
 
 impl Idling {
@@ -40,8 +43,17 @@ impl Idling {
 pub(super) fn time_passes(me: &mut Token, now: Moment, deadline: Moment) {
     let runtime = me.run();
     let awaits = runtime.sched.away() > 0 || runtime.system.watches.iter().any(|watch| !watch.is_empty());
-    if !awaits || !runtime.sched.only_time_passes() {
+    if !runtime.sched.only_time_passes() {
         runtime.system.idling = Idling::default();
+        return;
+    }
+    if !awaits {
+        // Who waits for another process may do so for memory, of which nobody is told; that is looked for now and then.
+        let alone = runtime.system.idling.alone + 1;
+        runtime.system.idling = Idling { alone, ..Idling::default() };
+        if alone >= FREE && alone.is_power_of_two() {
+            others_may_help(me);
+        }
         return;
     }
     let length = deadline.0.saturating_sub(now.0);

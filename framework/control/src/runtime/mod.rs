@@ -14,6 +14,7 @@
 //! - [`session`]: beginning a run; [`stacks`]: what its end tells about threads
 //! - [`signals`]: signals on their way; [`timers`]: timers of the program, whose time is virtual
 //! - [`idling`]: threads that only sleep while the outside world is awaited; [`patience`]: waiting in real time
+//! - [`inside`]: descriptors that only this process has; [`mappings`]: which memory others may have, too
 //! - [`watcher`]: descriptors while nobody holds the token
 //! - [`outside`]: threads that are not under control
 //! - [`preempt`]: threads that compute without a step; [`blocked`]: threads that wait in the kernel with the token
@@ -24,9 +25,12 @@ mod carrier;
 mod descriptors;
 mod handover;
 mod idling;
+mod inside;
 mod leaving;
 mod lifecycle;
+mod listing;
 mod logical;
+mod mappings;
 pub(crate) mod outside;
 mod patience;
 mod platform;
@@ -56,7 +60,7 @@ pub(crate) use preempt::{TICK_SIGNALS, note_modules};
 pub(crate) use session::{
     Planned, begin, begin_restored, can_carry, note_uncontrolled_thread, plan, prepare_to_restore, settings_of,
 };
-pub(crate) use waiters::{freed, taken, wake, wake_or_move};
+pub(crate) use waiters::{freed, taken, wait_for_one_of, wake, wake_or_move};
 pub(crate) use waylay_runtime::ending::{end_at_race, finalise};
 pub(crate) use waylay_runtime::in_process::{
     begin_when as begin_in_process, end_into as end_in_process, stop as stop_in_process,

@@ -9,18 +9,23 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use waylay_control_protocol::Statement;
 pub(crate) use waylay_control_protocol::account::Beside;
-use waylay_runtime::inspect;
+use waylay_runtime::{Stacks, ending, inspect};
 use waylay_runtime::outside::is_running;
 pub(crate) use waylay_runtime::outside::{may_wait, waits};
-use waylay_schedule::EventKind;
+use waylay_schedule::{EventKind, ThreadId};
 
-use super::{Runtime, SHARED, Token, watcher};
-use crate::instrument::edge;
+use super::listing::for_each_entry;
+use super::waiters::wake;
+use super::{Runtime, SHARED, Token, mappings, watcher};
+use crate::instrument::{Linux, edge};
 use crate::sched::{Choice, Key, Shares, State};
 use crate::sys;
 
 /// Whether the program has started a process in this run: what processes share may then be changed from outside.
 static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// Threads wait for objects in memory that other processes may have, too, and that nobody here has to have started.
+static SHARES: AtomicBool = AtomicBool::new(false);
 
 /// Something that is not under control takes part in the run. The first that does is named.
 pub(crate) fn takes_part(me: &mut Token, what: &Beside<'_>) {
@@ -41,17 +46,56 @@ pub(crate) fn process_starts(me: &mut Token, how: &str) {
 
 /// Whoever waits for an object, or is about to, looks at it again: if processes share it, others than us end that wait from now on.
 fn wait_anew(me: &mut Token) {
-    use EventKind::{BarrierWait, CondWait, MutexLock, RwReadLock, RwWriteLock, SemWait};
     let run = me.run();
     for &thread in &run.logicals {
         // SAFETY: threads in the list live as long as the run.
         let id = unsafe { (*thread).id };
         let known = run.sched.thread(id);
-        let shares = [BarrierWait, CondWait, MutexLock, RwReadLock, RwWriteLock, SemWait].contains(&known.pending.kind);
-        if shares && matches!(known.state, State::Blocked | State::Ready) {
+        if SHAREABLE.contains(&known.pending.kind) && matches!(known.state, State::Blocked | State::Ready) {
             run.sched.call_off(id);
         }
     }
+}
+
+/// Waits for what may lie in memory that processes share.
+const SHAREABLE: [EventKind; 7] = [
+    EventKind::BarrierWait,
+    EventKind::CondWait,
+    EventKind::FutexWait,
+    EventKind::MutexLock,
+    EventKind::RwReadLock,
+    EventKind::RwWriteLock,
+    EventKind::SemWait,
+];
+
+/// Nobody can run, or nothing changes: whether threads wait for objects in memory that other processes may have, too. They look
+/// again, and wait for those processes from now on, as after a process was started.
+#[cold]
+pub(super) fn others_may_help(me: &mut Token) -> bool {
+    if SHARES.load(Ordering::Relaxed) {
+        return false;
+    }
+    let run = me.run();
+    let waits = |thread: &_| -> Option<usize> {
+        let thread: &waylay_scheduler::Thread = thread;
+        let waits = thread.state == State::Blocked && SHAREABLE.contains(&thread.pending.kind);
+        waits.then_some(thread.pending.object.0 as usize)
+    };
+    let awaited: Vec<usize> =
+        (0..run.logicals.len()).filter_map(|thread| waits(run.sched.thread(ThreadId(thread as u32)))).collect();
+    let is_in = |(first, last): (usize, usize)| awaited.iter().any(|at| (first..=last).contains(at));
+    if awaited.is_empty() || !mappings::has(|line| mappings::shared(line).is_some_and(is_in)) {
+        return false;
+    }
+    SHARES.store(true, Ordering::Relaxed);
+    takes_part(me, &Beside::Other("other processes may have the memory in which threads wait".into()));
+    wait_anew(me);
+    true
+}
+
+/// Whether others than the threads of the run may end a wait, so that nobody can say that nothing ever changes.
+pub(super) fn may_be_awaited(me: &mut Token) -> bool {
+    SHARES.load(Ordering::Relaxed) || has_children() || others_may_help(me)
 }
 
 /// A function of this name makes libc start threads of its own.
@@ -59,18 +103,26 @@ pub(crate) fn threads_start(me: &mut Token, how: &str) {
     takes_part(me, &Beside::Other(format!("{how} makes libc start threads of its own").into()));
 }
 
-/// Whether objects that processes share may be changed from outside.
+/// Whether the program has started a process in this run.
 #[inline]
-pub(crate) fn has_started_processes() -> bool {
+pub(super) fn has_started_processes() -> bool {
     STARTED.load(Ordering::Relaxed)
+}
+
+/// Whether objects that were made for several processes may be changed from outside.
+#[inline]
+pub(crate) fn may_share() -> bool {
+    has_started_processes() || SHARES.load(Ordering::Relaxed)
 }
 
 /// Whether a process that the program has started may live: time passes for that one as it does.
 pub(crate) fn has_children() -> bool {
-    if !has_started_processes() {
-        return false;
-    }
-    let options = (libc::WNOHANG | libc::WNOWAIT | libc::WEXITED) as usize;
+    has_started_processes() && has_unknown_children()
+}
+
+/// The same, for processes that nobody saw start, too: by a call of the program's own, or before the run.
+pub(super) fn has_unknown_children() -> bool {
+    let options = (libc::WNOHANG | libc::WNOWAIT | libc::WEXITED | libc::__WALL) as usize;
     // SAFETY: nothing is written, and nobody is reaped.
     unsafe { sys::call(libc::SYS_waitid, [libc::P_ALL as usize, 0, 0, options, 0, 0]) != -(libc::ECHILD as isize) }
 }
@@ -88,7 +140,8 @@ pub(crate) enum Act {
 const LETTERS: usize = 256;
 /// Real time between two looks while logical threads wait for outsiders.
 const SLICE_NS: i64 = 1_000_000;
-/// Looks without any letter after which the outsiders are taken to wait for the program, not the other way round.
+/// Looks without any letter after which a run is given up: whether the outsiders wait for the program, or the other way round, cannot
+/// be seen from here.
 const LOOKS: u32 = 3000;
 
 struct Box {
@@ -123,6 +176,7 @@ impl Box {
 /// A run begins or ends.
 pub(super) fn set_running(running: bool) {
     STARTED.store(false, Ordering::Relaxed);
+    SHARES.store(false, Ordering::Relaxed);
     waylay_runtime::outside::set_running(running);
 }
 
@@ -157,7 +211,7 @@ pub(super) fn take_letters(me: &mut Token) {
             match act {
                 Act::Freed => me.run().sched.freed(key, Shares::ALL),
                 Act::Woken(number) => {
-                    me.run().sched.wake(key, number, Shares::ALL);
+                    wake(me, key, number, Shares::ALL);
                 }
             }
         }
@@ -174,13 +228,21 @@ pub(super) fn ask_outsiders(me: &mut Token) -> Choice {
         take_letters(me);
         let choice = me.run().sched.choose();
         if choice != Choice::Deadlock {
+            me.run().note_awaits(false);
             return choice;
+        }
+        if wait_in_a_circle(me) {
+            return choice;
+        }
+        if others_may_help(me) {
+            continue;
         }
         // As long as a child lives, what it shares with the program may change.
         let children = has_children();
         if !children && count_outsiders(me.run()) == 0 {
             return choice;
         }
+        me.run().note_awaits(true);
         looks += u32::from(!children);
         let slice = libc::timespec { tv_sec: 0, tv_nsec: SLICE_NS };
         sys::futex_wait_for(&POSTED, seen, &slice);
@@ -188,7 +250,36 @@ pub(super) fn ask_outsiders(me: &mut Token) -> Choice {
     takes_part(me, &Beside::Other("threads that are not under control".into()));
     let outsiders = count_outsiders(me.run()) as u32;
     inspect::tell(me, &Statement::Outsiders(outsiders));
-    Choice::Deadlock
+    ending::give_up_waiting(me)
+}
+
+/// Whether threads under control wait for each other in a circle of mutexes and joins, which nobody else can open.
+fn wait_in_a_circle(me: &mut Token) -> bool {
+    let threads = me.run().logicals.len();
+    (0..threads).any(|first| {
+        let first = ThreadId(first as u32);
+        let mut at = waits_for(me, first);
+        // Who is in no circle may wait for those in one: no walk is longer than there are threads.
+        for _ in 0..threads {
+            match at {
+                Some(thread) if thread != first => at = waits_for(me, thread),
+                _ => break,
+            }
+        }
+        at == Some(first)
+    })
+}
+
+/// The thread whose end, or whose unlocking of a mutex, this one waits for.
+fn waits_for(me: &mut Token, thread: ThreadId) -> Option<ThreadId> {
+    let known = me.run().sched.thread(thread);
+    let (event, waits) = (known.pending, known.state == State::Blocked);
+    match event.kind {
+        // SAFETY: the thread waits in the event, so its object exists.
+        EventKind::MutexLock if waits => unsafe { Linux::holder(me, event) },
+        EventKind::ThreadJoin if waits => event.object.0.checked_sub(1).map(|number| ThreadId(number as u32)),
+        _ => None,
+    }
 }
 
 /// Whether threads live that are not under control.
@@ -224,32 +315,9 @@ pub(crate) fn kernel_threads() -> usize {
 }
 
 fn for_each_task(mut visit: impl FnMut(i32)) {
-    let path = c"/proc/self/task";
-    let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) as usize;
-    // SAFETY: the path is NUL-terminated; the kernel writes at most the length passed, in whole records.
-    unsafe {
-        let fd =
-            sys::call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags, 0, 0, 0]);
-        if fd < 0 {
-            return;
+    for_each_entry(c"/proc/self/task", |name| {
+        if let Some(task) = name.to_str().ok().and_then(|name| name.parse().ok()) {
+            visit(task);
         }
-        let mut records = [0u64; 512];
-        loop {
-            let (at, len) = (records.as_mut_ptr() as usize, size_of_val(&records));
-            let filled = sys::call(libc::SYS_getdents64, [fd as usize, at, len, 0, 0, 0]);
-            if filled <= 0 {
-                break;
-            }
-            let mut offset = 0;
-            while offset < filled as usize {
-                let record = (at + offset) as *const libc::dirent64;
-                let name = core::ffi::CStr::from_ptr((&raw const (*record).d_name).cast());
-                if let Some(task) = name.to_str().ok().and_then(|name| name.parse().ok()) {
-                    visit(task);
-                }
-                offset += (*record).d_reclen as usize;
-            }
-        }
-        sys::call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]);
-    }
+    });
 }

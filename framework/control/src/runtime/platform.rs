@@ -9,8 +9,8 @@ use waylay_schedule::{Event, ThreadId};
 use super::logical::Logical;
 use super::signals::{Handled, raise_pending};
 use super::{
-    Token, Waited, carrier, descriptors, handover, idling, lifecycle, outside, patience, pool, preempt,
-    session, signals, watcher,
+    Token, Waited, carrier, descriptors, handover, idling, inside, lifecycle, outside, patience, pool, preempt,
+    session, signals, waiters, watcher,
 };
 use crate::heap::{guard, strict};
 use crate::instrument::{self, Linux};
@@ -28,6 +28,9 @@ pub(crate) struct State {
     pub(crate) handles: ByAddress<usize, *mut Logical>,
     pub(crate) carrier: carrier::Carrier,
     pub(crate) watches: Vec<descriptors::Watch>,
+    pub(crate) inside: inside::Inside,
+    /// Threads that wait for several words at once.
+    pub(crate) several: Vec<waiters::Several>,
     /// How long threads have only slept while the outside world was awaited.
     pub(crate) idling: idling::Idling,
     /// Signals to the process that every thread blocks: bit n-1 is signal n.
@@ -191,6 +194,10 @@ impl Platform for Linux {
         descriptors::ask_outside(me, choice)
     }
 
+    fn may_be_awaited(me: &mut Token) -> bool {
+        outside::may_be_awaited(me)
+    }
+
     fn look_before_closing(me: &mut Token) {
         descriptors::descriptors_changed(me);
     }
@@ -221,6 +228,7 @@ impl Platform for Linux {
         // Most runs follow nothing, and allocate as fast as they would without us.
         strict::control_while(instrument::edge::follows() || instrument::delay::is_on());
         outside::set_running(true);
+        me.run().system.inside.begin();
         forget_timers(me);
     }
 

@@ -6,7 +6,7 @@
 //! may hold a lock of its own, the thread yields from within the handler. Real time takes part in such a schedule, so the
 //! run is marked as partly controlled; who computes should therefore be left alone. A thread that is in a state in which it
 //! was before, with the same registers and the same top of the stack, makes no progress of its own: it waits, and yields
-//! soon. One that is in a new state at every tick computes, or counts while it waits, and yields after much longer.
+//! soon. So does one that asked to be ended wherever it is. One that is in a new state at every tick computes, or counts while it waits, and yields after much longer.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -187,7 +187,9 @@ unsafe extern "C-unwind" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: 
             return;
         }
         let still = STILL.fetch_add(1, Ordering::Relaxed) + 1;
-        if still < if was_seen(state_in(context)) { TICKS } else { TICKS_OF_WORK } {
+        // Who may be ended anywhere computes until somebody ends it, who has to be let run for that.
+        let waits = was_seen(state_in(context)) || (*me).cancels_anywhere;
+        if still < if waits { TICKS } else { TICKS_OF_WORK } {
             return;
         }
         STILL.store(0, Ordering::Relaxed);

@@ -175,6 +175,8 @@ pub(super) fn make_ready(region: &RegionMap) -> (*mut Logical, State) {
         handles: ByAddress::default(),
         carrier: Carrier::new(),
         watches: Vec::new(),
+        inside: Default::default(),
+        several: Vec::new(),
         idling: Idling::default(),
         held: 0,
         overdue: Vec::new(),

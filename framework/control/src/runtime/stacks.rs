@@ -3,11 +3,11 @@
 use core::ffi::{CStr, c_int, c_void};
 
 use waylay_control_protocol::Statement;
-use waylay_control_protocol::account::Place;
+use waylay_control_protocol::account::{Operation, Place};
 use waylay_runtime::{Stacks, inspect};
 use waylay_schedule::{Event, EventKind, ThreadId};
 
-use super::Token;
+use super::{Token, inside};
 use crate::instrument::Linux;
 use crate::interpose::Mutex;
 
@@ -25,6 +25,10 @@ impl Stacks for Linux {
                 .find(|&&thread| owner != 0 && (*thread).kernel_id as u32 == owner)
                 .map(|&thread| (*thread).id)
         }
+    }
+
+    fn waits_in(me: &mut Token) -> Option<Operation<'static>> {
+        inside::waits_in(me)
     }
 
     fn describe_stack(me: &mut Token) {

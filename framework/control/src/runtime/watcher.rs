@@ -92,6 +92,7 @@ unsafe fn look(for_long: bool) -> bool {
                 takes_part(me, &Beside::Other("a wait in the kernel that took long".into()));
             }
             if let Choice::Run(next) = me.run().sched.choose() {
+                me.run().note_awaits(false);
                 start(me.logical(next));
                 return true;
             }

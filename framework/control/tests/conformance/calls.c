@@ -14,13 +14,21 @@ static void names(void) {
     snprintf(path, sizeof path, "/tmp/conformance-%d", getpid());
     snprintf(other, sizeof other, "/tmp/conformance-%d-other", getpid());
 }
-CASE(descriptors_of_files, "open open64 openat openat64 creat access stat fstat lstat ftruncate ftruncate64 unlink") {
+CASE(descriptors_of_files, "open open64 openat openat64 __open_2 __open64_2 __openat_2 __openat64_2 creat creat64 access stat fstat lstat ftruncate ftruncate64 unlink") {
     names();
     struct stat status;
     FAILS(open("/no/such/file", O_RDONLY), ENOENT);
     FAILS(open64("/no/such/file", O_RDONLY), ENOENT);
     FAILS(openat(AT_FDCWD, "/no/such/file", O_RDONLY), ENOENT);
     FAILS(openat64(999, "file", O_RDONLY), EBADF);
+    int checked_open(const char *, int) __asm__("__open_2"), checked_open64(const char *, int) __asm__("__open64_2");
+    int checked_openat(int, const char *, int) __asm__("__openat_2");
+    int checked_openat64(int, const char *, int) __asm__("__openat64_2");
+    FAILS(checked_open("/no/such/file", O_RDONLY), ENOENT);
+    FAILS(checked_open64("/no/such/file", O_RDONLY), ENOENT);
+    FAILS(checked_openat(AT_FDCWD, "/no/such/file", O_RDONLY), ENOENT);
+    FAILS(checked_openat64(999, "file", O_RDONLY), EBADF);
+    FAILS(creat64("/no/such/file", 0600), ENOENT);
     FAILS(access("/no/such/file", R_OK), ENOENT);
     FAILS(stat("/no/such/file", &status), ENOENT);
     FAILS(lstat("/no/such/file", &status), ENOENT);
@@ -88,7 +96,7 @@ CASE(writing_streams, "fopen fopen64 fdopen freopen fclose fflush fprintf vfprin
     FAILS(dprintf(999, "x"), EBADF);
     unlink(path);
 }
-CASE(reading_streams, "fread fgets fgetc getc getline ungetc fscanf __isoc99_fscanf flockfile ftrylockfile funlockfile") {
+CASE(reading_streams, "fread fgets fgetc getc getline ungetc fscanf __isoc99_fscanf flockfile ftrylockfile funlockfile __fread_chk __fgets_chk freopen64") {
     names();
     FILE *file = fopen(path, "w+");
     fputs("12 ab\nsecond\nx", file);
@@ -109,6 +117,14 @@ CASE(reading_streams, "fread fgets fgetc getc getline ungetc fscanf __isoc99_fsc
     IS(fread(text, 1, 20, file), 1);
     HOLDS(fgets(text, 20, file) == 0);
     IS(fgetc(file), EOF);
+    rewind(file);
+    size_t checked_fread(void *, size_t, size_t, size_t, FILE *) __asm__("__fread_chk");
+    char *checked_fgets(char *, size_t, int, FILE *) __asm__("__fgets_chk");
+    IS(checked_fread(text, 20, 1, 3, file), 3);
+    HOLDS(checked_fgets(text, 20, 20, file) == text);
+    IS(strcmp(text, "ab\n"), 0);
+    HOLDS((file = freopen64(path, "r", file)) != 0);
+    IS(fgetc(file), '1');
     flockfile(file);
     IS(ftrylockfile(file), 0);
     funlockfile(file), funlockfile(file);
@@ -126,7 +142,9 @@ static int checked(bool to_file, const char *format, ...) {
     va_end(list);
     return result;
 }
-CASE(standard_output, "printf vprintf puts putchar perror __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk") {
+CASE(standard_output, "printf vprintf puts putchar perror __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk __dprintf_chk") {
+    int checked_dprintf(int, int, const char *, ...) __asm__("__dprintf_chk");
+    FAILS(checked_dprintf(999, 1, "%s", "x"), EBADF);
     IS(printf("%s", "x"), 1);
     IS(prints_nothing("%s", "x"), 1);
     HOLDS(puts("") >= 0);
@@ -274,9 +292,11 @@ CASE(other_ways_to_start_processes, "vfork posix_spawn posix_spawnp") {
     IS(waitpid(process, &status, 0), process);
     IS(WEXITSTATUS(status), 4);
 }
-CASE(asynchronous_requests, "aio_read aio_write aio_read64 aio_write64 aio_fsync lio_listio lio_listio64") {
+CASE(asynchronous_requests, "aio_read aio_write aio_read64 aio_write64 aio_fsync aio_fsync64 lio_listio lio_listio64") {
     struct aiocb request = {.aio_fildes = 0, .aio_reqprio = -1};
     FAILS(aio_fsync(12345, &request), EINVAL);
+    struct aiocb64 wide = {.aio_fildes = -1};
+    FAILS(aio_fsync64(12345, &wide), EINVAL);
     FAILS(lio_listio(12345, 0, 0, 0), EINVAL);
     FAILS(lio_listio64(12345, 0, 0, 0), EINVAL);
     IS(aio_read(&request), -1);

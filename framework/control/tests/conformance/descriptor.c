@@ -180,6 +180,122 @@ WAITS(accept4, "accept4", open_listener(), NOTHING, accepts_with_flags, comes, 0
 WAITS(eventfd_read, "eventfd_read eventfd_write", event = eventfd(0, 0), NOTHING, reads_event, gives_event, 0, close(event))
 WAITS(eventfd_write, "eventfd_write", event = eventfd(0, 0), eventfd_write(event, -2ul), writes_event, takes_event, 0, close(event))
 
+// What a program calls that is compiled with _FORTIFY_SOURCE.
+ssize_t checked_read(int, void *, size_t, size_t) __asm__("__read_chk");
+ssize_t checked_pread(int, void *, size_t, off_t, size_t) __asm__("__pread_chk");
+ssize_t checked_pread64(int, void *, size_t, off_t, size_t) __asm__("__pread64_chk");
+ssize_t checked_recv(int, void *, size_t, size_t, int) __asm__("__recv_chk");
+ssize_t checked_recvfrom(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *) __asm__("__recvfrom_chk");
+int checked_poll(struct pollfd *, nfds_t, int, size_t) __asm__("__poll_chk");
+int checked_ppoll(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t) __asm__("__ppoll_chk");
+static struct mmsghdr messages[2];
+static void prepare_messages(void) {
+    for (int i = 0; i < 2; i++) messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &vector, .msg_iovlen = 1}};
+}
+static int reads_checked(void) { return checked_read(ends[0], bytes, sizeof bytes, sizeof bytes); }
+static int receives_checked(void) { return checked_recv(ends[0], bytes, sizeof bytes, sizeof bytes, 0); }
+static int receives_from_checked(void) { return checked_recvfrom(ends[0], bytes, sizeof bytes, sizeof bytes, 0, 0, 0); }
+static int receives_messages(void) { return recvmmsg(ends[0], messages, 1, 0, 0); }
+static int sends_messages(void) { return sendmmsg(ends[1], messages, 1, 0); }
+static int polls_checked(void) {
+    struct pollfd one = {ends[0], POLLIN, 0};
+    return checked_poll(&one, 1, -1, sizeof one);
+}
+static int polls_with_mask_checked(void) {
+    struct pollfd one = {ends[0], POLLIN, 0};
+    sigset_t none = set_of(0);
+    return checked_ppoll(&one, 1, 0, &none, sizeof one);
+}
+WAITS(read_chk, "__read_chk", open_pipe(), NOTHING, reads_checked, writes_one, 1, close_both())
+WAITS(recv_chk, "__recv_chk", open_sockets(), NOTHING, receives_checked, writes_one, 1, close_both())
+WAITS(recvfrom_chk, "__recvfrom_chk", open_sockets(), NOTHING, receives_from_checked, writes_one, 1, close_both())
+WAITS(recvmmsg, "recvmmsg", open_sockets(), prepare_messages(), receives_messages, writes_one, 1, close_both())
+WAITS(sendmmsg, "sendmmsg", open_sockets(), (fill(ends[1]), prepare_messages()), sends_messages, drains, 1, close_both())
+static void *too_long(void *what) {
+    static struct pollfd one[2];
+    switch (*(int *)what) {
+        case 0: checked_read(ends[0], bytes, 17, 16); break;
+        case 1: checked_recv(ends[0], bytes, 17, 16, 0); break;
+        case 2: checked_recvfrom(ends[0], bytes, 17, 16, 0, 0, 0); break;
+        case 3: checked_poll(one, 2, -1, sizeof one[0]); break;
+        case 4: checked_ppoll(one, 2, 0, 0, sizeof one[0]); break;
+        case 5: checked_pread(ends[0], bytes, 17, 0, 16); break;
+        case 6: checked_pread64(ends[0], bytes, 17, 0, 16); break;
+    }
+    return 0;
+}
+static int too_long_for;
+static void ends_with_a_message(int signal) {
+    (void)signal;
+    _exit(7);
+}
+#define TOO_LONG(name, functions, number)                \
+    ONLY(name, functions) {                              \
+        open_sockets();                                  \
+        signal(SIGABRT, ends_with_a_message);            \
+        close(2);                                        \
+        too_long_for = number;                           \
+        too_long(&too_long_for);                         \
+    }
+TOO_LONG(read_chk_checks, "__read_chk", 0)
+TOO_LONG(recv_chk_checks, "__recv_chk", 1)
+TOO_LONG(recvfrom_chk_checks, "__recvfrom_chk", 2)
+TOO_LONG(poll_chk_checks, "__poll_chk", 3)
+TOO_LONG(ppoll_chk_checks, "__ppoll_chk", 4)
+CASE(pread_is_checked, "__pread_chk __pread64_chk") {
+    open_pipe();
+    FAILS(checked_pread(ends[0], bytes, 1, 0, sizeof bytes), ESPIPE);
+    FAILS(checked_pread64(ends[0], bytes, 1, 0, sizeof bytes), ESPIPE);
+    close_both();
+}
+CASE(several_messages_at_once, "recvmmsg sendmmsg") {
+    open_sockets();
+    prepare_messages();
+    IS(sendmmsg(ends[1], messages, 2, 0), 2);
+    IS(messages[1].msg_len, sizeof bytes);
+    IS(recvmmsg(ends[0], messages, 2, 0, 0), 2);
+    IS(messages[1].msg_len, sizeof bytes);
+    IS(sendmmsg(ends[1], messages, 1, 0), 1);
+    IS(recvmmsg(ends[0], messages, 2, MSG_WAITFORONE, 0), 1);
+    FAILS(recvmmsg(ends[0], messages, 2, MSG_DONTWAIT, 0), EAGAIN);
+    struct timespec bad = {0, 2000000000}, past = {0, 0};
+    FAILS(recvmmsg(ends[0], messages, 2, 0, &bad), EINVAL);
+    IS(sendmmsg(ends[1], messages, 1, 0), 1);
+    IS(recvmmsg(ends[0], messages, 2, 0, &past), 1);
+    FAILS(sendmmsg(999, messages, 1, 0), EBADF);
+    FAILS(recvmmsg(999, messages, 1, 0, 0), EBADF);
+    close_both();
+    open_pipe();
+    FAILS(sendmmsg(ends[1], messages, 1, 0), ENOTSOCK);
+    FAILS(recvmmsg(ends[0], messages, 1, 0, 0), ENOTSOCK);
+    close_both();
+}
+CASE(ends_are_made, "pipe pipe2 socketpair eventfd") {
+    IS(pipe2(ends, O_CLOEXEC), 0);
+    IS(fcntl(ends[0], F_GETFD), FD_CLOEXEC);
+    close_both();
+    FAILS(pipe2(ends, -1), EINVAL);
+    FAILS(socketpair(AF_INET, SOCK_STREAM, 0, ends), EOPNOTSUPP);
+    FAILS(eventfd(0, -1), EINVAL);
+    open_pipe(), close_both();
+}
+CASE(descriptors_go_along_with_messages, "sendmsg recvmsg") {
+    int pair[2], sent[2];
+    IS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    IS(pipe(sent), 0);
+    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
+    struct msghdr with = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.head), &sent[0], sizeof(int));
+    IS(sendmsg(pair[0], &with, 0), sizeof bytes);
+    IS(recvmsg(pair[1], &with, 0), sizeof bytes);
+    int got;
+    memcpy(&got, CMSG_DATA(&control.head), sizeof got);
+    IS(write(sent[1], "x", 1), 1);
+    IS(read(got, bytes, 1), 1);
+    close(got), close(sent[0]), close(sent[1]), close(pair[0]), close(pair[1]);
+}
+
 #define POLLS(name, functions, open, call, close)                                            \
     CASE(name##_is_interrupted, functions) { open, interrupted(call, 0), close; }            \
     CASE(name##_is_not_restarted, functions) { open, interrupted(call, SA_RESTART), close; } \
@@ -192,6 +308,8 @@ WAITS(eventfd_write, "eventfd_write", event = eventfd(0, 0), eventfd_write(event
     }
 POLLS(poll, "poll", open_pipe(), polls, close_both())
 POLLS(ppoll, "ppoll", open_pipe(), polls_with_mask, close_both())
+POLLS(poll_chk, "__poll_chk", open_pipe(), polls_checked, close_both())
+POLLS(ppoll_chk, "__ppoll_chk", open_pipe(), polls_with_mask_checked, close_both())
 POLLS(select, "select", open_pipe(), selects, close_both())
 POLLS(pselect, "pselect", open_pipe(), selects_with_mask, close_both())
 POLLS(epoll_wait, "epoll_wait", open_epoll(), waits_at_epoll, (close_both(), close(epoll)))
@@ -365,10 +483,11 @@ CASE(files_are_locked, "flock") {
     close(other_file), close(ends[0]);
     memcpy(path + sizeof path - 7, "XXXXXX", 6);
 }
-CASE(files_are_locked_in_the_old_way, "lockf") {
+CASE(files_are_locked_in_the_old_way, "lockf lockf64") {
     other_file = mkstemp(path);
     IS(locks_in_the_old_way(), 0);
     IS(lockf(other_file, F_TEST, 0), 0);
+    IS(lockf64(other_file, F_TEST, 0), 0);
     IS(lockf(other_file, F_ULOCK, 0), 0);
     FAILS(lockf(other_file, 99, 0), EINVAL);
     FAILS(lockf(-1, F_LOCK, 0), EBADF);

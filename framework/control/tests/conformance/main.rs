@@ -46,14 +46,17 @@ fn symbols(file: &Path) -> BTreeSet<String> {
     defined.filter_map(|symbol| symbol.name().ok()).map(str::to_owned).collect()
 }
 
-/// Functions of libc that ours come before.
-fn interposed() -> BTreeSet<String> {
+fn libc_symbols() -> BTreeSet<String> {
     let mapped = std::fs::read_to_string("/proc/self/maps").expect("our own mappings");
     let libc = mapped
         .lines()
         .find_map(|line| line.find("/").map(|at| &line[at..]).filter(|path| path.contains("/libc.so")));
-    let libc = symbols(Path::new(libc.expect("libc is loaded")));
-    symbols(&library()).intersection(&libc).cloned().collect()
+    symbols(Path::new(libc.expect("libc is loaded")))
+}
+
+/// Functions of libc that ours come before.
+fn interposed() -> BTreeSet<String> {
+    symbols(&library()).intersection(&libc_symbols()).cloned().collect()
 }
 
 /// The schedules under which every program runs.
@@ -122,6 +125,34 @@ fn what_ends_a_process_ends_it_alike() {
             }
         }
     }
+}
+
+/// Names under which libc has a function a second time: for programs whose compiler checks lengths, and for files beyond 2 GiB.
+/// A program calls them without saying so. (Names that begin with `_` or end in `_nocancel` and that no header has are libc's own.)
+fn twins_of(function: &str) -> [String; 6] {
+    let plain = function.trim_start_matches('_').trim_end_matches("64");
+    [
+        format!("{plain}64"),
+        format!("__{plain}_chk"),
+        format!("__{plain}64_chk"),
+        format!("__{plain}_2"),
+        format!("__{plain}64_2"),
+        format!("{plain}_time64"),
+    ]
+}
+
+/// Twins that are none of ours, with the reason.
+const NO_TWIN: [&str; 3] = ["stat64", "fstat64", "lstat64"]; // They never wait, and Rust's library calls them for every file.
+
+#[test]
+fn no_twin_of_a_function_is_forgotten() {
+    let (libc, ours) = (libc_symbols(), interposed());
+    let twins: BTreeSet<String> = ours.iter().flat_map(|function| twins_of(function)).collect();
+    let known = |twin: &&String| ours.contains(*twin) || NO_TWIN.contains(&twin.as_str());
+    let forgotten: Vec<_> = twins.intersection(&libc).filter(|twin| !known(twin)).collect();
+    assert!(forgotten.is_empty(), "{forgotten:?}");
+    // Two calls of several messages, beside those of one.
+    assert!(["recvmmsg", "sendmmsg"].iter().all(|&function| ours.contains(function)));
 }
 
 /// A table of all functions and the number of their cases, left beside the programs; none is without.

@@ -169,6 +169,60 @@ CASE(futex_looks_first, "syscall") {
     FAILS(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &bad, 0, 0), EINVAL);
     IS(syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), 0);
 }
+// A wait for several words at once, which has no function.
+struct waited { unsigned long value, address; unsigned flags, reserved; };
+#define WAITED(at, wanted) {wanted, (unsigned long)(at), 2 | FUTEX_PRIVATE_FLAG, 0}
+static int second_word;
+static struct waited several[2] = {WAITED(&word, 0), WAITED(&second_word, 0)};
+static int waits_at_several(void) { return syscall(449, several, 2, 0, 0, 0); }
+static int waits_at_several_for_long(void) {
+    struct timespec late = in_ms(CLOCK_MONOTONIC, 1000000);
+    return syscall(449, several, 2, 0, &late, CLOCK_MONOTONIC);
+}
+static void wakes_second(void) {
+    __atomic_store_n(&second_word, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &second_word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+static void *waits_for_either(void *unused) {
+    long woken = -1;
+    // Before it waits the word may have changed already.
+    while (!__atomic_load_n(&second_word, __ATOMIC_SEQ_CST)) woken = waits_at_several();
+    HOLDS(woken == 1 || woken == -1);
+    return unused;
+}
+CASE(several_futexes_are_looked_at_first, "syscall") {
+    word = 0, second_word = 1;
+    FAILS(waits_at_several(), EAGAIN);
+    second_word = 0;
+    struct timespec soon = in_ms(CLOCK_REALTIME, 1), bad = BAD_TIME;
+    FAILS(syscall(449, several, 2, 0, &soon, CLOCK_REALTIME), ETIMEDOUT);
+    FAILS(syscall(449, several, 2, 0, &bad, CLOCK_REALTIME), EINVAL);
+    FAILS(syscall(449, several, 2, 0, &soon, CLOCK_PROCESS_CPUTIME_ID), EINVAL);
+    FAILS(syscall(449, several, 0, 0, 0, 0), EINVAL);
+    FAILS(syscall(449, several, 129, 0, 0, 0), EINVAL);
+    FAILS(syscall(449, several, 2, 1, 0, 0), EINVAL);
+    FAILS(syscall(449, 0, 2, 0, 0, 0), EINVAL);
+    struct waited odd = WAITED((char *)&word + 1, 0), long_word = WAITED(&word, 0);
+    FAILS(syscall(449, &odd, 1, 0, 0, 0), EINVAL);
+    long_word.flags = 0xffff;
+    FAILS(syscall(449, &long_word, 1, 0, 0, 0), EINVAL);
+}
+CASE(one_of_several_futexes_is_woken, "syscall") {
+    word = second_word = 0;
+    pthread_t thread = start(waits_for_either, 0);
+    usleep(1000);
+    wakes_second();
+    joined(thread);
+}
+CASE(several_futexes_are_interrupted_or_restarted, "syscall") {
+    word = second_word = 0;
+    Waiter waiter = interrupted(waits_at_several, 0);
+    IS(waiter.result, -1);
+    IS(waiter.error, EINTR);
+    INTERRUPTED(interrupted(waits_at_several_for_long, 0));
+    waiter = restarted(waits_at_several, wakes_second);
+    HOLDS(waiter.result == 1 || waiter.error == EAGAIN);
+}
 CASE(futex_is_interrupted, "syscall") {
     word = 0;
     Waiter waiter = interrupted(waits_at_word, 0);

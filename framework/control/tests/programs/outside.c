@@ -105,6 +105,41 @@ static void two(void *(*first)(void *), void *(*second)(void *)) {
     CHECK(pthread_join(a, 0) == 0 && pthread_join(b, 0) == 0);
 }
 
+// Each takes one mutex, waits until the other has the other one, and wants that.
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
+static sem_t has_one, has_other;
+static void *first_one(void *unused) {
+    pthread_mutex_lock(&one);
+    sem_post(&has_one);
+    sem_wait(&has_other);
+    pthread_mutex_lock(&other);
+    return unused;
+}
+static void *first_other(void *unused) {
+    pthread_mutex_lock(&other);
+    sem_post(&has_other);
+    sem_wait(&has_one);
+    pthread_mutex_lock(&one);
+    return unused;
+}
+
+// A thread that counts until it is cancelled, and the processor time of the process, which no library stands in front of.
+static void *counts(void *unused) {
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, 0);
+    sem_post(&done);
+    for (unsigned long n = 0;; n++) __asm__ volatile("" : "+r"(n));
+    return unused;
+}
+static long used_milliseconds(void) {
+    struct timespec used;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(228L), "D"((long)CLOCK_PROCESS_CPUTIME_ID), "S"(&used)
+                     : "rcx", "r11", "memory");
+    return used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     if (!strcmp(argv[1], "inline")) {
@@ -120,6 +155,24 @@ int main(int argc, char **argv) {
         return 0;
     }
     sem_init(&done, 0, 0);
+    if (!strcmp(argv[1], "cancelled")) {
+        pthread_t counter;
+        void *result;
+        CHECK(pthread_create(&counter, 0, counts, 0) == 0);
+        sem_wait(&done);
+        long before = used_milliseconds();
+        for (int i = 0; i < 3; i++) sched_yield();
+        CHECK(pthread_cancel(counter) == 0 && pthread_join(counter, &result) == 0 && result == PTHREAD_CANCELED);
+        CHECK(used_milliseconds() - before < 300);
+        return 0;
+    }
+    if (!strcmp(argv[1], "circle")) {
+        // What libc makes its threads in stays, and does nothing.
+        start_outsider(posts);
+        sem_wait(&done);
+        two(first_one, first_other);
+        return 0;
+    }
     pthread_t thread;
     if (!strcmp(argv[1], "semaphore")) {
         start_outsider(posts);

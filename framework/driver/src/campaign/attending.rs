@@ -314,6 +314,10 @@ impl Supervisor<'_> {
             // Held by a randomizer that did not let go: it gets its time anew.
             return false;
         }
+        if self.take_wait(session, progress) {
+            self.kill(session, progress);
+            return true;
+        }
         let late: Vec<Overdue> = fresh.iter().copied().filter(|late| hang::test_of(late) == test).collect();
         let scene = Scene::of(session, progress, self.clock, &self.log);
         let grace =

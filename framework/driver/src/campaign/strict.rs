@@ -90,7 +90,7 @@ impl StrictTest {
         &self.past
     }
 
-    /// A schedule was stopped at the limit of steps. True when that is a failure; else it is counted.
+    /// A schedule was stopped at the limit of steps, or waited for the world until it was late. True when that is a failure; else it is counted.
     pub(crate) fn fails_at_limit(&mut self) -> bool {
         self.limit_reached += u64::from(!self.strict.limit_is_failure);
         self.strict.limit_is_failure
@@ -101,7 +101,7 @@ impl StrictTest {
         let all = self.past.runs > 0 && self.limit_reached == self.past.runs;
         all.then(|| {
             format!(
-                "each of its {} reached the limit of {} steps, and none was judged (max-steps raises it, limit-is-failure \
+                "each of its {} reached the limit of {} steps or of time, and none was judged (max-steps raises it, limit-is-failure \
                  makes it a failure)",
                 plural(self.past.runs, "schedule"),
                 count(self.strict.conditions.max_steps)

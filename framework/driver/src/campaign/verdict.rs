@@ -46,6 +46,21 @@ impl Supervisor<'_> {
         true
     }
 
+    /// Whether a schedule that is late waits for what is not under control: that is a limit, and what waits may come later. The host
+    /// cannot go on.
+    pub(super) fn take_wait(&mut self, session: &Session, progress: &mut Progress) -> bool {
+        let Some(region) = session.region.as_ref().filter(|region| region.awaits()) else { return false };
+        let Some(fails) = progress.current_strict().map(|test| test.fails_at_limit()) else { return false };
+        if fails {
+            let (account, steps) = (region.account(), region.schedule().steps());
+            let (scene, seed) =
+                (Scene::of(session, progress, self.clock, &self.log), self.campaign.record.seed);
+            let draft = self.investigator.stopped(&scene, StoppedBy::StepLimit, &account, steps, seed);
+            self.record(session, progress, draft);
+        }
+        true
+    }
+
     /// Runs the schedule again, puts the failure on disk with what is needed to repeat it, and tells about it.
     pub(super) fn record_strict(&mut self, session: &Session, progress: &mut Progress, mut draft: Draft) {
         let test = draft.test;

@@ -80,12 +80,17 @@ impl ControlRegion {
     pub(crate) fn stopped_by(&self) -> Option<StoppedBy> {
         match self.region.ending() {
             Ending::Deadlock => Some(StoppedBy::Deadlock),
-            Ending::StepLimit => Some(StoppedBy::StepLimit),
+            Ending::StepLimit | Ending::Awaiting => Some(StoppedBy::StepLimit),
             Ending::Livelock => Some(StoppedBy::Livelock),
             Ending::Race => Some(StoppedBy::Race),
             Ending::Refused => Some(StoppedBy::Refused),
             Ending::Unfinished | Ending::Exited => None,
         }
+    }
+
+    /// Nobody under control can run, and something that is not is awaited.
+    pub(crate) fn awaits(&self) -> bool {
+        self.region.report().awaits.load(Ordering::Relaxed) != 0
     }
 
     /// What the run told about itself.

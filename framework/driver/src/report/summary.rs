@@ -253,7 +253,8 @@ fn strict_lines(text: &mut String, strict: &StrictNumbers) {
     note(strict.partly_controlled, "only partly controlled: something outside the schedule took part");
     note(
         strict.limit_reached,
-        "reached the limit of steps and were not judged (max-steps raises it, limit-is-failure makes it a failure)",
+        "reached the limit of steps or of time and were not judged (max-steps and hang-timeout raise them, limit-is-failure makes \
+         that a failure)",
     );
     note(strict.left_behind, "left threads behind: the host was replaced after each");
     note(strict.unconfirmed, "failed and did not fail again in a fresh process");

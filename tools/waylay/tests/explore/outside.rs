@@ -122,6 +122,86 @@ int main(void) {
     }
 }
 
+/// What is awaited answers when the file is there: a child, another process at a socket, or a thread that libc makes for itself and
+/// that computes meanwhile.
+const SLOW: &str = r#"
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+static sem_t answered;
+static void *other(void *x) { return x; }
+static void computes(union sigval unused) {
+    (void)unused;
+    while (access(getenv("ANSWER"), F_OK)) {}
+    sem_post(&answered);
+}
+int main(void) {
+    const char *what = getenv("WHAT");
+    char byte;
+    pthread_t t; pthread_create(&t, 0, other, 0); pthread_join(t, 0);
+    if (!strcmp(what, "child")) {
+        FILE *child = popen("until test -e \"$ANSWER\"; do :; done; echo x", "r");
+        return read(fileno(child), &byte, 1) != 1 || pclose(child);
+    }
+    if (!strcmp(what, "peer")) {
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(atoi(getenv("PORT")))};
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        return connect(fd, (struct sockaddr *)&to, sizeof to) || read(fd, &byte, 1) != 1;
+    }
+    void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+    int (*create)(clockid_t, struct sigevent *, timer_t *) = dlsym(libc, "timer_create");
+    int (*set)(timer_t, int, const struct itimerspec *, struct itimerspec *) = dlsym(libc, "timer_settime");
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = computes};
+    struct itimerspec soon = {.it_value = {0, 1000000}};
+    timer_t timer;
+    if (create(CLOCK_MONOTONIC, &event, &timer) || set(timer, 0, &soon, 0)) return 2;
+    return sem_wait(&answered);
+}"#;
+
+#[test]
+fn who_is_late_because_the_world_is_slow_is_at_a_limit() {
+    let place = Workplace::new();
+    let program = build(&place, SLOW, &[]);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = format!("PORT={}", listener.local_addr().expect("known").port());
+    let answer = place.path().join("answer");
+    let named = format!("ANSWER={}", answer.display());
+    for what in ["child", "peer", "thread"] {
+        let chosen = format!("WHAT={what}");
+        let limits = ["--runs", "1", "--timeout", "400ms", "--env", &chosen, "--env", &port, "--env", &named];
+        let ran = explore(&place, &limits, &program);
+        let seen = json(&ran);
+        assert_eq!((ran.status.code(), &seen["limit_reached"]), (Some(2), &1.into()), "{what}: {ran:#?}");
+        if what != "child" {
+            continue;
+        }
+        let strict = explore(&place, &[&limits[..], &["--limit-is-failure"]].concat(), &program);
+        let found = &json(&strict)["found"][0];
+        assert_eq!(
+            (strict.status.code(), &found["kind"]),
+            (Some(1), &"livelock".into()),
+            "{what}: {strict:#?}"
+        );
+        let text = found["what"].as_str().expect("a text");
+        assert!(text.ends_with("it waits for something outside the schedule"), "{what}: {text}");
+    }
+    std::fs::write(&answer, "").expect("a folder of ours");
+    for what in ["child", "thread"] {
+        let ran =
+            explore(&place, &["--runs", "1", "--env", &format!("WHAT={what}"), "--env", &named], &program);
+        assert_eq!(ran.status.code(), Some(0), "{what}: {ran:#?}");
+    }
+}
+
 /// A parent and its child share one object of each kind; the child holds, posts or signals it some real time later.
 const SHARED: &str = r#"
 #define _GNU_SOURCE

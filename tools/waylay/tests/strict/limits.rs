@@ -26,7 +26,7 @@ fn a_test_that_only_reaches_the_limit_has_not_failed_and_is_not_clean() {
     let problems = list(&json["campaign"]["problems"]);
     assert!(problems.len() == 1 && problems[0].as_str().unwrap().starts_with(problem), "{problems:?}");
     assert!(
-        ran.stderr.contains("10 schedules reached the limit of steps and were not judged"),
+        ran.stderr.contains("10 schedules reached the limit of steps or of time and were not judged"),
         "{}",
         ran.stderr
     );
@@ -110,4 +110,22 @@ fn who_only_sleeps_while_the_world_is_awaited_reaches_no_limit() {
         let strict = &ran.test("probing", "probe")["strict"];
         assert_eq!((number(&strict["runs"]), number(&strict["limit_reached"])), (4, 0), "{strict:#}");
     }
+}
+
+/// Nobody comes to the socket while the test may run: what is awaited is not under control, and may come later.
+#[test]
+fn who_is_late_because_the_world_is_slow_is_at_a_limit() {
+    let source = "#include <netinet/in.h>\n#include <sys/socket.h>\n\
+        static int32_t iterate(probe *self, waylay_context *worker) { (void)self; (void)worker;\n\
+          struct sockaddr_in any = {.sin_family = AF_INET}; int fd = socket(AF_INET, SOCK_STREAM, 0);\n\
+          if (bind(fd, (struct sockaddr *)&any, sizeof any) || listen(fd, 1)) return WAYLAY_FAILED;\n\
+          return accept(fd, 0, 0) < 0 ? WAYLAY_FAILED : 0; }";
+    let ran = probe(source, "runs = 2", "workers = 1\nhang-timeout = '300ms'").run(2, &[]);
+    let test = ran.test("probing", "probe");
+    assert_eq!((number(&test["failures"]), number(&test["strict"]["limit_reached"])), (0, 2), "{test:#}");
+    let place = probe(source, "runs = 2\nlimit-is-failure = true", "workers = 1\nhang-timeout = '300ms'");
+    let failure = place.run(1, &[]).failure("probing", "probe");
+    assert_eq!(failure.kind(), "livelock", "{}", failure.what());
+    let record: serde_json::Value = serde_json::from_str(&failure.file("strict.json")).unwrap();
+    assert_eq!(record["confirmed"], true, "{:#}", failure.json);
 }

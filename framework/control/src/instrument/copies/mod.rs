@@ -418,9 +418,12 @@ copies! {
     __read_chk Shape::Receives;
     pread Shape::Receives;
     pread64 Shape::Receives;
+    __pread_chk Shape::Receives;
+    __pread64_chk Shape::Receives;
     recv Shape::Receives;
     __recv_chk Shape::Receives;
     recvfrom Shape::Receives;
+    __recvfrom_chk Shape::Receives;
     readlink Shape::Receives;
     __readlink_chk Shape::Receives;
     readv Shape::ReceivesRanges;

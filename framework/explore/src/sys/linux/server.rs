@@ -297,7 +297,7 @@ impl Server {
             Some(status) => status,
             None => {
                 let at_work = self.region.has_gone_on_since(before);
-                hung = Some(Hang { limit: self.patience, cpu: cpu_time(process), at_work });
+                hung = Some(Hang { limit: self.patience, cpu: cpu_ticks(process, OWN), at_work });
                 // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
                 unsafe { libc::kill(process, libc::SIGKILL) };
                 let late = io::Error::from(io::ErrorKind::TimedOut);
@@ -419,9 +419,12 @@ fn bury_traced(process: u32) {
 }
 
 /// Processor time that a process has used.
-fn cpu_time(process: i32) -> Duration {
-    cpu_ticks(process, 2)
+pub(crate) fn cpu_time(child: &Child) -> Duration {
+    cpu_ticks(child.id() as i32, OWN)
 }
+
+/// Of the times that [`cpu_ticks`] adds up, those that are a process's own.
+const OWN: usize = 2;
 
 /// The first so many of utime, stime, cutime and cstime, together.
 fn cpu_ticks(process: i32, kinds: usize) -> Duration {

@@ -87,7 +87,7 @@ fn watch(child: &mut Child, region: &RegionMap, until: Instant) -> io::Result<St
                 let thread = ThreadId(report.held_thread.load(Ordering::Relaxed));
                 return Ok(Stop::Exit { thread, status: RACE_STATUS });
             }
-            Ending::StepLimit | Ending::Livelock => {
+            Ending::StepLimit | Ending::Livelock | Ending::Awaiting => {
                 return Ok(Stop::Exit { thread, status: STEP_LIMIT_STATUS });
             }
             _ => {}

@@ -129,7 +129,7 @@ pub(crate) fn kill(child: &mut Child) {
 }
 
 /// Processor time that a process has used.
-fn cpu_time(child: &Child) -> Duration {
+pub(crate) fn cpu_time(child: &Child) -> Duration {
     let mut times = [FILETIME::default(); 4];
     let [created, exited, kernel, user] = &mut times;
     // SAFETY: four valid places for the answers.
