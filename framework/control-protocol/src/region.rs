@@ -22,7 +22,7 @@ const ORDERED: u32 = 2;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 /// Bytes for the parameters of a run, as JSON.
 pub const PARAMETERS: usize = 1 << 20;
 /// Bytes for what a run tells about itself.
@@ -186,6 +186,7 @@ impl RegionMap {
             &report.reached,
             &report.overlooked,
             &report.races_over,
+            &report.calls_over,
             &report.held,
             &report.cut,
             &report.partly_controlled,

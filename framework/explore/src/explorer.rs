@@ -143,6 +143,8 @@ pub struct State {
     pub elapsed: Duration,
     /// Runs so far.
     pub runs: u64,
+    /// Those that reached no limit of steps or of time.
+    pub judged: u64,
     /// Failing runs so far.
     pub failures: u64,
     /// Steps so far.
@@ -476,12 +478,13 @@ impl<'a> Exploration<'a> {
         self.unseen.add(libraries_at(&observed.loaded));
         summary.overlooked |= observed.overlooked;
         summary.races_over += u64::from(counts && observed.races_over);
+        summary.calls_over |= observed.calls_over;
         summary.store_buffers = summary.store_buffers.max(observed.store_buffers);
         if counts {
             let outcome = failed.as_ref().map_or("", |(failure, _)| &failure.key);
             self.outcomes.add(planned.run.index, observed.steps, outcome);
         }
-        let judged = failed.is_some() || observed.ending != Ending::StepLimit && observed.hung.is_none();
+        let judged = failed.is_some() || observed.came_to_an_end();
         summary.limit_reached += u64::from(counts && !judged);
         summary.patched = summary.patched.max(u64::from(observed.patched.0));
         summary.refused = summary.refused.max(u64::from(observed.patched.1));
