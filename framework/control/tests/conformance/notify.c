@@ -12,9 +12,6 @@ static timer_t calling(void (*function)(union sigval), pthread_attr_t *attribute
     event.sigev_value.sival_int = 7;
     timer_t timer;
     IS(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-    sem_init(&first, 0, 0);
-    sem_init(&second, 0, 0);
-    calls = 0;
     return timer;
 }
 
@@ -29,6 +26,8 @@ static void waits_for_the_next(union sigval value) {
     }
 }
 CASE(calls_of_a_timer_wait_for_each_other, "timer_create timer_settime timer_delete sem_wait") {
+    sem_init(&first, 0, 0);
+    sem_init(&second, 0, 0);
     timer_t timer = calling(waits_for_the_next, 0);
     struct itimerspec often = {{0, 2000000}, {0, 2000000}};
     IS(timer_settime(timer, 0, &often, 0), 0);
@@ -143,11 +142,12 @@ CASE(alarms_of_microseconds, "ualarm sigsuspend") {
 }
 
 static mqd_t queue;
+static sem_t has_come;
 static void receives(union sigval value) {
     char byte[16];
     IS(value.sival_int, 8);
     IS(mq_receive(queue, byte, sizeof byte, 0), 1);
-    sem_post(&first);
+    sem_post(&has_come);
 }
 static void *sends(void *argument) {
     IS(mq_send(queue, "z", 1, 3), 0);
@@ -161,13 +161,13 @@ CASE(a_message_calls_a_function, "mq_notify mq_send mq_receive") {
     // Some machines have no message queues.
     if (queue == (mqd_t)-1) return;
     mq_unlink(name);
-    sem_init(&first, 0, 0);
+    sem_init(&has_come, 0, 0);
     struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = receives};
     event.sigev_value.sival_int = 8;
     for (int i = 0; i < 2; i++) {
         IS(mq_notify(queue, &event), 0);
         joined(start(sends, 0));
-        IS(sem_wait(&first), 0);
+        IS(sem_wait(&has_come), 0);
     }
     IS(mq_notify(queue, 0), 0);
     mq_close(queue);
