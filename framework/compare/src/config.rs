@@ -40,9 +40,12 @@ pub struct Config {
     /// A schedule that takes longer hangs.
     #[serde(default = "one_second", deserialize_with = "duration")]
     pub hang: Duration,
-    /// A schedule that takes more steps never ends.
+    /// A schedule that takes more steps is stopped and not judged.
     #[serde(default = "many_steps")]
     pub max_steps: NonZeroU64,
+    /// A schedule that takes more steps has failed: the bug is that it never ends.
+    #[serde(default)]
+    pub limit_is_failure: bool,
     /// Threads that call the main of each test; as many as in a campaign when nothing is said.
     #[serde(default = "as_in_campaigns")]
     pub workers: u32,

@@ -21,6 +21,9 @@ pub struct Record {
     pub test: String,
     /// Lives that ended or failed.
     pub runs: u64,
+    /// Lives beside them that reached the limit of steps and were not judged.
+    #[serde(default)]
+    pub unjudged: u64,
     /// Those that failed.
     pub failures: u64,
     /// The first that failed, from 1.
@@ -106,6 +109,7 @@ pub(crate) mod tests {
             strategy: "pos".to_owned(),
             test: "a".to_owned(),
             runs: first.unwrap_or(100),
+            unjudged: 0,
             failures: u64::from(first.is_some()),
             first_run: first,
             first_seconds: first.map(|run| run as f64 / 1000.0),

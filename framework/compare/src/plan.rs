@@ -45,8 +45,10 @@ pub struct Plan {
     pub seed: Seed,
     /// A schedule that takes longer hangs.
     pub hang: Duration,
-    /// A schedule that takes more steps never ends.
+    /// A schedule that takes more steps is stopped.
     pub max_steps: u64,
+    /// It has failed then.
+    pub limit_is_failure: bool,
     /// Trials go on after a failure.
     pub count: bool,
 }
@@ -104,6 +106,7 @@ impl Plan {
             seed: config.seed,
             hang: config.hang,
             max_steps: config.max_steps.get(),
+            limit_is_failure: config.limit_is_failure,
             count: config.count,
         })
     }
@@ -130,8 +133,8 @@ impl Plan {
     pub fn key(&self, trial: Trial) -> String {
         let strategy = &self.strategies[trial.strategy];
         let budget = format!(
-            "{} {:?} {:?} {} {}",
-            strategy.runs, strategy.limit, self.hang, self.max_steps, self.count
+            "{} {:?} {:?} {} {} limit-is-failure={}",
+            strategy.runs, strategy.limit, self.hang, self.max_steps, self.count, self.limit_is_failure
         );
         let identity = self.identity(trial.strategy, trial.test);
         format!("{:016x}-{}", digest(&format!("{} {identity} {budget}", self.seed)), trial.number)

@@ -21,8 +21,10 @@ pub struct Cell {
     pub trials: u32,
     /// Those that found a failure.
     pub found: u32,
-    /// Schedules of all trials together.
+    /// Schedules of all trials together that were judged.
     pub runs: u64,
+    /// Those that reached the limit of steps and were not.
+    pub unjudged: u64,
     /// Those that failed.
     pub failures: u64,
     /// Failures by schedules, and in which interval the probability is.
@@ -161,6 +163,7 @@ fn cell(plan: &Plan, strategy: usize, test: usize, records: &[&Record]) -> Cell 
         trials: records.len() as u32,
         found: found.len() as u32,
         runs,
+        unjudged: records.iter().map(|record| record.unjudged).sum(),
         failures,
         rate: if runs == 0 { 0.0 } else { failures as f64 / runs as f64 },
         rate_low,

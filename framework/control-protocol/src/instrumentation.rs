@@ -19,6 +19,9 @@ pub const MOST_ACCESSES: u64 = 2_000_000;
 pub const RACING_MEMORY: u64 = 4 << 20;
 /// Steps that the plain accesses at one place in the code make in a run: a hot race must not fill the whole run.
 pub const MOST_STEPS: u32 = 10_000;
+/// Calls of a run that synchronise nothing and are steps all the same: a program that makes more is busy with other things, and
+/// must not reach the step limit, which would mean that it is not judged, by working.
+pub const MOST_CALLS: u32 = 1_000_000;
 
 /// The first runs are all looked at, to learn which accesses are worth a step.
 pub const FIRST_LOOKS: u64 = 16;

@@ -186,6 +186,7 @@ impl RegionMap {
             &report.reached,
             &report.overlooked,
             &report.races_over,
+            &report.calls_over,
             &report.held,
             &report.cut,
             &report.partly_controlled,

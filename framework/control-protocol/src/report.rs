@@ -116,6 +116,8 @@ pub struct Report {
     pub reached: AtomicU32,
     /// Not 0: more memory was touched than races are looked for in, and no more were from there on.
     pub races_over: AtomicU32,
+    /// Not 0: more calls that synchronise nothing were made than are steps.
+    pub calls_over: AtomicU32,
     /// The race that ended the run, if one did.
     pub race: RaceReport,
     /// Stores that waited in a store buffer while others read.

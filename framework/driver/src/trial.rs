@@ -93,6 +93,8 @@ pub struct First {
 pub struct Outcome {
     /// Lives that ended or failed.
     pub runs: u64,
+    /// Lives beside them that reached the limit of steps: whether they would have failed is not known.
+    pub unjudged: u64,
     /// Those that failed.
     pub failures: u64,
     /// The first of those.
@@ -150,12 +152,16 @@ enum HostEnd {
     InOrder,
     /// This life failed and took it along.
     Failed { run: u64, kind: &'static str, since_start: Duration },
+    /// This life reached the limit of steps.
+    AtLimit { run: u64 },
 }
 
 /// What is known of a trial so far.
 struct Account {
     next: u64,
     failures: u64,
+    /// Lives that reached the limit of steps.
+    unjudged: u64,
     first: Option<First>,
     spent: Duration,
     exhausted: bool,
@@ -197,6 +203,7 @@ impl Arena {
         let mut account = Account {
             next: 0,
             failures: 0,
+            unjudged: 0,
             first: None,
             spent: Duration::ZERO,
             exhausted: false,
@@ -218,14 +225,22 @@ impl Arena {
             let _ = host.observe();
             let finished = host.believed().workers[0].finished.load(Ordering::Relaxed);
             let corrupted = matches!(end, HostEnd::Failed { kind: CORRUPTED, .. });
+            let at_limit = matches!(end, HostEnd::AtLimit { .. });
             account.next = match end {
                 HostEnd::InOrder => before + finished,
                 HostEnd::Failed { run, kind, since_start } => {
                     account.failed(run, kind, since_start);
                     run + 1
                 }
+                HostEnd::AtLimit { run } => {
+                    account.unjudged += 1;
+                    run + 1
+                }
             };
             account.spent += spent;
+            if let (true, Some(test)) = (at_limit, &mut strict) {
+                test.fails_at_limit();
+            }
             if let (Some(test), Some(region)) = (&mut strict, &region) {
                 test.account(region, corrupted);
                 test.spent = account.spent;
@@ -239,7 +254,8 @@ impl Arena {
         let numbers = strict.as_ref().map(|test| test.numbers(None, Duration::ZERO));
         Ok(Outcome {
             promised: promised(trial, &account, numbers.as_ref()),
-            runs: account.next,
+            runs: account.next - account.unjudged,
+            unjudged: account.unjudged,
             failures: account.failures,
             first: account.first,
             seconds: account.spent.as_secs_f64(),
@@ -308,9 +324,16 @@ impl Arena {
                 return Ok((HostEnd::Failed { run, kind: CORRUPTED, since_start }, elapsed));
             }
             self.take_events(trial, host, account)?;
-            if let Some(kind) = fatal_record(host).or_else(|| verdict(region)) {
-                let slot = &host.layout().workers[0];
-                let run = slot.iteration.load(Ordering::Acquire);
+            let run = || host.layout().workers[0].iteration.load(Ordering::Acquire);
+            let stopped = region.and_then(ControlRegion::stopped_by);
+            if fatal_record(host).is_none()
+                && stopped == Some(StoppedBy::StepLimit)
+                && !trial.fails_at_limit()
+            {
+                return Ok((HostEnd::AtLimit { run: run() }, elapsed));
+            }
+            if let Some(kind) = fatal_record(host).or_else(|| stopped.map(verdict)) {
+                let run = run();
                 return Ok((HostEnd::Failed { run, kind, since_start: self.until_entered(host) }, elapsed));
             }
             let phase = HostPhase::load(&host.layout().header.phase);
@@ -444,11 +467,19 @@ impl Arena {
     }
 }
 
+impl Trial {
+    /// Whether a life that reaches the limit of steps has failed.
+    fn fails_at_limit(&self) -> bool {
+        matches!(&self.scheduling, Scheduling::Strict(strict) if strict.limit_is_failure)
+    }
+}
+
 /// What is promised for one life: by the strategy, or by the bound of random suspension.
 fn promised(trial: &Trial, account: &Account, numbers: Option<&StrictNumbers>) -> BTreeMap<u32, f64> {
     if let Some(numbers) = numbers {
         // Of any schedule of this life: not all of them count.
-        let share = |runs| runs as f64 / numbers.runs.max(1) as f64;
+        let judged = numbers.runs.saturating_sub(numbers.limit_reached);
+        let share = |runs| runs as f64 / judged.max(1) as f64;
         let of_any = |promise: &Promise| (promise.depth, promise.per_run * share(promise.runs));
         return numbers.guarantees.iter().map(of_any).collect();
     }
@@ -472,13 +503,12 @@ fn fatal_record(host: &HostProcess) -> Option<&'static str> {
     })
 }
 
-fn verdict(region: Option<&ControlRegion>) -> Option<&'static str> {
-    match region?.stopped_by()? {
-        StoppedBy::Deadlock => Some("deadlock"),
-        // Comparisons are about bugs that are known: a schedule that takes more steps never ends.
-        StoppedBy::StepLimit | StoppedBy::Livelock => Some("livelock"),
-        StoppedBy::Race => Some("race"),
-        StoppedBy::Refused => Some("refused"),
+fn verdict(stopped: StoppedBy) -> &'static str {
+    match stopped {
+        StoppedBy::Deadlock => "deadlock",
+        StoppedBy::StepLimit | StoppedBy::Livelock => "livelock",
+        StoppedBy::Race => "race",
+        StoppedBy::Refused => "refused",
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) struct Shared {
     last: AtomicU64,
     until: Option<Instant>,
     runs: AtomicU64,
+    judged: AtomicU64,
     failures: AtomicU64,
     steps: AtomicU64,
 }
@@ -44,6 +45,7 @@ impl Shared {
             last: AtomicU64::new(u64::MAX),
             until,
             runs: AtomicU64::new(0),
+            judged: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             steps: AtomicU64::new(0),
         }
@@ -54,6 +56,7 @@ impl Shared {
         State {
             elapsed,
             runs: self.runs.load(Ordering::Relaxed),
+            judged: self.judged.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
             steps: self.steps.load(Ordering::Relaxed),
         }
@@ -176,6 +179,8 @@ fn judged(planned: &Planned, made: Made, plan: &Plan, shared: &Shared) -> Done {
             Some((failure, schedule.as_deref().and_then(to_schedule)))
         }
     };
+    let is_judged = failed.is_some() || !observed.is_cut_off();
+    shared.judged.fetch_add(u64::from(counts && is_judged), Ordering::Relaxed);
     let outcome = match (&failed, observed.ending) {
         _ if observed.hung.is_some() => Outcome::Cut,
         (_, Ending::StepLimit | Ending::Livelock | Ending::Awaiting) => Outcome::Cut,

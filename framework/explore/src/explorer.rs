@@ -143,6 +143,8 @@ pub struct State {
     pub elapsed: Duration,
     /// Runs so far.
     pub runs: u64,
+    /// Those that reached no limit of steps or of time.
+    pub judged: u64,
     /// Failing runs so far.
     pub failures: u64,
     /// Steps so far.
@@ -476,6 +478,7 @@ impl<'a> Exploration<'a> {
         self.unseen.add(libraries_at(&observed.loaded));
         summary.overlooked |= observed.overlooked;
         summary.races_over += u64::from(counts && observed.races_over);
+        summary.calls_over |= observed.calls_over;
         summary.store_buffers = summary.store_buffers.max(observed.store_buffers);
         if counts {
             let outcome = failed.as_ref().map_or("", |(failure, _)| &failure.key);

@@ -53,6 +53,8 @@ pub struct Observed {
     pub refused_places: Vec<u64>,
     /// More memory was touched than races are looked for in.
     pub races_over: bool,
+    /// More calls that synchronise nothing were made than are steps.
+    pub calls_over: bool,
     /// Sites of unmodified code that are steps, and that could not be made steps.
     pub patched: (u32, u32),
     /// Two accesses that nothing orders, at which it ended.
@@ -123,6 +125,7 @@ impl Observed {
             loaded: report.loaded_libraries(),
             overlooked: report.overlooked.load(Ordering::Relaxed) != 0,
             races_over: report.races_over.load(Ordering::Relaxed) != 0,
+            calls_over: report.calls_over.load(Ordering::Relaxed) != 0,
             patched: (report.patched.load(Ordering::Relaxed), report.refused.load(Ordering::Relaxed)),
             race: Race::of(&report.race),
             store_buffers: report.delayed.flushers.load(Ordering::Relaxed),

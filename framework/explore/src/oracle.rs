@@ -320,6 +320,7 @@ mod tests {
             loaded: Vec::new(),
             refused_places: Vec::new(),
             races_over: false,
+            calls_over: false,
             store_buffers: 0,
             delayed: Vec::new(),
             patched: (0, 0),

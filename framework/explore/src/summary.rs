@@ -208,6 +208,8 @@ pub struct Summary {
     pub overlooked: bool,
     /// Some of that code, by function and line.
     pub overlooked_places: Vec<String>,
+    /// A run made more calls that synchronise nothing than are steps.
+    pub calls_over: bool,
     /// Whether accesses that nothing orders were failures.
     pub races: bool,
     /// Pairs of accesses that nothing orders and that may be atomic: code without debug information.
@@ -253,6 +255,8 @@ pub(crate) fn covered(run: &RunConditions, summary: &Summary) -> Covered {
         limited_places: summary.limited_places.clone(),
         overlooked: summary.overlooked,
         overlooked_places: summary.overlooked_places.clone(),
+        calls_over: summary.calls_over,
+        at_limit: summary.limit_reached,
         auto: "--level auto",
         doctor: Some("waylay doctor PROGRAM"),
     }
@@ -326,7 +330,11 @@ impl Summary {
             ));
         }
         if self.exhausted {
-            lines.push("every schedule within the bound was tried".to_owned());
+            let cut = match self.limit_reached {
+                0 => String::new(),
+                cut => format!(", {} of them only up to a limit", count(cut)),
+            };
+            lines.push(format!("every schedule within the bound was tried{cut}"));
         }
         if let Some(promise) = &self.guarantee {
             lines.push(promise.to_string());

@@ -78,6 +78,7 @@ fn observed(ending: Ending, statements: Vec<Statement<'static>>, hung: bool) -> 
         loaded: Vec::new(),
         refused_places: Vec::new(),
         races_over: false,
+        calls_over: false,
         store_buffers: 0,
         delayed: Vec::new(),
         patched: (0, 0),

@@ -2,7 +2,7 @@
 //!
 //! Each campaign says which build of a test's plugin or program it ran. A build is **clean** of a failure when its test ran in it
 //! and none of its campaigns, of whatever time, had the failure. Whether it ran often enough to tell is said beside it, by the rule
-//! of [`crate::state`].
+//! of [`crate::state`], by runs of the way that showed the failure most often.
 
 use std::collections::BTreeSet;
 
@@ -19,9 +19,9 @@ use crate::{History, HistoryError};
 struct Ran {
     /// The row of its build; none of a campaign that did not say.
     build: Option<i64>,
-    /// How often the test ran.
+    /// How often the test ran, in the way that showed the failure most often.
     runs: u64,
-    /// How often the failure came; none when the campaign did not have it.
+    /// How often the failure came in that way; none when the campaign did not have it in any.
     failed: Option<u64>,
 }
 
@@ -65,10 +65,14 @@ impl History {
     pub fn build_range(&self, signature: &str) -> Result<Option<BuildRange>, HistoryError> {
         self.at((|| {
             let mut select = self.connection.prepare_cached(
-                "SELECT max(run.build), sum(run.runs), sighting.count
+                "SELECT max(run.build), sum(iif(failure.way IS NULL OR run.way = failure.way, run.runs, 0)),
+                     CASE WHEN sighting.count IS NULL OR failure.way IS NULL THEN sighting.count ELSE
+                         coalesce((SELECT s.count FROM sighting_way AS s WHERE s.failure = failure.id AND s.way = failure.way
+                             AND s.campaign = campaign.id), 0) END
                  FROM failure JOIN run ON run.test = failure.test JOIN campaign ON campaign.id = run.campaign
                      LEFT JOIN sighting ON sighting.failure = failure.id AND sighting.campaign = campaign.id
-                 WHERE signature = ?1 AND (run.runs > 0 OR sighting.count > 0)
+                 WHERE signature = ?1
+                     AND (run.runs > 0 AND (failure.way IS NULL OR run.way = failure.way) OR sighting.count > 0)
                  GROUP BY campaign.id ORDER BY campaign.started, campaign.id",
             )?;
             let rows = select.query_map([signature], |row| {

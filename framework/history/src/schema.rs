@@ -12,7 +12,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub const VERSION: i64 = STEPS.len() as i64;
 
 /// From nothing to the newest version.
-const STEPS: [&str; 6] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS, REMARKS, ORDERS, BUILDS];
+const STEPS: [&str; 7] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS, REMARKS, ORDERS, BUILDS, WAYS];
 
 const CAMPAIGNS_AND_FAILURES: &str = "
 -- One `waylay run` or `waylay explore`. Rows stay when the evidence goes: they are small, and trends need them.
@@ -183,6 +183,27 @@ CREATE TABLE build (
 );
 -- Which one a campaign ran.
 ALTER TABLE run ADD COLUMN build INTEGER REFERENCES build;
+";
+
+const WAYS: &str = "
+-- In which way a test ran: mode, scenario and strategy. Runs of one way say nothing of how often a failure comes in another.
+ALTER TABLE run ADD COLUMN way TEXT;
+CREATE TABLE way_night (
+    test INTEGER NOT NULL REFERENCES test,
+    way TEXT NOT NULL,
+    night TEXT NOT NULL,
+    runs INTEGER NOT NULL,
+    PRIMARY KEY (test, way, night)
+) WITHOUT ROWID;
+CREATE TABLE sighting_way (
+    failure INTEGER NOT NULL REFERENCES failure,
+    way TEXT NOT NULL,
+    campaign INTEGER NOT NULL REFERENCES campaign,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (failure, way, campaign)
+) WITHOUT ROWID;
+-- The way that showed it most often; none where campaigns did not count by scenario.
+ALTER TABLE failure ADD COLUMN way TEXT;
 ";
 
 const RUNS: &str = "

@@ -26,6 +26,8 @@ pub struct Sighting {
     pub plugin: Option<String>,
     /// How often in this campaign.
     pub count: u64,
+    /// How often in each scenario; empty where that was not counted.
+    pub scenarios: Vec<(String, u64)>,
     /// When first in this campaign.
     pub first_seen: Timestamp,
     /// When last.
@@ -44,6 +46,7 @@ impl Sighting {
             test: entry.test.as_deref().map(shorten),
             plugin: entry.plugin.as_deref().map(file_name),
             count: entry.count,
+            scenarios: entry.scenarios.iter().map(|(name, count)| (shorten(name), *count)).collect(),
             first_seen: entry.first_seen,
             last_seen: entry.last_seen,
         }

@@ -12,10 +12,17 @@ use crate::state::{Runs, Sightings};
 pub(crate) const SIGHTINGS: &str = "nights,
     (SELECT count(*) FROM test_night AS n WHERE n.test = failure.test AND night BETWEEN first_night AND last_night),
     (SELECT count(*) FROM test_night AS n WHERE n.test = failure.test AND night > last_night),
-    (SELECT name <> '' FROM test WHERE test.id = failure.test), count,
-    (SELECT coalesce(sum(runs), 0) FROM test_night AS n WHERE n.test = failure.test
-         AND night BETWEEN first_night AND last_night),
-    (SELECT coalesce(sum(runs), 0) FROM test_night AS n WHERE n.test = failure.test AND night > last_night)";
+    (SELECT name <> '' FROM test WHERE test.id = failure.test),
+    CASE WHEN failure.way IS NULL THEN count ELSE
+        (SELECT sum(s.count) FROM sighting_way AS s WHERE s.failure = failure.id AND s.way = failure.way) END,
+    CASE WHEN failure.way IS NULL THEN (SELECT coalesce(sum(runs), 0) FROM test_night AS n WHERE n.test = failure.test
+            AND night BETWEEN first_night AND last_night)
+        ELSE (SELECT coalesce(sum(runs), 0) FROM way_night AS n WHERE n.test = failure.test AND n.way = failure.way
+            AND night BETWEEN first_night AND last_night) END,
+    CASE WHEN failure.way IS NULL THEN (SELECT coalesce(sum(runs), 0) FROM test_night AS n WHERE n.test = failure.test
+            AND night > last_night)
+        ELSE (SELECT coalesce(sum(runs), 0) FROM way_night AS n WHERE n.test = failure.test AND n.way = failure.way
+            AND night > last_night) END";
 
 /// The columns of [`SIGHTINGS`], which come first in the row.
 pub(crate) fn sightings(row: &Row<'_>) -> rusqlite::Result<Sightings> {
@@ -76,6 +83,13 @@ fn add_up(connection: &Connection, test: i64, night: &str) -> rusqlite::Result<b
              WHERE night = ?2",
         )?
         .query_row(params![test, night], |row| row.get(0))?;
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO way_night (test, way, night, runs)
+             SELECT ?1, way, ?2, sum(runs) FROM campaign CROSS JOIN run ON run.campaign = campaign.id AND run.test = ?1
+             WHERE night = ?2 AND way IS NOT NULL GROUP BY way",
+        )?
+        .execute(params![test, night])?;
     let changed = connection
         .prepare_cached("UPDATE test_night SET runs = ?3 WHERE test = ?1 AND night = ?2 AND runs <> ?3")?
         .execute(params![test, night, runs])?;
@@ -121,18 +135,29 @@ fn restate(connection: &Connection, test: i64, all: bool) -> rusqlite::Result<()
         last = UpTo { nights: last.nights + 1, runs: last.runs + row.get::<_, i64>(1)? };
         nights.insert(row.get(0)?, (before, last));
     }
+    let by_way = runs_by_way(connection, test)?;
     let mut changes = Vec::new();
     let mut select = connection.prepare_cached(&format!(
-        "SELECT id, nights, first_night, last_night, state, count FROM failure WHERE {wanted}"
+        "SELECT id, nights, first_night, last_night, state, count, way,
+             (SELECT sum(s.count) FROM sighting_way AS s WHERE s.failure = failure.id AND s.way = failure.way)
+         FROM failure WHERE {wanted}"
     ))?;
     let mut rows = select.query(params![test, all, newest])?;
     while let Some(row) = rows.next()? {
-        let night = |night: String| nights.get(&night).copied().unwrap_or((last, last));
-        let ((from, _), (_, to)) = (night(row.get(2)?), night(row.get(3)?));
-        let runs = Runs {
-            failed: row.get::<_, i64>(5)? as u64,
-            span: (to.runs - from.runs) as u64,
-            clean: (last.runs - to.runs) as u64,
+        let (first_night, last_night): (String, String) = (row.get(2)?, row.get(3)?);
+        let night = |night: &str| nights.get(night).copied().unwrap_or((last, last));
+        let ((from, _), (_, to)) = (night(&first_night), night(&last_night));
+        let runs = match row.get::<_, Option<String>>(6)?.as_ref().and_then(|way| by_way.get(way)) {
+            Some(ran) => Runs {
+                failed: row.get::<_, i64>(7)? as u64,
+                span: sum(ran, |night| (&first_night..=&last_night).contains(&night)),
+                clean: sum(ran, |night| *night > last_night),
+            },
+            None => Runs {
+                failed: row.get::<_, i64>(5)? as u64,
+                span: (to.runs - from.runs) as u64,
+                clean: (last.runs - to.runs) as u64,
+            },
         };
         let sightings = Sightings {
             seen: row.get::<_, i64>(1)? as u32,
@@ -147,6 +172,23 @@ fn restate(connection: &Connection, test: i64, all: bool) -> rusqlite::Result<()
     }
     let mut update = connection.prepare_cached("UPDATE failure SET state = ?2 WHERE id = ?1")?;
     changes.into_iter().try_for_each(|(id, word)| update.execute(params![id, word]).map(drop))
+}
+
+/// How often a test ran in each night, by the way that it ran in.
+type ByWay = HashMap<String, Vec<(String, i64)>>;
+
+fn runs_by_way(connection: &Connection, test: i64) -> rusqlite::Result<ByWay> {
+    let mut ways = ByWay::new();
+    let mut select = connection.prepare_cached("SELECT way, night, runs FROM way_night WHERE test = ?1")?;
+    let mut rows = select.query([test])?;
+    while let Some(row) = rows.next()? {
+        ways.entry(row.get(0)?).or_default().push((row.get(1)?, row.get(2)?));
+    }
+    Ok(ways)
+}
+
+fn sum(ran: &[(String, i64)], wanted: impl Fn(&String) -> bool) -> u64 {
+    ran.iter().filter(|(night, _)| wanted(night)).map(|(_, runs)| *runs as u64).sum()
 }
 
 /// Works out anew how all failures stand.

@@ -8,7 +8,8 @@
 //!   sighting, c clean nights have the probability (1 − rate)^c. So what came every night asks for two clean ones, and what
 //!   came in one night of ten for seventeen.
 //! - Its test ran so often in them that it would have shown, by the rule of reports and of `waylay verify`
-//!   ([`waylay_report::confidence`]). A night that ended after thirteen iterations says little of what comes once in a hundred.
+//!   ([`waylay_report::confidence`]). Only runs count of the way that showed it most often: of its scenario, in its mode and with
+//!   its strategy. A night that ended after thirteen iterations says little of what comes once in a hundred.
 //!
 //! Nights alone are blind to how much was run in them; runs alone are blind to a machine that was another one in the night
 //! that showed it. Until both hold the failure is **rare** when at most one night of three showed it, and **ongoing** otherwise.

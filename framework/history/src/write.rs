@@ -252,10 +252,10 @@ fn put_scenario(
         let build = build_id(connection, builds, &test.plugin)?;
         connection
             .prepare_cached(
-                "INSERT INTO run (campaign, place, test, iterations, failures, average_ns, runs, build)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                "INSERT INTO run (campaign, place, test, iterations, failures, average_ns, runs, build, way)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                  ON CONFLICT (campaign, place, test) DO UPDATE SET iterations = ?4, failures = ?5, average_ns = ?6,
-                     runs = max(runs, ?7), build = ?8",
+                     runs = max(runs, ?7), build = ?8, way = ?9",
             )?
             .execute(params![
                 campaign,
@@ -265,7 +265,8 @@ fn put_scenario(
                 test.failures as i64,
                 test.average_ns,
                 runs,
-                build
+                build,
+                way(scenario, test)
             ])?;
         if test.iterations > 0 {
             test_ran(connection, id, night)?;
@@ -277,10 +278,17 @@ fn put_scenario(
     Ok(())
 }
 
-/// How often a test ran, counted as reports do: an iteration that failed did not finish; schedules are counted when they begin.
+/// Under which conditions a test ran in a scenario.
+fn way(scenario: &ScenarioRecord, test: &TestRecord) -> String {
+    let strategy = test.strict.as_ref().map_or("", |strict| &strict.strategy);
+    shorten(&format!("{} {} {strategy}", scenario.mode, scenario.name))
+}
+
+/// How often a test ran, counted as reports do: an iteration that failed did not finish; schedules are counted when they begin,
+/// and those that reached a limit were not judged.
 fn runs(test: &TestRecord) -> i64 {
     match &test.strict {
-        Some(strict) => strict.runs as i64,
+        Some(strict) => strict.runs.saturating_sub(strict.limit_reached) as i64,
         None => test.iterations.saturating_add(test.failures) as i64,
     }
 }
@@ -442,6 +450,7 @@ fn put_sighting(
     if more > 0 {
         count(connection, "occurrences", sighting.kind, more as f64)?;
     }
+    put_ways(connection, campaign, (failure, test), sighting)?;
     if known.is_some() && (before.is_none() || more > 0) {
         restate_one(connection, failure, test)?;
     }
@@ -449,6 +458,31 @@ fn put_sighting(
         context.suppressions.note(connection, failure, sighting, more)?;
     }
     Ok(known.is_none())
+}
+
+/// Notes in which ways a failure came. A scenario that the campaign's record does not have yet is told of again with it.
+fn put_ways(
+    connection: &Connection,
+    campaign: CampaignId,
+    (failure, test): (i64, i64),
+    sighting: &Sighting,
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO sighting_way (failure, way, campaign, count)
+         SELECT ?1, way, ?2, ?5 FROM run JOIN scenario USING (campaign, place)
+             WHERE campaign = ?2 AND test = ?3 AND scenario.name = ?4 AND way IS NOT NULL LIMIT 1
+         ON CONFLICT (failure, way, campaign) DO UPDATE SET count = max(count, ?5)",
+    )?;
+    for (scenario, count) in &sighting.scenarios {
+        insert.execute(params![failure, campaign.0, test, scenario, *count as i64])?;
+    }
+    connection
+        .prepare_cached(
+            "UPDATE failure SET way = (SELECT way FROM sighting_way WHERE failure = ?1 GROUP BY way
+                 ORDER BY sum(count) DESC, way LIMIT 1) WHERE id = ?1",
+        )?
+        .execute([failure])
+        .map(drop)
 }
 
 /// A campaign has a failure. It is the one that showed it first if nobody has seen that before, or if only campaigns of later

@@ -372,3 +372,49 @@ fn a_feed_loses_nothing_of_thousands_of_different_failures() {
     assert_eq!(history.campaign(&record.name).unwrap().unwrap().new_signatures, 3000);
     assert_eq!(history.campaign(&record.name).unwrap().unwrap().iterations, 2900);
 }
+
+/// In strict mode it comes in every second schedule, left alone once in 100,000 runs. Whoever runs it freely for weeks, or with
+/// another strategy, learns nothing of the schedules that showed it.
+#[test]
+fn runs_of_another_scenario_or_strategy_resolve_nothing() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    let put = |history: &mut History, day: i8, free: u64, strict: (&str, u64), seen: &[(&str, u64)]| {
+        let mut record = campaign(day, &[("queue", free)]);
+        let mut scenario = record.scenarios[0].clone();
+        scenario.name = "orders".to_owned();
+        scenario.mode = "strict".to_owned();
+        let (strategy, judged) = strict;
+        scenario.tests[0].iterations = judged + 500;
+        // Schedules that reached a limit were not judged.
+        scenario.tests[0].strict = Some(
+            serde_json::from_value(serde_json::json!({
+                "strategy": strategy, "seed": "0x7", "runs": judged + 500, "threads": 2, "steps": 9, "depth": 0,
+                "guarantee": null, "guarantees": [], "schedules_per_second": 1.0, "steps_per_second": 1.0,
+                "exhausted": false, "partly_controlled": 0, "left_behind": 0, "limit_reached": 500, "unconfirmed": 0,
+            }))
+            .unwrap(),
+        );
+        record.scenarios.push(scenario);
+        let mut sightings = Vec::new();
+        if !seen.is_empty() {
+            let mut failed =
+                entry("d-1", Some("queue"), seen.iter().map(|(_, count)| count).sum(), record.started);
+            failed.scenarios = seen.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+            sightings.push(Sighting::of(&failed));
+        }
+        history.put(&record, &sightings, &utc()).unwrap();
+    };
+    put(&mut history, 1, 100_000, ("pos", 10), &[("night", 1), ("orders", 5)]);
+    for day in 2..6 {
+        put(&mut history, day, 1_000_000, ("random", 1000), &[]);
+    }
+    assert_eq!(state(&history, "d-1"), FailureState::Rare);
+    // 5 of 10 ask for 11 clean ones.
+    let reasons = history.reasons("d-1").unwrap().unwrap();
+    assert_eq!((reasons.nights_to_resolve(), reasons.runs_to_resolve()), (0, 11));
+    put(&mut history, 6, 0, ("pos", 10), &[]);
+    assert_eq!(state(&history, "d-1"), FailureState::Rare);
+    put(&mut history, 7, 0, ("pos", 1), &[]);
+    assert_eq!(state(&history, "d-1"), FailureState::Resolved);
+}

@@ -32,7 +32,14 @@ fn ln_missed(seen: &Reproduction, clean: f64) -> f64 {
 /// How sure so many clean runs make it that a failure which came so often is gone: of programs in which it still is,
 /// at most the rest gets through so many runs.
 pub fn would_have_shown(seen: &Reproduction, clean: u64) -> f64 {
-    (1.0 - LUCK * ln_missed(seen, clean as f64).exp()).max(0.0)
+    would_all_have_shown(&[(*seen, clean)])
+}
+
+/// The same of a failure that came in several ways, each with a rate and with clean runs of its own: each way is bounded for
+/// every p, and they are independent of each other, so the bounds multiply.
+pub fn would_all_have_shown(ways: &[(Reproduction, u64)]) -> f64 {
+    let missed: f64 = ways.iter().map(|(seen, clean)| ln_missed(seen, *clean as f64)).sum();
+    (1.0 - LUCK * missed.exp()).max(0.0)
 }
 
 /// Clean runs after which one is that sure that it is fixed. None when it never came back: then nothing is known about

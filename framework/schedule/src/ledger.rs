@@ -30,6 +30,10 @@ pub enum Reason {
     Libraries,
     /// Runs in which something outside the schedule took part.
     Outside,
+    /// Calls that synchronise nothing, behind as many as are steps in one run.
+    CallLimit,
+    /// Runs that reached a limit of steps or of time, and so were not judged.
+    Limit,
 }
 
 /// One of the reasons.
@@ -76,8 +80,29 @@ impl fmt::Display for LeftOut {
             Reason::Copies => return write!(f, "inside the C library's {}", self.names()),
             Reason::Libraries => return write!(f, "inside {}", self.names()),
             Reason::Outside => write!(f, "in what took part from outside the schedule in {count} runs")?,
+            Reason::CallLimit => write!(f, "at a call behind the first {count} of a run")?,
+            Reason::Limit => write!(f, "behind the limit that {count} runs reached, which were not judged")?,
         }
         if places.is_empty() { Ok(()) } else { write!(f, " ({})", self.names()) }
+    }
+}
+
+/// Adds what other runs left out.
+pub fn add(all: &mut Vec<LeftOut>, other: &[LeftOut]) {
+    for more in other {
+        match all.iter_mut().find(|known| known.reason == more.reason) {
+            Some(known) => {
+                // These count runs, which are others; the rest counts places in the code, which may be the same.
+                known.count = match more.reason {
+                    Reason::Outside | Reason::Limit => known.count + more.count,
+                    _ => known.count.max(more.count),
+                };
+                let new: Vec<String> =
+                    more.places.iter().filter(|place| !known.places.contains(place)).cloned().collect();
+                known.places.extend(new);
+            }
+            None => all.push(more.clone()),
+        }
     }
 }
 
@@ -92,6 +117,17 @@ pub fn leaving_out(all: &[LeftOut]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_add_up_and_places_do_not() {
+        let mut all = vec![LeftOut::new(Reason::Refused, 4), LeftOut::new(Reason::Limit, 7)];
+        add(&mut all, &[LeftOut::new(Reason::Limit, 5), LeftOut::new(Reason::Refused, 3)]);
+        assert_eq!((all[0].count, all[1].count), (4, 12));
+        assert_eq!(
+            leaving_out(&all[1..]),
+            ", leaving out bugs that need a switch behind the limit that 12 runs reached, which were not judged"
+        );
+    }
 
     #[test]
     fn what_is_left_out_ends_the_sentence() {

@@ -8,6 +8,17 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub u64);
 
+impl Moment {
+    /// A moment that does not come in any run: a wait until then ends by what it waits for, or not at all.
+    pub const NEVER: Moment = Moment(u64::MAX);
+}
+
+/// Who waits for a hundred years means for ever, as the kernel does, whose own times end after 292: such a wait does not end by
+/// its deadline, and a program that relies on that is right.
+const FOREVER: u64 = 100 * 365 * 24 * 3600 * 1_000_000_000;
+/// The kernel's last moment. What programs are shown is computed from moments, and has room for as much again.
+const LAST: u64 = i64::MAX as u64;
+
 /// One look at a clock takes this long: about what the real call takes.
 const LOOK: u64 = 50;
 /// Looks, with nothing changed in between, that take no longer.
@@ -48,7 +59,7 @@ impl Clock {
         } else {
             LOOK
         };
-        self.now.0 += length;
+        self.now.0 = self.now.0.saturating_add(length);
         self.busy += length;
         self.now
     }
@@ -68,9 +79,10 @@ impl Clock {
         self.now = self.now.max(moment);
     }
 
-    /// The moment that lies `nanoseconds` ahead.
+    /// The moment that lies `nanoseconds` ahead; [`Moment::NEVER`] if that is as good as for ever.
     pub fn after(&self, nanoseconds: u64) -> Moment {
-        Moment(self.now.0.saturating_add(nanoseconds))
+        let moment = self.now.0.saturating_add(nanoseconds);
+        if nanoseconds >= FOREVER || moment >= LAST { Moment::NEVER } else { Moment(moment) }
     }
 }
 
@@ -86,7 +98,12 @@ mod tests {
         clock.advance_to(Moment(10));
         assert!(clock.look(0) > first);
         assert!(clock.now() > Moment(1_000_000));
-        assert_eq!(clock.after(u64::MAX), Moment(u64::MAX));
+        for forever in [u64::MAX, i64::MAX as u64, u64::from(u32::MAX) * 1_000_000_000] {
+            assert_eq!(clock.after(forever), Moment::NEVER);
+        }
+        clock.advance_to(Moment(LAST - 10));
+        assert_eq!(clock.after(10), Moment::NEVER);
+        assert_eq!(clock.after(9), Moment(LAST - 1));
         assert_eq!(clock.busy(), 2 * LOOK, "jumps are no work");
     }
 

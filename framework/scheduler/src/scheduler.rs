@@ -73,6 +73,11 @@ pub struct Scheduler {
     hurried: bool,
 }
 
+/// A deadline, unless it never comes: then it is none.
+fn that_comes(deadline: Option<Moment>) -> Option<Moment> {
+    deadline.filter(|&moment| moment != Moment::NEVER)
+}
+
 impl Scheduler {
     /// Without threads: the first one that is added is the main thread.
     pub fn new(strategy: AnyStrategy, policy: TimeoutPolicy, recording: Recording) -> Self {
@@ -270,7 +275,7 @@ impl Scheduler {
     /// begins then has the deadline of this one.
     fn stand_in_line(&mut self, thread: ThreadId, key: Key, shares: Shares, deadline: Option<Moment>) {
         let entry = &mut self.threads[thread.index()];
-        (entry.shares, entry.deadline) = (shares, deadline);
+        (entry.shares, entry.deadline) = (shares, that_comes(deadline));
         self.lines.join(&mut self.threads, thread, key);
     }
 
@@ -288,7 +293,8 @@ impl Scheduler {
         if thread.called_off {
             return self.do_not_wait(event);
         }
-        (thread.pending, thread.shares, thread.deadline, thread.then) = (event, shares, deadline, then);
+        (thread.pending, thread.shares, thread.then) = (event, shares, then);
+        thread.deadline = that_comes(deadline);
         thread.outcome = Outcome::Woken;
         self.lines.join(&mut self.threads, me, key);
         self.block(me);
@@ -302,7 +308,7 @@ impl Scheduler {
         if thread.called_off {
             return self.do_not_wait(Event::local(EventKind::Sleep));
         }
-        (thread.pending, thread.deadline) = (Event::local(EventKind::Sleep), Some(deadline));
+        (thread.pending, thread.deadline) = (Event::local(EventKind::Sleep), that_comes(Some(deadline)));
         thread.outcome = Outcome::Woken;
         self.block(me);
         self.choose()

@@ -186,7 +186,7 @@ fn rate(place: &Workplace, way: &str, program: &str, arguments: &[&str]) -> (f64
         "7",
         "--patch",
         "none",
-        "--for",
+        "--duration",
         TURN,
         "--restart",
         way,

@@ -185,7 +185,7 @@ fn one(plan: &Plan, arena: &Arena, planned: Planned) -> Result<Record, Stop> {
     let scheduling = match &strategy.scheduling {
         Wanted::Strict(spec) => Scheduling::Strict(Box::new(Strict {
             runs: std::num::NonZeroU64::new(strategy.runs),
-            limit_is_failure: true,
+            limit_is_failure: plan.limit_is_failure,
             conditions: RunConditions {
                 max_steps: plan.max_steps,
                 // Strategies are compared by the steps that a test is known to have.
@@ -229,6 +229,7 @@ fn record(key: String, strategy: &str, test: &str, outcome: &Outcome) -> Record 
         strategy: strategy.to_owned(),
         test: test.to_owned(),
         runs: outcome.runs,
+        unjudged: outcome.unjudged,
         failures: outcome.failures,
         first_run: outcome.first.as_ref().map(|first| first.run),
         first_seconds: outcome.first.as_ref().map(|first| first.seconds),

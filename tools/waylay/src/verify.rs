@@ -66,6 +66,8 @@ pub(crate) struct Subject {
     pub(crate) measured: bool,
     pub(crate) unchanged: Option<bool>,
     pub(crate) needed: u64,
+    /// Who chose the schedules of the scenario that it was found in; none outside strict mode.
+    pub(crate) strategy: Option<String>,
 }
 
 pub(crate) fn verify(arguments: &VerifyOptions, json: bool) -> Result<u8, Failed> {
@@ -151,7 +153,8 @@ fn subject(arguments: &VerifyOptions) -> Result<Subject, Failed> {
     tell_changes(&changed);
     let unchanged = (!entry.builds.is_empty()).then_some(changed.is_empty());
     let measured = failure.measured.is_some_and(|measured| measured == seen);
-    Ok(Subject { found, failure, seen, measured, unchanged, needed })
+    let strategy = archive::strategy_of(&failure, &campaign).map(str::to_owned);
+    Ok(Subject { found, failure, seen, measured, unchanged, needed, strategy })
 }
 
 fn run(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome, Failed> {
@@ -189,7 +192,7 @@ fn run_scenario(subject: &Subject, arguments: &VerifyOptions) -> Result<Outcome,
         other => Failed::Usage(other.to_string()),
     })?;
     let installation = installation()?;
-    let strict = subject.failure.schedule.is_some();
+    let strict = subject.strategy.is_some();
     let selection = Selection {
         scenario: Some(Pattern::new(occurrence.scenario.clone())),
         // Strict tests take turns, so the others would only take time.

@@ -41,7 +41,10 @@ pub(crate) fn program_of(folder: &Path) -> Result<Option<StrictRecord>, Failed> 
 /// it 95 % sure that it is fixed, where one failure would ask for 32 times as many.
 const MEASURED: u64 = 5;
 
-/// Ends the exploration when the failure is back, or came often enough to know how often it does.
+/// Most runs for each that is judged, before it is left undecided.
+const MOST_PER_JUDGED: u64 = 4;
+
+/// Ends the exploration when the failure is back, or came often enough to know how often it does, or stayed away for long enough.
 struct Watch<'a> {
     signature: &'a str,
     /// Failures that are waited for.
@@ -54,18 +57,18 @@ struct Watch<'a> {
 
 impl Progress for Watch<'_> {
     fn tick(&mut self, state: &State) -> bool {
-        self.bar.reach(state.runs, Some(self.needed));
+        self.bar.reach(state.judged, Some(self.needed));
         self.bar.say(format!("{} failures", count(state.failures)));
         if !self.bar.is_shown() && state.elapsed >= self.next {
             self.next = state.elapsed + EVERY;
-            let (runs, needed) = (count(state.runs), count(self.needed));
+            let (runs, needed) = (count(state.judged), count(self.needed));
             eprintln!(
                 "waylay: {}  {runs} of {needed} schedules, {} failures",
                 span(state.elapsed),
                 state.failures
             );
         }
-        let enough = self.back && state.failures >= self.wanted;
+        let enough = state.judged >= self.needed || self.back && state.failures >= self.wanted;
         !enough && !interrupt::requested()
     }
 
@@ -114,13 +117,15 @@ pub(crate) fn run(
                    with the same --between or --reproduce on the program as it is now";
         return Err(Failed::Usage(format!("{}: {why}", subject.failure.id)));
     }
-    let strategy = Spec::parse(&record.parameters.strategy, subject.needed)
-        .map_err(|error| Failed::Usage(error.to_string()))?;
+    // A portfolio as a whole, because its runs are what the rate is of.
+    let strategy = subject.strategy.as_ref().unwrap_or(&record.parameters.strategy);
+    let strategy = Spec::parse(strategy, subject.needed).map_err(|error| Failed::Usage(error.to_string()))?;
     let plan = Plan {
         program: record.program,
         strategy,
         seed: Seed::fresh().get(),
-        runs: Some(subject.needed),
+        // Those that reach a limit are not judged, and the watch ends it when enough were.
+        runs: Some(subject.needed.saturating_mul(MOST_PER_JUDGED)),
         duration: arguments.duration,
         stop_on_first: false,
         stop_after_quiet: None,
@@ -151,6 +156,6 @@ pub(crate) fn run(
         other_failures: summary.failures.saturating_sub(again),
         seconds: summary.seconds,
         folder: Some(summary.folder),
-        ..Outcome::of(subject, arguments.confidence, summary.runs, again)
+        ..Outcome::of(subject, arguments.confidence, summary.runs - summary.limit_reached, again)
     })
 }

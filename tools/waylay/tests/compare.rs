@@ -150,3 +150,21 @@ fn tests_have_as_many_workers_as_in_a_campaign() {
     let cell = &list(&answer["comparisons"][0]["cells"][0])[0];
     assert!(number(&cell["failures"]) > 0, "{cell:#}");
 }
+
+/// Schedules of a test that is correct and long: none is a failure, none was clean, and how many there were is told.
+#[test]
+fn schedules_that_reach_the_limit_are_neither_failures_nor_clean() {
+    let cells = |more: &str| {
+        let place = place(&format!(
+            "title = 'long'\nworkers = 1\ntrials = 1\nruns = 6\ncount = true\nmax-steps = 5\n{more}strategies = ['random']\n\
+             [[test]]\nplugin = 'waylay_zoo'\nname = 'lost-update'\nexpect = 'clean'\nparams = {{ times = 4 }}\n"
+        ));
+        let ran = place.waylay(&["compare", "c.toml", "--out", "out", "--json"]);
+        assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
+        let cell = &ran.json()["comparisons"][0]["cells"][0][0];
+        let number = |name: &str| number(&cell[name]);
+        (number("runs"), number("failures"), number("unjudged"), number("found"))
+    };
+    assert_eq!(cells(""), (0, 0, 6, 0));
+    assert_eq!(cells("limit-is-failure = true\n"), (6, 6, 0, 1));
+}

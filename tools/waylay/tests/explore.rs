@@ -8,6 +8,9 @@
 mod aimed;
 #[path = "explore/causes.rs"]
 mod causes;
+#[cfg(target_os = "linux")]
+#[path = "explore/conformance.rs"]
+mod conformance;
 #[path = "explore/edited.rs"]
 mod edited;
 #[path = "explore/endings.rs"]

@@ -67,7 +67,7 @@ fn shown(me: &mut Token, clock: clockid_t) -> Option<u64> {
     let counts = counts(me, clock);
     let sched = &me.run().sched;
     match counts {
-        Counts::Time(epoch) => Some(epoch + sched.clock.now().0),
+        Counts::Time(epoch) => Some(epoch.saturating_add(sched.clock.now().0)),
         Counts::Process => Some(sched.clock.busy()),
         Counts::Thread(thread) => Some(sched.thread(thread).busy),
         Counts::Others => None,
@@ -120,9 +120,13 @@ fn exists(clock: clockid_t) -> bool {
 pub(super) fn moment_of(me: &mut Token, clock: clockid_t, until: &timespec) -> Moment {
     let until = nanoseconds(until);
     if is_virtual(me) {
-        let now = me.run().sched.clock.now().0;
         let shown = shown(me, clock).unwrap_or(0);
-        return Moment((now + until).saturating_sub(shown));
+        let clock = &me.run().sched.clock;
+        // What is over stays in its order: of two deadlines the earlier one comes first.
+        return match until.checked_sub(shown) {
+            Some(ahead) => clock.after(ahead),
+            None => Moment(clock.now().0.saturating_sub(shown - until)),
+        };
     }
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
     let unmanaged = Unmanaged::enter();

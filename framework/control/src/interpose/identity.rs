@@ -3,13 +3,7 @@
 use libc::{c_int, pid_t, stack_t};
 
 use super::{fail, interpose};
-use crate::runtime::{Place, Token};
-
-/// Whether a thread or process number, as a system call takes it, means the calling thread.
-pub(super) fn is_me(me: &mut Token, number: usize) -> bool {
-    // SAFETY: `me` is the calling thread.
-    number == 0 || unsafe { number == (*me.thread()).kernel_id as usize }
-}
+use crate::runtime::Place;
 
 interpose! {
     fn gettid() -> pid_t, |me| { (*me.thread()).kernel_id }

@@ -10,7 +10,7 @@ use libc::{c_int, c_long, sigset_t};
 
 use super::futex::{futex, note_outsider};
 use super::futex_several::{LATER, wait_for_several};
-use super::{fail, identity, random, sleep};
+use super::{fail, identity, processors, random, sleep};
 use crate::instrument::{copies, delay};
 use crate::me::{Unmanaged, as_program, me};
 use crate::runtime::Token;
@@ -70,8 +70,15 @@ pub(crate) unsafe fn serve(me: &mut Token, number: c_long, arguments: [usize; 6]
             }
             libc::SYS_gettid => Some(c_long::from((*me.thread()).kernel_id)),
             libc::SYS_getrandom => Some(random::fill(me, a as *mut u8, b) as c_long),
-            libc::SYS_sched_getaffinity if identity::is_me(me, a) => {
-                Some(super::processors::report(b, c as *mut u8) as c_long)
+            libc::SYS_sched_getaffinity => {
+                processors::get_by_number(me, a, b, c as *mut u8).map(returned)
+            }
+            libc::SYS_sched_setaffinity => {
+                processors::set_by_number(me, a, b, c as *const u8).map(returned)
+            }
+            libc::SYS_getcpu => {
+                processors::where_it_is(me, a as *mut u32, b as *mut u32);
+                Some(0)
             }
             _ => by_function(me, number, arguments),
         }
@@ -120,6 +127,11 @@ unsafe extern "C-unwind" {
     fn pause() -> c_int;
     fn sigsuspend(mask: *const sigset_t) -> c_int;
     fn _exit(a: usize);
+}
+
+/// What `syscall` returns where the kernel returns this.
+fn returned(result: isize) -> c_long {
+    if result < 0 { fail(-result as c_int).into() } else { result as c_long }
 }
 
 /// Serves a call by the function that stands in for libc's.

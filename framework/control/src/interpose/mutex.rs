@@ -27,6 +27,9 @@ const OWNER_BITS: u32 = 0x3fff_ffff;
 const SHARED: u32 = 128;
 /// Bit of the lock word by which the kernel says that the owner of a robust mutex died.
 const OWNER_DIED: u32 = 1 << 30;
+/// Bits of the kind of a robust mutex that inherits priorities.
+const ROBUST_AND_INHERITS: u32 = 16 | INHERITS;
+const INHERITS: u32 = 32;
 /// Bit of the kind of a mutex with a priority ceiling, and where its lock word has the ceiling, whoever holds it.
 const PROTECTS: u32 = 64;
 const CEILING: u32 = 0xfff8_0000;
@@ -85,6 +88,17 @@ impl posix::Mutex for Mutex {
 
     #[inline]
     fn attempt(self) -> i32 {
+        let (lock, kind) = (self.read(LOCK), self.read(KIND));
+        let of_the_dead = lock & OWNER_DIED != 0 && kind & ROBUST_AND_INHERITS == ROBUST_AND_INHERITS;
+        if of_the_dead && !outside::has_started_processes() {
+            // libc would have the kernel hand it over, which would name the kernel thread that asks: the carrier. As one that
+            // inherits nothing it is taken by its word alone. Nobody else looks meanwhile: the caller has the token.
+            self.word(KIND).store(kind & !INHERITS, Ordering::Relaxed);
+            // SAFETY: the mutex exists.
+            let result = unsafe { real::pthread_mutex_trylock(self.0) };
+            self.word(KIND).store(kind, Ordering::Relaxed);
+            return result;
+        }
         // SAFETY: the mutex exists.
         unsafe { real::pthread_mutex_trylock(self.0) }
     }

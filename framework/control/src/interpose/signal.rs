@@ -232,8 +232,11 @@ interpose! {
         (*thread).cancelled = true;
         let mut result = 0;
         if thread != me.thread() {
-            // It may be between a look whether it is to end and the wait that would notice.
-            me.run().sched.call_off((*thread).id);
+            // It may be between a look whether it is to end and the wait that would notice. One that is not to end now goes on
+            // waiting: what wakes it meanwhile must find it.
+            if is_to_end(thread) {
+                me.run().sched.call_off((*thread).id);
+            }
             if me.run().sched.thread((*thread).id).state == State::Away {
                 // libc ends the call in which it waits, on the thread's own kernel thread.
                 result = real::pthread_cancel(handle);

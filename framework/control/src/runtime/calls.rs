@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use waylay_accesses::Frees;
 use waylay_control_protocol::Statement;
 use waylay_control_protocol::account::Actor;
+use waylay_control_protocol::instrumentation::MOST_CALLS;
 use waylay_schedule::{Event, EventKind};
 
 use super::{Token, preempt, runtime, step};
@@ -17,9 +18,6 @@ use crate::me::{Unmanaged, me};
 
 /// Whether such calls are steps. A byte, because assembly looks at it.
 pub(crate) static ARE_STEPS: AtomicBool = AtomicBool::new(false);
-/// Calls of a run that are steps: a program that makes more is busy with other things, and must not reach the step limit,
-/// which means a livelock, by working.
-const MOST: u32 = 1_000_000;
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Whether such calls are steps.
@@ -99,10 +97,12 @@ fn step_at(caller: usize, event: Event) {
     if me.is_null() || !preempt::holds_no_lock(caller) {
         return;
     }
-    if MADE.fetch_add(1, Ordering::Relaxed) == MOST {
-        ARE_STEPS.store(false, Ordering::Relaxed);
-    }
     let _inside = Unmanaged::enter();
+    if MADE.fetch_add(1, Ordering::Relaxed) == MOST_CALLS {
+        ARE_STEPS.store(false, Ordering::Relaxed);
+        // SAFETY: a logical thread that runs program code has the token.
+        unsafe { (*runtime()).region.report().calls_over.store(1, Ordering::Relaxed) };
+    }
     // SAFETY: a logical thread that runs program code has the token; every thread has an errno, and such calls leave it
     // alone when they succeed.
     unsafe {

@@ -16,7 +16,7 @@ use super::logical::{Logical, Place, Routine};
 use super::platform::STARTED;
 use super::{Token, carrier, handover, leaving, pool, robust, runtime};
 use crate::instrument::{self, Linux};
-use crate::interpose::{alone, real_thread};
+use crate::interpose::{alone, processors, real_thread};
 use crate::me::{Unmanaged, me, set_me};
 use crate::sched::{Choice, Key, Shares};
 use crate::{snapshot, sys};
@@ -45,6 +45,10 @@ pub(crate) unsafe fn create(
             Switching::Baton => carrier::leave_its_trace(me),
             Switching::Carrier | Switching::Free => {}
         }
+        let affinity = match processors::of_new((*me.thread()).affinity, attributes) {
+            Ok(affinity) => affinity,
+            Err(error) => return error,
+        };
         let stack_size = real_thread::stack_size(attributes);
         if let Some(thread) = from_pool(me, stack_size) {
             alone::say(false);
@@ -52,6 +56,7 @@ pub(crate) unsafe fn create(
             (*thread).argument = argument;
             (*thread).detached = real_thread::is_detached(attributes);
             (*thread).mask = (*me.thread()).mask;
+            (*thread).affinity = affinity;
             *handle = (*thread).handle as libc::pthread_t;
             register(me, thread);
             instrument::edge::spawned(me, thread);
@@ -64,6 +69,7 @@ pub(crate) unsafe fn create(
         (*thread).detached = real_thread::is_detached(attributes);
         (*thread).stack_size = stack_size.unwrap_or(0);
         (*thread).mask = (*me.thread()).mask;
+        (*thread).affinity = affinity;
         (*thread).recyclable = me.run().repeats && stack_size.is_some();
         (*thread).id = ThreadId(me.run().logicals.len() as u32);
         STARTED.store(0, Ordering::Relaxed);

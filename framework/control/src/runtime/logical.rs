@@ -9,6 +9,7 @@ pub(crate) use crate::heap::tag::Routine;
 
 use super::pool::Blocks;
 use super::signals::Handled;
+use crate::interpose::processors;
 use crate::switch::{Context, Signal, Stack};
 
 /// How many were made.
@@ -63,6 +64,8 @@ pub(crate) struct Logical {
     pub(crate) pauses: bool,
     /// The stack for signals that it asked for on the carrier.
     pub(crate) alternate_stack: Option<libc::stack_t>,
+    /// The processors that it asked for; none: those of the process.
+    pub(crate) affinity: Option<processors::Mask>,
     /// Whether handlers have run since it began to wait.
     pub(crate) handled: Handled,
     /// It does not end at cancellation points for now.
@@ -114,6 +117,7 @@ impl Logical {
             accepts: 0,
             pauses: false,
             alternate_stack: None,
+            affinity: None,
             handled: Handled::Nothing,
             keeps_going: false,
             handlers: 0,

@@ -86,7 +86,7 @@ pub(super) unsafe fn renew(me: &mut Token) {
         run_destructors();
         if snapshot::is_on() {
             if !robust::pass_on(me) {
-                snapshot::cannot_undo("ends a thread that holds a robust mutex that inherits priorities");
+                snapshot::cannot_undo("has children, and ends a thread that holds a robust mutex that inherits priorities");
             }
             // A run of a program may load modules at any time.
             notice_modules();

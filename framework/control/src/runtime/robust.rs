@@ -2,11 +2,12 @@
 //!
 //! The kernel marks them when a kernel thread exits, which is after the thread took part in the run for the last time, and
 //! at a moment that no schedule knows; whoever waits would never be told. So it is done here, in the kernel's way, and the
-//! kernel finds nothing left. What inherits priorities is the kernel's own business and stays that.
+//! kernel finds nothing left. One that inherits priorities is no other: nobody waits for it in the kernel, which knows nothing of it.
+//! Where there are other processes, which may wait for it there, it stays the kernel's.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::Token;
+use super::{Token, outside};
 use crate::sched::{Key, Shares};
 use crate::sys;
 
@@ -44,12 +45,13 @@ pub(super) unsafe fn pass_on(me: &mut Token) -> bool {
             if entry == head as usize {
                 break;
             }
-            if entry & INHERITS != 0 {
+            let at = entry & !INHERITS;
+            let lock = at.wrapping_add_signed((*head).to_lock);
+            if entry & INHERITS != 0 && outside::has_started_processes() {
                 return false;
             }
-            let lock = entry.wrapping_add_signed((*head).to_lock);
             mark(me, &*(lock as *const AtomicU32));
-            entry = *(entry as *const usize);
+            entry = *(at as *const usize);
             (*head).first = entry;
         }
         true

@@ -265,10 +265,12 @@ CASE(posix_timer_shows_what_is_left, "timer_settime timer_gettime") {
     IS(old.it_value.tv_sec, 0);
     IS(timer_delete(timer), 0);
 }
-static int value_seen, code_seen;
+static int value_seen, code_seen, most_overruns;
 static void on_information(int number, siginfo_t *information, void *unused) {
     value_seen = information->si_value.sival_int;
     code_seen = information->si_code;
+    // Of the signal that is handled: whoever asks later may be told of the next one.
+    if (information->si_overrun > most_overruns) most_overruns = information->si_overrun;
     handled++;
 }
 static void handle_information(int number) {
@@ -302,6 +304,7 @@ CASE(posix_timer_counts_what_it_could_not_tell, "timer_getoverrun timer_settime"
     handle_information(SIGRTMIN);
     block(SIG_BLOCK, SIGRTMIN);
     timer_t timer = made(SIGRTMIN);
+    most_overruns = 0;
     struct itimerspec often = {{0, 1000000}, {0, 1000000}}, none = {{0, 0}, {0, 0}};
     IS(timer_settime(timer, 0, &often, 0), 0);
     struct timespec t = {0, 20500000};
@@ -309,7 +312,8 @@ CASE(posix_timer_counts_what_it_could_not_tell, "timer_getoverrun timer_settime"
     IS(handled, 0);
     block(SIG_UNBLOCK, SIGRTMIN);
     HOLDS(handled >= 1);
-    HOLDS(timer_getoverrun(timer) >= 15);
+    HOLDS(most_overruns >= 15);
+    HOLDS(timer_getoverrun(timer) >= 0);
     IS(timer_settime(timer, 0, &none, 0), 0);
     IS(timer_delete(timer), 0);
 }

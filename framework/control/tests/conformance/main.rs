@@ -108,7 +108,7 @@ macro_rules! families {
     )+};
 }
 
-families! { mutex condition rwlock semaphore clock signals faults descriptor thread calls ending notify }
+families! { mutex condition rwlock semaphore clock signals faults descriptor thread calls ending notify timeout whole processes }
 
 /// Cases that end their process: with the same status freely and under control.
 #[test]

@@ -12,9 +12,6 @@ static timer_t calling(void (*function)(union sigval), pthread_attr_t *attribute
     event.sigev_value.sival_int = 7;
     timer_t timer;
     IS(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-    sem_init(&first, 0, 0);
-    sem_init(&second, 0, 0);
-    calls = 0;
     return timer;
 }
 
@@ -29,6 +26,8 @@ static void waits_for_the_next(union sigval value) {
     }
 }
 CASE(calls_of_a_timer_wait_for_each_other, "timer_create timer_settime timer_delete sem_wait") {
+    sem_init(&first, 0, 0);
+    sem_init(&second, 0, 0);
     timer_t timer = calling(waits_for_the_next, 0);
     struct itimerspec often = {{0, 2000000}, {0, 2000000}};
     IS(timer_settime(timer, 0, &often, 0), 0);
@@ -38,37 +37,42 @@ CASE(calls_of_a_timer_wait_for_each_other, "timer_create timer_settime timer_del
     usleep(20000);
 }
 
+// Calls that are on their way when their case is over find what is theirs: no sleep makes sure that they have come.
+static sem_t has_ended, has_set_it, has_looked;
 static void ends_its_thread(union sigval value) {
-    calls++;
-    sem_post(&first);
+    sem_post(&has_ended);
     pthread_exit(0);
 }
 CASE(calls_of_a_timer_end_their_thread, "timer_create timer_settime timer_delete pthread_exit") {
+    sem_init(&has_ended, 0, 0);
     timer_t timer = calling(ends_its_thread, 0);
     struct itimerspec often = {{0, 2000000}, {0, 2000000}}, once = {{0, 0}, {0, 1000000}};
     IS(timer_settime(timer, 0, &often, 0), 0);
-    for (int i = 0; i < 3; i++) IS(sem_wait(&first), 0);
+    for (int i = 0; i < 3; i++) IS(sem_wait(&has_ended), 0);
     IS(timer_settime(timer, 0, &once, 0), 0);
-    IS(sem_wait(&first), 0);
+    IS(sem_wait(&has_ended), 0);
     // One that is over can be set again.
     IS(timer_settime(timer, 0, &once, 0), 0);
-    IS(sem_wait(&first), 0);
+    IS(sem_wait(&has_ended), 0);
     IS(timer_delete(timer), 0);
     usleep(20000);
 }
 
 static timer_t again;
+static atomic_int times_set;
 static void sets_it_again(union sigval value) {
     struct itimerspec once = {{0, 0}, {0, 1000000}};
-    if (++calls < 3) IS(timer_settime(again, 0, &once, 0), 0);
-    else sem_post(&first);
+    if (++times_set < 3) IS(timer_settime(again, 0, &once, 0), 0);
+    else sem_post(&has_set_it);
 }
 CASE(a_call_sets_its_timer_again, "timer_create timer_settime timer_delete") {
+    sem_init(&has_set_it, 0, 0);
+    times_set = 0;
     again = calling(sets_it_again, 0);
     struct itimerspec once = {{0, 0}, {0, 1000000}};
     IS(timer_settime(again, 0, &once, 0), 0);
-    IS(sem_wait(&first), 0);
-    IS(calls, 3);
+    IS(sem_wait(&has_set_it), 0);
+    IS(times_set, 3);
     IS(timer_delete(again), 0);
 }
 
@@ -80,17 +84,18 @@ static void looks_at_itself(union sigval value) {
     IS(pthread_attr_getstacksize(&own, &stack_size), 0);
     IS(pthread_attr_getdetachstate(&own, &detached_state), 0);
     pthread_attr_destroy(&own);
-    sem_post(&first);
+    sem_post(&has_looked);
 }
 CASE(calls_have_the_stack_that_was_asked_for, "timer_create timer_settime timer_delete pthread_getattr_np") {
     pthread_attr_t wanted;
     pthread_attr_init(&wanted);
     pthread_attr_setstacksize(&wanted, 16 << 20);
+    sem_init(&has_looked, 0, 0);
     timer_t timer = calling(looks_at_itself, &wanted);
     pthread_attr_destroy(&wanted);
     struct itimerspec once = {{0, 0}, {0, 1000000}};
     IS(timer_settime(timer, 0, &once, 0), 0);
-    IS(sem_wait(&first), 0);
+    IS(sem_wait(&has_looked), 0);
     HOLDS(stack_size >= 16 << 20);
     IS(detached_state, PTHREAD_CREATE_DETACHED);
     IS(timer_delete(timer), 0);
@@ -137,11 +142,12 @@ CASE(alarms_of_microseconds, "ualarm sigsuspend") {
 }
 
 static mqd_t queue;
+static sem_t has_come;
 static void receives(union sigval value) {
     char byte[16];
     IS(value.sival_int, 8);
     IS(mq_receive(queue, byte, sizeof byte, 0), 1);
-    sem_post(&first);
+    sem_post(&has_come);
 }
 static void *sends(void *argument) {
     IS(mq_send(queue, "z", 1, 3), 0);
@@ -155,13 +161,13 @@ CASE(a_message_calls_a_function, "mq_notify mq_send mq_receive") {
     // Some machines have no message queues.
     if (queue == (mqd_t)-1) return;
     mq_unlink(name);
-    sem_init(&first, 0, 0);
+    sem_init(&has_come, 0, 0);
     struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = receives};
     event.sigev_value.sival_int = 8;
     for (int i = 0; i < 2; i++) {
         IS(mq_notify(queue, &event), 0);
         joined(start(sends, 0));
-        IS(sem_wait(&first), 0);
+        IS(sem_wait(&has_come), 0);
     }
     IS(mq_notify(queue, 0), 0);
     mq_close(queue);

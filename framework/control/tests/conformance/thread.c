@@ -240,6 +240,97 @@ CASE(processors, "sched_yield sched_getcpu sched_getaffinity sched_setaffinity p
     IS(pthread_setaffinity_np(pthread_self(), sizeof set, &set), 0);
     FAILS(sched_getaffinity(0, 1, &set), EINVAL);
 }
+static int lowest(const cpu_set_t *set) {
+    int cpu = 0;
+    while (cpu < CPU_SETSIZE && !CPU_ISSET(cpu, set)) cpu++;
+    return cpu;
+}
+static void *tells_its_processors(void *set) { return (void *)(long)sched_getaffinity(0, sizeof(cpu_set_t), set); }
+// What was asked for is what is told, by every name, and where the thread then is.
+CASE(processors_that_were_asked_for, "sched_getcpu getcpu sched_getaffinity sched_setaffinity pthread_getaffinity_np pthread_setaffinity_np syscall pthread_create") {
+    cpu_set_t all, one, told, of_other;
+    IS(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &all)) continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        IS(sched_setaffinity(cpu % 2 ? 0 : gettid(), sizeof one, &one), 0);
+        IS(sched_getaffinity(gettid(), sizeof told, &told), 0);
+        HOLDS(CPU_EQUAL(&told, &one));
+        IS(pthread_getaffinity_np(pthread_self(), sizeof told, &told), 0);
+        HOLDS(CPU_EQUAL(&told, &one));
+        CPU_ZERO(&told);
+        HOLDS(syscall(SYS_sched_getaffinity, 0, sizeof told, &told) >= 8);
+        HOLDS(CPU_EQUAL(&told, &one));
+        unsigned here = -1, by_call = -1, node = -1;
+        IS(sched_getcpu(), cpu);
+        IS(getcpu(&here, &node), 0);
+        IS(syscall(SYS_getcpu, &by_call, 0, 0), 0);
+        HOLDS(here == (unsigned)cpu && by_call == (unsigned)cpu);
+        // A new thread begins with it.
+        CPU_ZERO(&of_other);
+        IS(joined(start(tells_its_processors, &of_other)), 0);
+        HOLDS(CPU_EQUAL(&of_other, &one));
+    }
+    IS(pthread_setaffinity_np(pthread_self(), sizeof all, &all), 0);
+    IS(sched_getaffinity(getpid(), sizeof told, &told), 0);
+    HOLDS(CPU_EQUAL(&told, &all));
+    IS(syscall(SYS_sched_setaffinity, 0, sizeof all, &all), 0);
+}
+CASE(processors_of_another_thread, "pthread_getaffinity_np pthread_setaffinity_np pthread_create") {
+    cpu_set_t all, one, told;
+    IS(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    CPU_SET(lowest(&all), &one);
+    flag = 0;
+    pthread_t thread = start(waits_for_flag, 0);
+    IS(pthread_setaffinity_np(thread, sizeof one, &one), 0);
+    IS(pthread_getaffinity_np(thread, sizeof told, &told), 0);
+    HOLDS(CPU_EQUAL(&told, &one));
+    IS(pthread_getaffinity_np(pthread_self(), sizeof told, &told), 0);
+    HOLDS(CPU_EQUAL(&told, &all));
+    flag = 1;
+    joined(thread);
+    pthread_attr_t attributes;
+    IS(pthread_attr_init(&attributes), 0);
+    IS(pthread_attr_setaffinity_np(&attributes, sizeof one, &one), 0);
+    IS(pthread_create(&thread, &attributes, tells_its_processors, &told), 0);
+    joined(thread);
+    HOLDS(CPU_EQUAL(&told, &one));
+    IS(pthread_attr_destroy(&attributes), 0);
+}
+CASE(processors_that_nobody_has, "sched_getaffinity sched_setaffinity pthread_getaffinity_np pthread_setaffinity_np syscall pthread_create") {
+    cpu_set_t all, none, told;
+    IS(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&none);
+    FAILS(sched_setaffinity(0, sizeof none, &none), EINVAL);
+    IS(pthread_setaffinity_np(pthread_self(), sizeof none, &none), EINVAL);
+    FAILS(sched_setaffinity(0, 0, &all), EINVAL);
+    FAILS(syscall(SYS_sched_setaffinity, 0, sizeof none, &none), EINVAL);
+    // One that there is not, on machines of today.
+    CPU_SET(CPU_SETSIZE - 1, &none);
+    FAILS(sched_setaffinity(0, sizeof none, &none), EINVAL);
+    IS(pthread_setaffinity_np(pthread_self(), sizeof none, &none), EINVAL);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    IS(pthread_attr_init(&attributes), 0);
+    IS(pthread_attr_setaffinity_np(&attributes, sizeof none, &none), 0);
+    IS(pthread_create(&thread, &attributes, does_nothing, 0), EINVAL);
+    IS(pthread_attr_destroy(&attributes), 0);
+    // Nobody has these numbers.
+    FAILS(sched_setaffinity(-1, sizeof all, &all), ESRCH);
+    FAILS(sched_getaffinity(-1, sizeof told, &told), ESRCH);
+    FAILS(sched_setaffinity(0x3fffffff, sizeof all, &all), ESRCH);
+    // The kernel tells whole words only.
+    memset(&told, 7, sizeof told);
+    FAILS(sched_getaffinity(0, 1, &told), EINVAL);
+    FAILS(sched_getaffinity(0, 12, &told), EINVAL);
+    IS(pthread_getaffinity_np(pthread_self(), 4, &told), EINVAL);
+    FAILS(syscall(SYS_sched_getaffinity, 0, 4, &told), EINVAL);
+    IS(((char *)&told)[0], 7);
+    IS(sched_getaffinity(0, sizeof told, &told), 0);
+    HOLDS(CPU_EQUAL(&told, &all));
+}
 static int visits(struct dl_phdr_info *info, size_t size, void *count) { return ++*(int *)count, 0; }
 CASE(modules, "dl_iterate_phdr dlopen") {
     int count = 0;

@@ -21,7 +21,8 @@ pub enum Tally {
     SameBuild,
     /// Replays of another build, which may be a mended one: they say nothing about how well it comes back.
     OtherBuild,
-    /// New random choices with the build that failed: how often the failure comes.
+    /// New random choices with the build that failed, in the scenario and with the strategy that showed it first: how often the
+    /// failure comes.
     Rate,
 }
 
@@ -30,7 +31,8 @@ impl Tally {
         match self {
             Tally::SameBuild => "reproduction.json",
             Tally::OtherBuild => "reproduction-of-other-builds.json",
-            Tally::Rate => "rate.json",
+            // What `rate.json` holds was measured with the member of a portfolio that found the failure.
+            Tally::Rate => "measured-rate.json",
         }
     }
 }

@@ -22,7 +22,7 @@ pub use bundle::{BundleError, bundle};
 pub use evidence::{TIMELINE_DATA, TIMELINE_FILE, Tally, add_reproduction, attach, timeline};
 pub(crate) use evidence::{draw, keep_growth};
 pub use night::{Since, compare, night};
-pub use rates::{measure, rate_in};
+pub use rates::{measure, rate_in, strategy_of};
 
 /// Why something that was asked for is not there.
 #[derive(Debug, thiserror::Error)]

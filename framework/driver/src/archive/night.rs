@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use waylay_report::confidence::{SURE, clean_runs_for};
 use waylay_report::model::{Campaign, FORMAT, Failure, FailureState, Night, NightPoint};
 use waylay_report::night::night_of;
 
-use super::rates::{measure, rate_in, runs_of};
+use super::rates::measure;
 use super::{
     ArchiveError, campaigns, failure_folders, read_campaign, read_failure, read_failures, read_record,
 };
@@ -170,13 +169,11 @@ fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
     sort(&mut night.failures);
 }
 
-/// Whether the night ran the failure's test so often that it is 95 % sure that the failure would have come, which had the rate
-/// of `then`. A failure of no test comes at no known rate; a night without it is all that can be had.
+/// Whether the night ran the failure's test so often that the failure would have come. A failure of no test comes at no known
+/// rate; a night without it is all that can be had.
 fn would_have_shown(failure: &Failure, night: &Night, then: Option<&Campaign>) -> bool {
-    let Some(test) = failure.test.as_deref() else { return true };
-    let rate = failure.measured.or_else(|| rate_in(failure, then?));
-    let needed = rate.and_then(|rate| clean_runs_for(&rate, SURE));
-    needed.is_some_and(|needed| runs_of(test, &night.campaign) >= needed)
+    failure.test.is_none()
+        || then.is_some_and(|then| super::rates::would_have_shown(failure, then, &night.campaign))
 }
 
 /// The nights in a row, oldest first.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use waylay_evidence::{SchedulerState, ThreadStack, Wait};
 use waylay_report::model;
+use waylay_schedule::ledger::{LeftOut, Reason, leaving_out};
 
 use crate::environment::Environment;
 use crate::failure::{FailureEntry, Occurrence, WorkerView};
@@ -110,11 +111,18 @@ fn strict(numbers: &StrictNumbers) -> model::StrictNumbers {
         partly_controlled: numbers.partly_controlled,
         limit_reached: numbers.limit_reached,
         orders: numbers.orders,
-        leaves_out: numbers
-            .guarantee
-            .as_ref()
-            .map_or_else(String::new, |promise| waylay_schedule::ledger::leaving_out(&promise.leaves_out)),
+        leaves_out: leaving_out(&leaves_out(numbers)),
     }
+}
+
+/// What the sentence about a strict test leaves out, whether it promises something by depth or that a search is over.
+fn leaves_out(numbers: &StrictNumbers) -> Vec<LeftOut> {
+    let mut all = numbers.guarantee.as_ref().map_or_else(Vec::new, |promise| promise.leaves_out.clone());
+    let says_so = all.iter().any(|left_out| left_out.reason == Reason::Limit);
+    if numbers.limit_reached > 0 && !says_so && (numbers.guarantee.is_some() || numbers.exhausted) {
+        all.push(LeftOut::new(Reason::Limit, numbers.limit_reached));
+    }
+    all
 }
 
 fn bound(record: &BoundRecord) -> model::SuspensionBound {

@@ -224,3 +224,60 @@ fn every_occurrence_is_kept_and_a_line_that_was_cut_off_is_left_out() {
     let rate = night.failures[0].rate.unwrap();
     assert_eq!((rate.reproduced, rate.runs), (57, 943));
 }
+
+/// A campaign of one test in scenarios (name, mode, strategy, runs that were judged, failures).
+fn campaign_of_ways(out: &Path, ways: &[(&str, &str, Option<&str>, u64, u64)]) -> PathBuf {
+    let environment = Environment::capture("");
+    let mut campaign = Folder::create(out, Seed::new(7), environment.clone(), "seed = 7\n").unwrap();
+    let mut store = FailureStore::create(campaign.folder(), KEEP, Seed::new(7), environment).unwrap();
+    for &(name, mode, strategy, judged, failures) in ways {
+        for _ in 0..failures {
+            let mut finding = finding("assert-1", "a");
+            finding.occurrence.scenario = name.into();
+            store.record(finding, |_| Err("none".into()));
+        }
+        let mut test = serde_json::json!({
+            "name": "a", "plugin": "libx.so", "workers": 2, "iterations": judged, "failures": 0, "average_ns": 1.0,
+            "shortest_ns": 1.0, "longest_ns": 1.0, "retired": null,
+        });
+        if let Some(strategy) = strategy {
+            test["strict"] = serde_json::json!({
+                "strategy": strategy, "seed": "0x7", "runs": judged + 1000, "threads": 2, "steps": 9, "depth": 0,
+                "guarantee": null, "guarantees": [], "schedules_per_second": 1.0, "steps_per_second": 1.0,
+                "exhausted": false, "partly_controlled": 0, "left_behind": 0, "limit_reached": 1000, "unconfirmed": 0,
+            });
+        }
+        let scenario = serde_json::json!({ "name": name, "mode": mode, "seconds": 2.0, "tests": [test] });
+        campaign.record.scenarios.push(serde_json::from_value(scenario).unwrap());
+    }
+    store.flush();
+    campaign.save();
+    let folder = campaign.folder().to_owned();
+    campaign.close(Stored::Finished);
+    folder
+}
+
+/// What came once in 700,000 runs that were left alone, and in every second schedule: clean runs of the one say nothing about the
+/// other, and a sum over both says nothing at all.
+#[test]
+fn a_rate_is_of_one_scenario_and_only_its_runs_resolve() {
+    let out = tempfile::tempdir().unwrap();
+    let ways = |free: (u64, u64), strict: (u64, u64), strategy| {
+        let all = [
+            ("free", "free", None, free.0, free.1),
+            ("strict", "strict", Some(strategy), strict.0, strict.1),
+        ];
+        campaign_of_ways(out.path(), &all)
+    };
+    let found = ways((700_000, 1), (10_000, 5000), "pos");
+    let seen = night(&found, &Since::Nothing, Timestamp::now()).unwrap().failures[0].rate.unwrap();
+    assert_eq!((seen.reproduced, seen.runs), (1, 700_000), "of the scenario that showed it first");
+    let state = |folder: &Path| {
+        let night = night(folder, &Since::Campaign(found.clone()), Timestamp::now()).unwrap();
+        states(&night)[0].1
+    };
+    // By a sum over both, 600 runs of any kind would do.
+    assert_eq!(state(&ways((700_000, 0), (0, 0), "pos")), FailureState::Open);
+    assert_eq!(state(&ways((700_000, 0), (2000, 0), "random")), FailureState::Open, "another strategy");
+    assert_eq!(state(&ways((700_000, 0), (2000, 0), "pos")), FailureState::Resolved);
+}

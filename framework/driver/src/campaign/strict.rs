@@ -239,6 +239,8 @@ impl StrictTest {
             limited_places: self.names.names(&Vec::from_iter(sum.limited_places)),
             overlooked: sum.overlooked,
             overlooked_places: self.names.names(&Vec::from_iter(sum.overlooked_places)),
+            calls_over: sum.calls_over,
+            at_limit: self.limit_reached,
             auto: "level = \"auto\"",
             doctor: None,
         };

@@ -172,6 +172,7 @@ impl ControlRegion {
             overlooked_places: self.region.report().overlooked_places().into_iter().collect(),
             loaded: self.region.report().loaded_libraries().into_iter().collect(),
             overlooked: self.region.report().overlooked.load(Ordering::Relaxed) != 0,
+            calls_over: self.region.report().calls_over.load(Ordering::Relaxed) != 0,
             places: places(self.region.chosen().unwrap_or_default()),
             patched: self.region.report().patched.load(Ordering::Relaxed).into(),
             refused: self.region.report().refused.load(Ordering::Relaxed).into(),

@@ -41,6 +41,8 @@ pub(crate) struct RunTotals {
     pub(crate) limited_places: BTreeSet<u64>,
     pub(crate) overlooked: bool,
     pub(crate) overlooked_places: BTreeSet<u64>,
+    /// Calls were made that were no steps, because there were too many.
+    pub(crate) calls_over: bool,
     pub(crate) refused_places: BTreeSet<u64>,
     /// Libraries of the system that were loaded by name, as sites.
     pub(crate) loaded: BTreeSet<u64>,
@@ -74,6 +76,7 @@ impl RunTotals {
         }
         self.limited_places.extend(&other.limited_places);
         self.overlooked |= other.overlooked;
+        self.calls_over |= other.calls_over;
         self.overlooked_places.extend(&other.overlooked_places);
         self.refused_places.extend(&other.refused_places);
         self.loaded.extend(&other.loaded);

@@ -1,7 +1,7 @@
 //! Which accesses were no steps although a bug may need a switch there: what is promised does not cover them.
 
 use waylay_control_protocol::Level;
-use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_STEPS};
+use waylay_control_protocol::instrumentation::{MOST_ACCESSES, MOST_CALLS, MOST_STEPS};
 use waylay_evidence::Unseen;
 use waylay_schedule::ledger::{LeftOut, Reason};
 
@@ -30,6 +30,10 @@ pub struct Covered {
     pub overlooked: bool,
     /// Some of that code by name.
     pub overlooked_places: Vec<String>,
+    /// A schedule made more calls that synchronise nothing than are steps.
+    pub calls_over: bool,
+    /// Schedules that reached a limit of steps or of time, and so were not judged.
+    pub at_limit: u64,
     /// How one asks for the level that looks at plain accesses.
     pub auto: &'static str,
     /// What says which instructions were refused, if anything does.
@@ -63,6 +67,12 @@ pub fn ledger(covered: &Covered, unseen: &Unseen, outside: u64) -> Vec<LeftOut> 
             }
         }
     }
+    if covered.calls_over {
+        ledger.push(LeftOut::new(Reason::CallLimit, u64::from(MOST_CALLS)));
+    }
+    if covered.at_limit > 0 {
+        ledger.push(LeftOut::new(Reason::Limit, covered.at_limit));
+    }
     if outside > 0 {
         ledger.push(LeftOut::new(Reason::Outside, outside));
     }
@@ -93,6 +103,12 @@ pub fn left_out(covered: &Covered) -> Vec<String> {
         notes.push(format!(
             "runs make more than {} plain accesses: only the first of them were looked at for conflicts",
             count(MOST_ACCESSES)
+        ));
+    }
+    if covered.calls_over {
+        notes.push(format!(
+            "runs make more than {} calls that synchronise nothing: only the first of them were steps",
+            count(u64::from(MOST_CALLS))
         ));
     }
     if covered.limited > 0 {
@@ -140,6 +156,8 @@ mod tests {
             limited_places: Vec::new(),
             overlooked: false,
             overlooked_places: Vec::new(),
+            calls_over: false,
+            at_limit: 0,
             auto: "",
             doctor: None,
         };
@@ -154,6 +172,8 @@ mod tests {
         assert_eq!(ledger(&part, &nothing, 0)[1].places, ["push (queue.c:7)"]);
         let overlooked = Covered { overlooked: true, ..whole };
         assert_eq!(reasons(&overlooked, &nothing, 0), [Reason::RunLimit]);
+        let cut = Covered { calls_over: true, at_limit: 5, overlooked: false, ..overlooked };
+        assert_eq!(reasons(&cut, &nothing, 0), [Reason::CallLimit, Reason::Limit]);
         let copies = Unseen { copies: vec!["memcpy".to_owned()], ..Unseen::default() };
         assert_eq!(
             reasons(&part, &copies, 3),

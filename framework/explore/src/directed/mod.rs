@@ -102,7 +102,7 @@ impl Search<'_> {
         let mut stopped = false;
         let mut go_on = |runs: u64, failures: u64| {
             let elapsed = begun.elapsed();
-            stopped |= !progress.tick(&State { elapsed, runs, failures, steps: 0 });
+            stopped |= !progress.tick(&State { elapsed, runs, judged: runs, failures, steps: 0 });
             !stopped && in_time(elapsed)
         };
         let most = plan.runs.unwrap_or(u64::MAX);

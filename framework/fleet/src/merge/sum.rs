@@ -213,17 +213,8 @@ fn add_schedules(one: &mut StrictNumbers, other: &StrictNumbers) {
     }
     let mut left_out: Vec<_> =
         one.guarantees.first().map_or_else(Vec::new, |promise| promise.leaves_out.clone());
-    for more in other.guarantees.first().map_or(&[][..], |promise| &promise.leaves_out) {
-        match left_out.iter_mut().find(|known| known.reason == more.reason) {
-            Some(known) => {
-                known.count = known.count.max(more.count);
-                let new: Vec<String> =
-                    more.places.iter().filter(|place| !known.places.contains(place)).cloned().collect();
-                known.places.extend(new);
-            }
-            None => left_out.push(more.clone()),
-        }
-    }
+    let more = other.guarantees.first().map_or(&[][..], |promise| &promise.leaves_out);
+    waylay_schedule::ledger::add(&mut left_out, more);
     one.guarantees = promises(&RunParameters::of(one.strategy.clone()), one.threads, &all);
     one.guarantees.iter_mut().for_each(|promise| promise.leaves_out.clone_from(&left_out));
     one.guarantee = headline(&one.guarantees);

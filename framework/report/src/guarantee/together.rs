@@ -86,6 +86,9 @@ fn add_schedules(one: &mut StrictNumbers, other: StrictNumbers) {
         (none, other) => *none = none.or(*other),
     }
     one.limit_reached += other.limit_reached;
+    if !one.leaves_out.contains(&other.leaves_out) {
+        one.leaves_out += &other.leaves_out;
+    }
     for promise in other.promises {
         let same = |known: &&mut DepthPromise| {
             known.depth == promise.depth

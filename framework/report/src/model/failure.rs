@@ -105,7 +105,7 @@ pub struct Failure {
     /// How often it came when the build that failed was run with new random choices, if that was measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub measured: Option<Reproduction>,
-    /// How often it came in all iterations of its test in the night that it was seen in.
+    /// How often it came in the night that it was seen in: in the scenario that showed it first, among the runs that were judged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate: Option<Reproduction>,
     /// How often it came in each mode that its test ran in, where there are several.

@@ -95,6 +95,39 @@ __attribute__((constructor)) static void start(void) { pthread_create(&t, 0, oth
 int main(void) { return 0; }
 "#;
 
+/// Whoever comes first decides how long the run is.
+const CUT: &str = r#"
+#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int first;
+static void *goes(void *me) {
+    pthread_mutex_lock(&m); if (!first) first = (int)(long)me; int longer = first == 2; pthread_mutex_unlock(&m);
+    for (int i = 0; longer && i < 2000; i++) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); }
+    return me;
+}
+int main(void) {
+    pthread_t t, u;
+    pthread_create(&t, 0, goes, (void *)1); pthread_create(&u, 0, goes, (void *)2);
+    pthread_join(t, 0); pthread_join(u, 0);
+    return 0;
+}
+"#;
+
+/// More calls that synchronise nothing than are steps.
+const CALLS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+static void *works(void *x) {
+    for (int i = 0; i < 510000; i++) { char *volatile p = malloc(8); free(p); }
+    return x;
+}
+int main(void) {
+    pthread_t t;
+    pthread_create(&t, 0, works, 0);
+    return pthread_join(t, 0);
+}
+"#;
+
 /// The probability of at most `found` successes in `runs` runs with probability `chance` each.
 fn at_most(found: u64, runs: u64, chance: f64) -> f64 {
     let odds = chance / (1.0 - chance);
@@ -167,6 +200,40 @@ fn a_run_that_fails_and_is_long_takes_nothing_away() {
         assert!(summary["steps"].as_u64() < Some(100), "{summary:#}");
         assert!(summary["guarantee"]["runs"].as_u64() > Some(500), "{summary:#}");
     }
+}
+
+/// What a run would have shown behind its limit is not known, whichever limit it is.
+#[test]
+fn a_guarantee_says_how_many_runs_were_cut_off_and_does_not_count_them() {
+    let place = Workplace::new();
+    let program = build(&place, CUT, &[]);
+    let options = ["--strategy", "pct:depth=2", "--runs", "400", "--max-steps", "1000"];
+    let ran = explore(&place, &options, &program);
+    let summary = json(&ran);
+    let (runs, cut) = (summary["runs"].as_u64().unwrap(), summary["limit_reached"].as_u64().unwrap());
+    // Each of the two may come first: that one of them does so in fewer than 80 runs has a probability below 10⁻³⁰.
+    assert!(runs == 400 && (80..=320).contains(&cut), "{summary:#}");
+    let promises = summary["guarantees"].as_array().expect("a list");
+    let counted: u64 = promises.iter().map(|promise| promise["runs"].as_u64().unwrap()).sum();
+    assert!(counted > 0 && counted <= runs - cut, "{summary:#}");
+    let left_out = summary["guarantee"]["leaves_out"].as_array().expect("a list");
+    let limit = left_out.iter().find(|one| one["reason"] == "limit").expect("it is said");
+    assert_eq!(limit["count"].as_u64(), Some(cut), "{summary:#}");
+    let sentence =
+        ran.stderr.lines().find(|line| line.contains("would have been found")).expect("a sentence");
+    assert!(sentence.contains(&format!("behind the limit that {cut} runs reached")), "{sentence}");
+}
+
+#[test]
+fn a_guarantee_says_that_there_were_too_many_calls() {
+    let place = Workplace::new();
+    let program = build(&place, CALLS, &[]);
+    let options = ["--strategy", "pct:depth=1,phases=none,final-wait=off,starvation=off", "--level", "sync"];
+    let ran = explore(&place, &[&options[..], &["--runs", "2"]].concat(), &program);
+    let summary = json(&ran);
+    let left_out = summary["guarantee"]["leaves_out"].as_array().expect("a list");
+    assert!(left_out.iter().any(|one| one["reason"] == "call-limit"), "{summary:#}");
+    assert_eq!(summary["calls_over"], true, "{summary:#}");
 }
 
 #[test]

@@ -99,6 +99,12 @@ fn only_a_mended_program_is_called_fixed() {
     assert!(ran.stderr.contains("this is the build that failed, unchanged"), "{ran:#?}");
     let times = json(&ran)["times"].as_u64().expect("a number");
     assert!(times >= 5, "{ran:#?}");
+    // The rate is one of all members of the portfolio: the one that found it would show it more often or less.
+    let campaign = Path::new(json(&ran)["folder"].as_str().expect("a folder")).join("campaign.json");
+    let campaign = fs::read_to_string(place.path().join(campaign)).expect("a campaign");
+    let campaign: Value = serde_json::from_str(&campaign).expect("JSON");
+    let by = &campaign["scenarios"][0]["tests"][0]["strict"]["strategy"];
+    assert!(by.as_str().is_some_and(|by| by.starts_with("portfolio:")), "{by}");
     // Built anew with the failure still in it.
     build(&place, &moved(&wrong), &[]);
     let ran = place.waylay(&["verify", &folder, "--json"]);

@@ -88,7 +88,6 @@ impl Hosts {
     pub(crate) fn keep(&self, test: &Hosted, strategy: &str, runs: u64) -> Kept {
         let strict = Strict {
             runs: NonZeroU64::new(runs),
-            limit_is_failure: true,
             conditions: RunConditions { max_steps: 100_000, ..RunConditions::of_test(STEP_LEVEL) },
             ..Strict::of(Spec::parse(strategy, runs).expect("a strategy"))
         };

@@ -32,6 +32,7 @@ pub(crate) const EXPLORED: &[&str] = &[
     "not_examined",
     "notes",
     "orders",
+    "calls_over",
     "overlooked",
     "overlooked_places",
     "partly_controlled",

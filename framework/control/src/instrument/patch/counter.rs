@@ -5,11 +5,11 @@
 //! finds, but as the signal by which crashes are recognised, and for libc's own clock as well.
 
 use super::stub;
-use crate::interpose::virtual_ticks;
+use crate::interpose::{processors, virtual_ticks};
 use crate::me::{Unmanaged, me};
 use crate::runtime::Token;
 
-/// Puts virtual time in place of what was read, with the processor's number if that is asked for: 0, as `sched_getcpu`
+/// Puts virtual time in place of what was read, with the processor's number if that is asked for, which is what `sched_getcpu`
 /// says. False when the program is to see real time.
 ///
 /// # Safety
@@ -27,7 +27,7 @@ pub(super) unsafe fn show(saved: usize, with_processor: bool) -> bool {
         low.write(ticks & u64::from(u32::MAX));
         high.write(ticks >> 32);
         if with_processor {
-            processor.write(0);
+            processor.write(processors::of_thread(Token::held_by(me)).into());
         }
     }
     true
