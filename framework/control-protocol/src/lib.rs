@@ -19,6 +19,7 @@ pub mod account;
 pub mod batch;
 mod coded;
 pub mod conditions;
+mod copied;
 mod delayed;
 mod encoding;
 pub mod in_process;
@@ -29,6 +30,7 @@ pub mod report;
 #[cfg(target_os = "linux")]
 pub mod server;
 pub mod settings;
+mod shared;
 mod site_list;
 mod stretch;
 mod sys;
@@ -39,6 +41,7 @@ pub mod words;
 pub use account::{Account, Statement};
 pub use batch::{Batch, Fate, Record, Told, Wish};
 pub use conditions::{Patch, RunConditions};
+pub use copied::{RecordCopy, RunCopy};
 pub use delayed::{DelayedReport, DelayedStore};
 pub use in_process::{
     BEGIN_RUN, BeginRun, Begun, EARLIER_RUNS, END_RUN, Earlier, EarlierRuns, EndRun, RunSummary, STOP_RUN,
@@ -54,6 +57,7 @@ pub use settings::{ClockSource, Memory, RandomSource, Settings, Switching, Timeo
 pub use site_list::{Added, SiteList};
 pub use stretch::{Note, Stretch};
 pub use turns::Turns;
+pub use witness::most_in;
 
 /// Environment variable with the number of the descriptor (on Windows, of the handle) of the [`Region`].
 pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";

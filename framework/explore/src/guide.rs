@@ -20,6 +20,14 @@ pub enum Guide<'a> {
     Orders(&'a [Order], &'a Base),
 }
 
+impl<'a> Guide<'a> {
+    /// What repeats a run that had these parameters: its schedule, or the strategy again where nobody believes what the run
+    /// recorded.
+    pub fn repeating(schedule: &'a [Stretch], parameters: &'a RunParameters) -> Guide<'a> {
+        if schedule.is_empty() { Guide::Strategy(parameters) } else { Guide::Schedule(schedule) }
+    }
+}
+
 impl Guide<'_> {
     /// Writes settings and guide into the region.
     pub fn prepare(self, region: &mut RegionMap, settings: Settings) -> Result<(), RegionError> {

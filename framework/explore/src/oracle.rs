@@ -1,7 +1,8 @@
 //! Whether a run failed: a pure function of what was observed and what is expected.
 //!
-//! Asked in this order, because the first that applies says most: the library's own verdicts (deadlock, step limit, race), a
-//! run that had to be killed, a fatal signal, a sanitizer's report, the exit status, the error output, the output.
+//! Asked in this order, because the first that applies says most: a region that was written over, the library's own verdicts
+//! (deadlock, step limit, race), a run that had to be killed, a fatal signal, a sanitizer's report, the exit status, the error
+//! output, the output.
 
 use serde::{Deserialize, Serialize};
 use waylay_control_protocol::account::Place;
@@ -40,6 +41,9 @@ impl Default for Expected {
 /// The cause of a failure that consists in not ending. Whether the limit of steps or of time was reached first says
 /// something about the machine, not about the program.
 pub const NO_END: &str = "no end";
+
+/// The cause of a failure that consists in writing over what is ours.
+const OURS: &str = "memory of Waylay";
 
 /// The exit status of a Rust program that panicked.
 const PANICKED: i32 = 101;
@@ -82,6 +86,10 @@ pub fn judge(run: &Observed, expected: &Expected) -> Verdict {
 }
 
 fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
+    if let Some(why) = &run.corrupted {
+        let what = format!("the test wrote over memory that belongs to Waylay: {why}; {}", end_of(run));
+        return Some(failed(Kind::Corrupted, what, None, OURS));
+    }
     match run.ending {
         Ending::Deadlock => {
             let what = run.account.headline().unwrap_or_else(|| "deadlock".to_owned());
@@ -179,6 +187,15 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
         return Some(failed(Kind::Assert, difference(&run.stdout, reference), None, "output"));
     }
     None
+}
+
+/// How a run ended, as the kernel saw it.
+fn end_of(run: &Observed) -> String {
+    match (run.hung, death(run.status)) {
+        (Some(hang), _) => format!("it did not end within {:?}", hang.limit),
+        (None, Some(death)) => format!("it was killed by {}", death.name),
+        (None, None) => format!("it exited with status {}", run.status.code().unwrap_or(-1)),
+    }
 }
 
 fn failed(kind: Kind, what: String, message: Option<String>, cause: &str) -> Failure {
@@ -320,6 +337,7 @@ mod tests {
             patched: (0, 0),
             race: None,
             hung: None,
+            corrupted: None,
             stdout: b"one\ntwo\n".to_vec(),
             stderr: stderr.as_bytes().to_vec(),
         }

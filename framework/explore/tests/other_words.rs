@@ -78,6 +78,7 @@ fn observed(ending: Ending, statements: Vec<Statement<'static>>, hung: bool) -> 
         refused_places: Vec::new(),
         races_over: false,
         store_buffers: 0,
+        corrupted: None,
         delayed: Vec::new(),
         patched: (0, 0),
         race: None,

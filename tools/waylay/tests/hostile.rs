@@ -12,6 +12,8 @@ mod damaged;
 mod disk;
 #[path = "hostile/evidence.rs"]
 mod evidence;
+#[path = "hostile/explored.rs"]
+mod explored;
 #[path = "hostile/sly.rs"]
 mod sly;
 mod support;

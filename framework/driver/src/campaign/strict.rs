@@ -187,6 +187,11 @@ impl StrictTest {
         }
     }
 
+    /// Whether its schedules can come to an end by themselves: those of a search, or when nothing new is seen any more.
+    pub(crate) fn may_be_exhausted(&self) -> bool {
+        self.strict.strategy.searches() || self.strict.stop_after_quiet.is_some()
+    }
+
     /// The failing schedule that stands in the region.
     pub(crate) fn failed(
         &self,

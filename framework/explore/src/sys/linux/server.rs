@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::{
-    REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings,
+    REGION_VARIABLE, RegionMap, RunCopy, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings,
     cache_folder,
 };
 
@@ -21,7 +21,7 @@ use waylay_driver::interrupt;
 
 use super::stand_in;
 use crate::guide::{Guide, RunError, doing};
-use crate::observed::{Hang, Observed};
+use crate::observed::{Hang, Observed, heard};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::scratch::Workplace;
@@ -153,6 +153,8 @@ pub struct Server {
     library: PathBuf,
     pub(crate) patience: Duration,
     pub(crate) region: RegionMap,
+    /// What the last run told; nothing when that cannot be believed.
+    pub(crate) told: Option<RunCopy>,
     pub(crate) streams: Streams,
     workplace: Workplace,
     pub(crate) alive: Option<(Child, ServerLink)>,
@@ -190,6 +192,7 @@ impl Server {
             library: library.to_owned(),
             patience: conditions.patience(),
             region: conditions.region()?,
+            told: None,
             streams,
             workplace,
             alive: None,
@@ -261,6 +264,9 @@ impl Server {
             match self.attempt(settings, guide) {
                 Err(RunError::Server(_)) if attempts < ATTEMPTS => {
                     attempts += 1;
+                    if let Some(observed) = self.overwritten()? {
+                        return Ok(observed);
+                    }
                     self.end();
                     self.restarts += 1;
                     self.begin()?;
@@ -277,6 +283,7 @@ impl Server {
             let gone = io::Error::from(io::ErrorKind::NotConnected);
             return Err(ServerError::Socket(gone).into());
         };
+        let begun = Instant::now();
         let process = link.start(START)?;
         let mut hung = None;
         let half = self.patience / 2;
@@ -305,11 +312,47 @@ impl Server {
             }
         };
         let output = doing("read the program's output", self.streams.take())?;
-        let observed = Observed::new(&self.region.told(), status, output, hung);
+        let observed = self.hear(begun.elapsed(), status, output, hung)?;
         if observed.ending == waylay_control_protocol::Ending::Refused {
             return Err(RunError::Refused(observed.account.text()));
         }
         Ok(observed)
+    }
+
+    /// Takes in what the run told that just ended. After one that cannot be believed there is no trust in the memory that was
+    /// shared with it, nor in the process that it came from.
+    fn hear(
+        &mut self,
+        age: Duration,
+        status: i32,
+        output: (Vec<u8>, Vec<u8>),
+        hung: Option<Hang>,
+    ) -> Result<Observed, RunError> {
+        let told = heard(&self.region, age);
+        let lent = told.as_ref().map(RunCopy::told).map_err(String::as_str);
+        let observed = Observed::of(lent, status, output, hung);
+        self.told = told.ok();
+        if observed.corrupted.is_some() {
+            self.start_over()?;
+        }
+        Ok(observed)
+    }
+
+    /// A run that took the fork server with it, if it wrote over the memory that it shares with us.
+    fn overwritten(&mut self) -> Result<Option<Observed>, RunError> {
+        if heard(&self.region, Duration::MAX).is_ok() {
+            return Ok(None);
+        }
+        let ended = self.alive.as_mut().and_then(|(child, _)| child.try_wait().ok().flatten());
+        let output = doing("read the program's output", self.streams.take())?;
+        let status = ended.map_or(libc::SIGKILL, ExitStatusExt::into_raw);
+        Ok(Some(self.hear(Duration::MAX, status, output, None)?))
+    }
+
+    /// Ends the program, and shares other memory with the next one.
+    pub(crate) fn start_over(&mut self) -> Result<(), RunError> {
+        self.end();
+        Ok(self.region.renew()?)
     }
 
     /// Processor time that its runs have used, as far as that is known.
