@@ -150,6 +150,29 @@ fn every_attack_is_survived_and_the_neighbour_is_heard() {
     assert!(left.is_empty(), "{left:?} live on");
 }
 
+/// What a host says of itself has to go with what it was given to do: it is not over before its tests are, nor is a test refused
+/// that runs, nor the search of one that has none.
+#[test]
+fn what_a_host_cannot_say_is_told() {
+    let place = Workplace::new();
+    let at = std::mem::offset_of!(waylay_page::layout::Header, phase);
+    place.compile_whole("hostile", &format!("#define PHASE_AT {at}\n{SOURCE}"));
+    for (mode, attacks) in [
+        ("free", &["event-flood", "event-plugin", "phase-left", "phase-ended"][..]),
+        ("strict", &["event-exhausted"]),
+    ] {
+        let attacks: Vec<Attack> = attacks.iter().map(|attack| (*attack, Some("corrupted"))).collect();
+        place.write("waylay.toml", &config(mode, &attacks));
+        let ran = place.run(1, &[]);
+        for (attack, _) in attacks {
+            let told = kinds_in(&ran, attack);
+            assert!(told.iter().any(|told| told == "corrupted"), "{attack}: {told:?}\n{}", ran.stderr);
+            assert!(number(&tests_of(&ran, attack)[0]["failures"]) >= 1, "{attack}\n{}", ran.stderr);
+        }
+        assert!(ran.stderr.matches("again and again").count() <= 1, "{}", ran.stderr);
+    }
+}
+
 /// Processes in which that file is mapped.
 fn processes_with(file: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").expect("a list").flatten();
