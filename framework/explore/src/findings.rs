@@ -440,6 +440,10 @@ impl<'a> Findings<'a> {
                 "the run was only partly controlled: something outside the schedule took part".to_owned(),
             );
         }
+        let written = [("output", &observed.stdout), ("error output", &observed.stderr)];
+        for (which, _) in written.iter().filter(|(_, bytes)| bytes.len() as u64 >= KEPT) {
+            gaps.push(format!("of the {which} no more than the first {} MiB are kept", KEPT >> 20));
+        }
         if observed.cut {
             gaps.push(
                 "the schedule is longer than what can be recorded, so it cannot be replayed to its end"
