@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use waylay_control_protocol::{RegionError, RegionMap, Settings, Stretch};
+use waylay_driver::secrets::clean_text;
 use waylay_schedule::ordered::{Base, Order, to_words};
 use waylay_schedule::{RunParameters, Turn};
 
@@ -82,7 +83,9 @@ pub enum RunError {
 }
 
 fn said(stderr: &str) -> String {
-    match stderr.trim() {
+    let mut text = stderr.trim().to_owned();
+    clean_text(&mut text);
+    match text.as_str() {
         "" => String::new(),
         text => format!("; it said: {text}"),
     }

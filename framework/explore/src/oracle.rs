@@ -9,6 +9,7 @@ use waylay_control_protocol::account::Place;
 use waylay_control_protocol::{Account, Ending, TEST_FAILED_STATUS};
 use waylay_driver::failure::Kind;
 use waylay_driver::last_words::{LastWords, last_words, own_assertion};
+use waylay_driver::secrets::{clean, clean_text};
 use waylay_evidence::signature::normal_message;
 
 use crate::observed::Observed;
@@ -198,7 +199,9 @@ fn end_of(run: &Observed) -> String {
     }
 }
 
-fn failed(kind: Kind, what: String, message: Option<String>, cause: &str) -> Failure {
+/// What a program said goes into files, onto screens and into the key by which failures are told apart: nothing of it is secret.
+fn failed(kind: Kind, mut what: String, mut message: Option<String>, cause: &str) -> Failure {
+    message.iter_mut().chain([&mut what]).for_each(clean_text);
     Failure {
         kind,
         key: key(kind, cause, message.as_deref().unwrap_or_default()),
@@ -217,10 +220,12 @@ fn key(kind: Kind, cause: &str, message: &str) -> String {
 fn failed_case(said: &Message, code: i32) -> Failure {
     let cause = format!("exit {code}");
     let mut failure = failed(said.kind, said.line(), Some(said.text.clone()), &cause);
-    if let Some(place) = &said.place {
+    let mut place = said.place.clone();
+    place.iter_mut().for_each(clean_text);
+    if let Some(place) = &place {
         failure.key = format!("{} {cause} {place}", said.kind);
     }
-    failure.place.clone_from(&said.place);
+    failure.place = place;
     failure
 }
 
@@ -277,7 +282,12 @@ fn sanitizer_report(stderr: &str) -> Option<String> {
 const SHOWN: usize = 200;
 
 fn difference(output: &[u8], reference: &[u8]) -> String {
-    let (output, reference) = (String::from_utf8_lossy(output), String::from_utf8_lossy(reference));
+    // Before they are cut: half of a secret is not looked for.
+    let [output, reference] = [output, reference].map(|bytes| {
+        let mut bytes = bytes.to_vec();
+        clean(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
     let (mut ours, mut theirs) = (output.lines(), reference.lines());
     for number in 1.. {
         match (ours.next(), theirs.next()) {

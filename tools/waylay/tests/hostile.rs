@@ -278,6 +278,71 @@ fn nothing_secret_is_written_down() {
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&made.permissions()) & 0o777, 0o644);
 }
 
+/// Prints a token and says it in an assertion that fails in some schedules only.
+const EXPLORED_TELLTALE: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+    static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\n\
+    static int n;\n\
+    static void *add(void *x) {\n\
+      pthread_mutex_lock(&m); int v = n; pthread_mutex_unlock(&m);\n\
+      pthread_mutex_lock(&m); n = v + 1; pthread_mutex_unlock(&m);\n\
+      return x;\n\
+    }\n\
+    int main(void) {\n\
+      pthread_t t, u;\n\
+      pthread_create(&t, 0, add, 0); pthread_create(&u, 0, add, 0);\n\
+      pthread_join(t, 0); pthread_join(u, 0);\n\
+      printf(\"token %s\\n\", getenv(\"NIGHTLY_API_TOKEN\"));\n\
+      if (n == 2) return 0;\n\
+      fprintf(stderr, \"a: a.c:1: main: Assertion `refused %s' failed.\\n\", getenv(\"NIGHTLY_API_TOKEN\"));\n\
+      abort();\n\
+    }\n";
+
+/// The same for a program that is explored, in whatever is made of its failure afterwards.
+#[test]
+fn nothing_secret_of_an_explored_program_is_written_down() {
+    const SECRET: &str = "s3cr3t-n1ghtly-t0ken";
+    let place = Workplace::new();
+    let source = place.write("telltale.c", EXPLORED_TELLTALE);
+    let built = std::process::Command::new("cc")
+        .args(["-pthread", "-o"])
+        .args([&place.path().join("telltale"), &source])
+        .status();
+    assert!(built.expect("a compiler").success());
+    let waylay = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env("NIGHTLY_API_TOKEN", SECRET);
+        // SAFETY: the closure runs between fork and exec and makes one async-signal-safe call.
+        unsafe {
+            std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+                libc::umask(0o022);
+                Ok(())
+            });
+        }
+        place.start_command(command).finish()
+    };
+    let explored = waylay(&["explore", "--json", "--runs", "60", "--seed", "7", "--", "./telltale"]);
+    assert_eq!(explored.code(), Some(1), "{}", explored.stderr);
+    let found = support::small::json(&explored)["found"][0].clone();
+    let folder = text(&found["failure_dir"]);
+    let replayed = waylay(&["replay", folder, "--times", "2"]);
+    let minimized = waylay(&["minimize", folder]);
+    let reported = waylay(&["report", "--html", "waylay-out/report.html"]);
+    assert_eq!((replayed.code(), reported.code()), (Some(1), Some(0)), "{replayed:#?} {reported:#?}");
+    for ran in [&explored, &replayed, &minimized, &reported] {
+        assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:#?}");
+    }
+    assert!(text(&found["what"]).contains("refused ********************"), "{found:#}");
+    let mut looked_at = 0;
+    each_file(&place.path().join("waylay-out"), &mut |path, mode| {
+        looked_at += 1;
+        let content = fs::read(path).expect("ours");
+        let leaks = content.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
+        assert!(!leaks, "{} holds the token", path.display());
+        assert_eq!(mode & 0o077, 0, "{} is open to others: {mode:o}", path.display());
+    });
+    assert!(looked_at >= 8, "{looked_at} files");
+}
+
 /// All files below a folder, with their permissions.
 fn each_file(folder: &std::path::Path, look: &mut dyn FnMut(&std::path::Path, u32)) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
