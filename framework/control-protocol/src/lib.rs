@@ -66,6 +66,10 @@ pub const SERVER_VARIABLE: &str = "WAYLAY_CONTROL_SERVER";
 /// How many blocks of the heap are taken before `main`, so that the program's own lie elsewhere.
 pub const SHIFT_VARIABLE: &str = "WAYLAY_CONTROL_SHIFT";
 
+/// The folder by which `LD_LIBRARY_PATH` begins so that the library is found under another name, if there is one: what the program
+/// starts is not to look there.
+pub const STAND_IN_VARIABLE: &str = "WAYLAY_CONTROL_STAND_IN";
+
 /// Exit status of a process that the library ended because of a deadlock. The region says more.
 pub const DEADLOCK_STATUS: i32 = 86;
 /// Exit status of a process that the library ended at the step limit. The region says more.

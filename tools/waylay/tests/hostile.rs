@@ -411,6 +411,43 @@ fn programs_that_tests_start_do_not_inherit_what_is_ours() {
     assert_eq!(ours, [""; 0], "{seen}");
 }
 
+/// Nor do those that explored programs start: neither our library nor where it stands in for a runtime. What the user says of
+/// both stays.
+#[test]
+fn programs_that_explored_programs_start_do_not_inherit_what_is_ours() {
+    const STARTER: &str = "#include <pthread.h>\n#include <stdlib.h>\n\
+        static void *nothing(void *x) { return x; }\n\
+        int main(void) {\n\
+          pthread_t t;\n\
+          pthread_create(&t, 0, nothing, 0);\n\
+          pthread_join(t, 0);\n\
+          return system(\"env > seen-by-child\") != 0;\n\
+        }\n";
+    let place = Workplace::new();
+    let source = place.write("starter.c", STARTER);
+    let program = place.path().join("starter");
+    // Linked with the runtime of the compilers, which is where the library stands in.
+    let compile = |options: &[&str]| {
+        let mut command = std::process::Command::new("gcc");
+        command.args(options).args(["-pthread", "-o"]).args([&program, &source]);
+        command.output().expect("a compiler").status.success()
+    };
+    let lists: [(&[&str], Option<&str>); 3] =
+        [(&[], None), (&["-fsanitize=thread"], None), (&["-fsanitize=thread"], Some("/of/the/user"))];
+    for (options, given) in lists {
+        assert!(compile(options), "{options:?}");
+        let mut command = place.command(&["explore", "--runs", "1", "--", "./starter"]);
+        command.env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
+        command.envs(given.map(|folder| ("LD_LIBRARY_PATH", folder)));
+        let ran = place.start_command(command).finish();
+        assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
+        let seen = fs::read_to_string(place.path().join("seen-by-child")).expect("written");
+        let value = |name: &str| seen.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        assert_eq!((value("LD_PRELOAD"), value("LD_LIBRARY_PATH")), (None, given), "{options:?}: {seen}");
+        assert!(!seen.contains("WAYLAY_CONTROL"), "{seen}");
+    }
+}
+
 /// What is told of a corrupted page: who ran, the stacks and a dump of the living process.
 #[test]
 fn a_corrupted_page_has_evidence() {

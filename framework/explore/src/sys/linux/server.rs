@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::{
-    REGION_VARIABLE, RegionMap, RunCopy, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings,
-    cache_folder,
+    REGION_VARIABLE, RegionMap, RunCopy, SERVER_VARIABLE, SHIFT_VARIABLE, STAND_IN_VARIABLE, ServerError,
+    ServerLink, Settings, cache_folder,
 };
 
 use waylay_driver::interrupt;
@@ -91,8 +91,16 @@ pub(crate) fn command(
         && let Some(cache) = cache_folder()
         && let Ok(folder) = stand_in::folder_with(library, &name, &cache)
     {
-        let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
-        command.env("LD_LIBRARY_PATH", format!("{}:{others}", folder.display()));
+        let folder = folder.display().to_string();
+        command.env(STAND_IN_VARIABLE, &folder);
+        // An empty entry would be the current folder.
+        command.env(
+            "LD_LIBRARY_PATH",
+            match std::env::var("LD_LIBRARY_PATH") {
+                Ok(others) if !others.is_empty() => format!("{folder}:{others}"),
+                _ => folder,
+            },
+        );
     }
     command.env(ASAN_VARIABLE, asan_options(program));
     command.envs(openmp_looks(program));
