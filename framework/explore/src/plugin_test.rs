@@ -274,10 +274,9 @@ impl Confirmer {
 /// abort for one and a failed assertion for the other.
 fn is_alike(kind: Kind, again: &Failure) -> bool {
     let broke = |kind: Kind| matches!(kind, Kind::Crash | Kind::Assert | Kind::Exception | Kind::Exit);
-    let hung = |kind: Kind| matches!(kind, Kind::Deadlock | Kind::Livelock | Kind::Starvation);
     match again.cause.as_str() {
         // Killed because it was late: whatever held it up there holds it up here.
-        NO_END => hung(kind),
+        NO_END => kind.is_hang(),
         _ => again.kind == kind || broke(kind) && broke(again.kind),
     }
 }
