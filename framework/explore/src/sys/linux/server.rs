@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::{
-    REGION_VARIABLE, RegionMap, RunCopy, SERVER_VARIABLE, SHIFT_VARIABLE, STAND_IN_VARIABLE, ServerError,
-    ServerLink, Settings, cache_folder,
+    REGION_VARIABLE, RegionMap, Reply, RunCopy, SERVER_VARIABLE, SHIFT_VARIABLE, STAND_IN_VARIABLE,
+    ServerError, ServerLink, Settings, cache_folder,
 };
 
 use waylay_driver::interrupt;
@@ -287,10 +287,11 @@ impl Server {
     fn attempt(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
         doing("renew the folder of the run", self.workplace.tidy())?;
         guide.prepare(&mut self.region, settings)?;
-        let Some((_, link)) = &mut self.alive else {
+        let Some((server, link)) = &mut self.alive else {
             let gone = io::Error::from(io::ErrorKind::NotConnected);
             return Err(ServerError::Socket(gone).into());
         };
+        let server = server.id() as libc::pid_t;
         let begun = Instant::now();
         let process = link.start(START)?;
         let mut hung = None;
@@ -313,8 +314,19 @@ impl Server {
             None => {
                 let at_work = self.region.has_gone_on_since(before);
                 hung = Some(Hang { limit: self.patience, cpu: cpu_time(process), at_work });
-                // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
-                unsafe { libc::kill(process, libc::SIGKILL) };
+                // What writes to the socket may be the program, before main: its word must not have us kill somebody else. A run
+                // that has just ended has no parent any more.
+                match parent_of(process) {
+                    Some(parent) if parent == server => {
+                        // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
+                        unsafe { libc::kill(process, libc::SIGKILL) };
+                    }
+                    Some(_) => {
+                        let told = Some(Reply::Started(process));
+                        return Err(ServerError::Unexpected(told, "a child of the fork server").into());
+                    }
+                    None => {}
+                }
                 let late = io::Error::from(io::ErrorKind::TimedOut);
                 link.wait_end(DEATH)?.ok_or(ServerError::Socket(late))?
             }
@@ -469,6 +481,13 @@ fn bury_traced(process: u32) {
     }
 }
 
+/// Whose child a process is, also one that has ended and was not waited for.
+fn parent_of(process: i32) -> Option<libc::pid_t> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The fourth of all fields; the name may hold anything but ends with the last parenthesis.
+    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Processor time that a process has used.
 fn cpu_time(process: i32) -> Duration {
     cpu_ticks(process, 2)
@@ -489,6 +508,17 @@ fn cpu_ticks(process: i32, kinds: usize) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_children_of_the_server_are_its_runs() {
+        let own = std::process::id() as libc::pid_t;
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        assert_eq!(parent_of(child.id() as i32), Some(own));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((parent_of(child.id() as i32), parent_of(-1)), (None, None));
+        assert_ne!(parent_of(1), Some(own));
+    }
 
     #[test]
     fn time_in_the_queue_of_a_processor_does_not_count() {
