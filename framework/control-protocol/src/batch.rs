@@ -6,16 +6,15 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::account::Account;
 use crate::coded::coded;
-use crate::copied::{RecordCopy, RunCopy};
 use crate::instrumentation::Site;
-use crate::region::{ACCOUNT, NOTES, STRETCHES};
+use crate::possible::{impossible, impossible_schedule};
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::shared::{Area, Plain, copied_report};
+use crate::sizes::{ACCOUNT, NOTES, STRETCHES};
 use crate::stretch::{Note, Stretch};
-use crate::witness::{impossible, impossible_schedule};
+use crate::told::{RunCopy, Told};
 
 /// Bytes for the orders of a batch, and for its records.
 const ORDERS: usize = 1 << 22;
@@ -98,30 +97,6 @@ unsafe impl Plain for Head {}
 // What is written as bytes must have no gap: the numbers of the settings fill it.
 const _: () = assert!(size_of::<Settings>() == 168 && size_of::<Order>() == 176);
 
-/// One run as it is told, whether it is told by the region or by a record.
-#[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
-    /// The numbers.
-    pub report: &'a Report,
-    /// The schedule. After a run that died, the last stretch is what was counted until then.
-    pub schedule: &'a [Stretch],
-    /// The conversation, if it was kept and fitted.
-    pub notes: Option<&'a [Note]>,
-    /// Code that was found to access memory that threads share.
-    pub conflicting: &'a [Site],
-    /// What the run tells about itself, as bytes: see [`Told::account`].
-    pub account: &'a [u8],
-    /// The run began: none that came before it in its process ended that.
-    pub reached: bool,
-}
-
-impl Told<'_> {
-    /// What the run tells about itself.
-    pub fn account(&self) -> Account {
-        Account::read(self.account)
-    }
-}
-
 /// The record of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
@@ -135,6 +110,21 @@ pub struct Record<'a> {
     pub stdout: &'a [u8],
     /// What it wrote to its error output.
     pub stderr: &'a [u8],
+}
+
+/// The record of one run: see [`Record`].
+#[derive(Debug)]
+pub struct RecordCopy {
+    /// What became of it.
+    pub fate: Fate,
+    /// How the program ended, as `waitpid` would say.
+    pub status: i32,
+    /// The run; of one that was abandoned, the account says why.
+    pub told: RunCopy,
+    /// What the program wrote.
+    pub stdout: Vec<u8>,
+    /// What it wrote to its error output.
+    pub stderr: Vec<u8>,
 }
 
 impl Batch {

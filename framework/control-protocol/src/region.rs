@@ -9,7 +9,7 @@ mod written;
 use std::sync::atomic::Ordering;
 
 use crate::account::{Account, Statement};
-use crate::batch::{Batch, Told};
+use crate::batch::Batch;
 use crate::encoding::Encoded;
 use crate::instrumentation::{Instrumentation, SITES, Site};
 use crate::race::{Pair, RACES};
@@ -17,7 +17,10 @@ use crate::report::{Ending, Report};
 use crate::settings::Settings;
 use crate::shared::{copied, copied_report, copied_while};
 use crate::stretch::{Note, Stretch};
-use crate::sys::{self, Memory};
+use crate::sys::Memory;
+use crate::told::Told;
+
+pub use crate::sizes::{ACCOUNT, NOTES, PARAMETERS, STRETCHES};
 
 use written::Written;
 
@@ -27,15 +30,6 @@ const ORDERED: u32 = 2;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
 pub const VERSION: u32 = 17;
-/// Bytes for the parameters of a run, as JSON.
-pub const PARAMETERS: usize = 1 << 20;
-/// Bytes for what a run tells about itself.
-pub const ACCOUNT: usize = 1 << 18;
-/// Entries of a schedule, recorded or to be followed.
-pub const STRETCHES: usize = sys::STRETCHES;
-/// Sentences of the conversation with the strategy that are kept.
-pub const NOTES: usize = sys::NOTES;
-
 /// Why a region could not be made or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum RegionError {

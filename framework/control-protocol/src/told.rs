@@ -1,11 +1,35 @@
-//! What the other side told, in memory of our own: it cannot change any more between a look at it and its use.
+//! What a run told: where the library wrote it, or in memory of our own. A copy cannot change any more between a look at it and
+//! its use.
 
 use crate::account::Account;
-use crate::batch::{Fate, Told};
 use crate::instrumentation::Site;
 use crate::report::Report;
 use crate::shared::empty_report;
 use crate::stretch::{Note, Stretch};
+
+/// One run as it is told, whether it is told by the region or by a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// The numbers.
+    pub report: &'a Report,
+    /// The schedule. After a run that died, the last stretch is what was counted until then.
+    pub schedule: &'a [Stretch],
+    /// The conversation, if it was kept and fitted.
+    pub notes: Option<&'a [Note]>,
+    /// Code that was found to access memory that threads share.
+    pub conflicting: &'a [Site],
+    /// What the run tells about itself, as bytes: see [`Told::account`].
+    pub account: &'a [u8],
+    /// The run began: none that came before it in its process ended that.
+    pub reached: bool,
+}
+
+impl Told<'_> {
+    /// What the run tells about itself.
+    pub fn account(&self) -> Account {
+        Account::read(self.account)
+    }
+}
 
 /// A run as it was told, and as it can have been.
 #[derive(Debug)]
@@ -47,19 +71,4 @@ impl RunCopy {
     pub fn account(&self) -> Account {
         Account::read(&self.account)
     }
-}
-
-/// The record of one run: see [`Record`](crate::Record).
-#[derive(Debug)]
-pub struct RecordCopy {
-    /// What became of it.
-    pub fate: Fate,
-    /// How the program ended, as `waitpid` would say.
-    pub status: i32,
-    /// The run; of one that was abandoned, the account says why.
-    pub told: RunCopy,
-    /// What the program wrote.
-    pub stdout: Vec<u8>,
-    /// What it wrote to its error output.
-    pub stderr: Vec<u8>,
 }
