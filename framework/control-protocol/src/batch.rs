@@ -6,12 +6,15 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::account::Account;
 use crate::coded::coded;
 use crate::instrumentation::Site;
+use crate::possible::{impossible, impossible_schedule};
 use crate::report::Report;
 use crate::settings::Settings;
+use crate::shared::{Area, Plain, copied_report};
+use crate::sizes::{ACCOUNT, NOTES, STRETCHES};
 use crate::stretch::{Note, Stretch};
+use crate::told::{RunCopy, Told};
 
 /// Bytes for the orders of a batch, and for its records.
 const ORDERS: usize = 1 << 22;
@@ -21,6 +24,8 @@ const RECORDS: usize = crate::sys::RECORDS;
 const SIZES: usize = 16;
 /// Everything in the two areas is aligned to this.
 const GRAIN: usize = 8;
+/// Far more threads than are ever made in advance.
+const MOST_WISHED: u32 = 1 << 16;
 
 coded! {
     /// What became of an ordered run.
@@ -57,8 +62,8 @@ pub struct Batch {
     record_bytes: AtomicU64,
     /// Threads to make in advance. The library adds to it, the driver leaves it alone.
     pub wishes: [Wish; SIZES],
-    orders: [u64; ORDERS / GRAIN],
-    records: [u64; RECORDS / GRAIN],
+    orders: [AtomicU64; ORDERS / GRAIN],
+    records: [AtomicU64; RECORDS / GRAIN],
 }
 
 /// The fixed part of an order.
@@ -86,29 +91,11 @@ struct Head {
     stderr: u64,
 }
 
-/// One run as it is told, whether it is told by the region or by a record.
-#[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
-    /// The numbers.
-    pub report: &'a Report,
-    /// The schedule. After a run that died, the last stretch is what was counted until then.
-    pub schedule: &'a [Stretch],
-    /// The conversation, if it was kept and fitted.
-    pub notes: Option<&'a [Note]>,
-    /// Code that was found to access memory that threads share.
-    pub conflicting: &'a [Site],
-    /// What the run tells about itself, as bytes: see [`Told::account`].
-    pub account: &'a [u8],
-    /// The run began: none that came before it in its process ended that.
-    pub reached: bool,
-}
+// SAFETY: a u64, two of 32 bits, and six u64, without a gap.
+unsafe impl Plain for Head {}
 
-impl Told<'_> {
-    /// What the run tells about itself.
-    pub fn account(&self) -> Account {
-        Account::read(self.account)
-    }
-}
+// What is written as bytes must have no gap: the numbers of the settings fill it.
+const _: () = assert!(size_of::<Settings>() == 168 && size_of::<Order>() == 176);
 
 /// The record of one run.
 #[derive(Clone, Copy, Debug)]
@@ -125,9 +112,24 @@ pub struct Record<'a> {
     pub stderr: &'a [u8],
 }
 
+/// The record of one run: see [`Record`].
+#[derive(Debug)]
+pub struct RecordCopy {
+    /// What became of it.
+    pub fate: Fate,
+    /// How the program ended, as `waitpid` would say.
+    pub status: i32,
+    /// The run; of one that was abandoned, the account says why.
+    pub told: RunCopy,
+    /// What the program wrote.
+    pub stdout: Vec<u8>,
+    /// What it wrote to its error output.
+    pub stderr: Vec<u8>,
+}
+
 impl Batch {
     /// Takes all orders and records away.
-    pub fn clear(&mut self) {
+    pub fn clear(&self) {
         for word in [&self.ordered, &self.done, &self.stop] {
             word.store(0, Ordering::Relaxed);
         }
@@ -136,21 +138,19 @@ impl Batch {
     }
 
     /// Orders a run; false when there is no room for it in this batch.
-    pub fn order(&mut self, mut settings: Settings, parameters: &str) -> bool {
+    pub fn order(&self, mut settings: Settings, parameters: &str) -> bool {
         let at = self.order_bytes.load(Ordering::Relaxed) as usize;
-        let end = at + size_of::<Order>() + parameters.len().next_multiple_of(GRAIN);
-        if end > ORDERS {
+        let room = ORDERS.saturating_sub(at);
+        let length = size_of::<Order>() + parameters.len().next_multiple_of(GRAIN);
+        if !at.is_multiple_of(GRAIN) || length > room {
             return false;
         }
         settings.parameters = parameters.len() as u32;
         let order = Order { settings, parameters: parameters.len() as u64 };
-        // SAFETY: the range was checked to lie in the area, whose words are aligned for an order.
-        unsafe {
-            let to = self.orders.as_mut_ptr().cast::<u8>().add(at);
-            to.cast::<Order>().write(order);
-            to.add(size_of::<Order>()).copy_from_nonoverlapping(parameters.as_ptr(), parameters.len());
-        }
-        self.order_bytes.store(end as u64, Ordering::Relaxed);
+        let area = Area(&self.orders);
+        area.put(at, bytes_of(core::slice::from_ref(&order)));
+        area.put(at + size_of::<Order>(), parameters.as_bytes());
+        self.order_bytes.store((at + length) as u64, Ordering::Relaxed);
         self.ordered.fetch_add(1, Ordering::Release);
         true
     }
@@ -206,62 +206,97 @@ impl Batch {
         ];
         let length: usize = pieces.iter().map(|piece| piece.len().next_multiple_of(GRAIN)).sum();
         head.bytes = (size_of::<Head>() + length) as u64;
-        if at + head.bytes as usize > RECORDS {
+        if !at.is_multiple_of(GRAIN) || head.bytes as usize > RECORDS.saturating_sub(at) {
             return false;
         }
-        // SAFETY: the range was checked to lie in the area, which nobody else writes by the caller's promise.
-        unsafe {
-            let mut to = self.records.as_ptr().cast_mut().cast::<u8>().add(at);
-            to.cast::<Head>().write(head);
-            to = to.add(size_of::<Head>());
-            for piece in pieces {
-                to.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
-                to = to.add(piece.len().next_multiple_of(GRAIN));
-            }
+        let area = Area(&self.records);
+        area.put(at, bytes_of(core::slice::from_ref(&head)));
+        let mut to = at + size_of::<Head>();
+        for piece in pieces {
+            area.put(to, piece);
+            to += piece.len().next_multiple_of(GRAIN);
         }
         self.record_bytes.store(at as u64 + head.bytes, Ordering::Relaxed);
         self.done.fetch_add(1, Ordering::Release);
         true
     }
 
-    /// The records written so far, in the order of the runs.
-    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+    /// The records written so far, in the order of the runs, of which so many were ordered; no run can have counted more than
+    /// `most` of anything. Every word may have been written by the program: what cannot be ends the list, and says why.
+    pub fn records(&self, ordered: usize, most: u64) -> impl Iterator<Item = Result<RecordCopy, String>> {
         let (_, done) = self.progress();
-        let mut at = 0;
-        (0..done).map_while(move |_| {
-            // SAFETY: the library wrote that many records one behind the other.
-            let (record, next) = unsafe { self.record_at(at) }?;
-            at = next;
-            Some(record)
+        let mut at = Some(0);
+        let too_many = done as usize > ordered;
+        (0..done as usize).map_while(move |_| {
+            let place = at.take()?;
+            if too_many {
+                return Some(Err(format!("{done} of {ordered} schedules have a record")));
+            }
+            Some(self.record_at(place, most).map(|(record, next)| {
+                at = Some(next);
+                record
+            }))
         })
     }
 
-    /// # Safety
-    /// A record begins there.
-    unsafe fn record_at(&self, at: usize) -> Option<(Record<'_>, usize)> {
-        // SAFETY: by the caller's promise; every part has the length that the head says, and is aligned.
-        unsafe {
-            let mut from = self.records.as_ptr().cast::<u8>().add(at);
-            let head = from.cast::<Head>().read();
-            from = from.add(size_of::<Head>());
-            let report = &*take::<Report>(&mut from, 1).as_ptr();
-            let schedule = take::<Stretch>(&mut from, head.stretches);
-            let notes = take::<Note>(&mut from, head.notes);
-            let conflicting = take::<Site>(&mut from, head.sites);
-            let account = take::<u8>(&mut from, head.account);
-            let (stdout, stderr) = (take(&mut from, head.stdout), take(&mut from, head.stderr));
-            let lost = report.notes.load(Ordering::Relaxed) != head.notes;
-            let told = Told {
-                report,
-                schedule,
-                notes: (!lost).then_some(notes),
-                conflicting,
-                account,
-                reached: true,
-            };
-            let fate = Fate::from_code(head.fate)?;
-            Some((Record { fate, status: head.status, told, stdout, stderr }, at + head.bytes as usize))
+    /// The record that begins there, and where the next one does.
+    fn record_at(&self, at: usize, most: u64) -> Result<(RecordCopy, usize), String> {
+        let area = Area(&self.records);
+        let wrong = || "the record of a schedule has lengths that cannot be".to_owned();
+        let head =
+            area.take_values::<Head>(at, 1).and_then(|heads| heads.first().copied()).ok_or_else(wrong)?;
+        let within = [
+            (head.stretches, STRETCHES),
+            (head.notes, NOTES),
+            (head.sites, crate::instrumentation::SITES),
+            (head.account, ACCOUNT),
+            (head.stdout, RECORDS),
+            (head.stderr, RECORDS),
+        ];
+        if within.iter().any(|&(length, most)| length > most as u64) {
+            return Err(wrong());
         }
+        let report = at + size_of::<Head>();
+        if RECORDS - report < size_of::<Report>() {
+            return Err(wrong());
+        }
+        // SAFETY: it was just checked that the range lies in the area, whose words are aligned for it.
+        let report = unsafe { copied_report(self.records.as_ptr().cast::<u8>().add(report).cast()) };
+        let mut from = at + size_of::<Head>() + size_of::<Report>();
+        let mut piece = |length: u64, size: usize| {
+            let begin = from;
+            // None of the lengths is more than the areas have room for, so that nothing runs over.
+            from += (length as usize * size).next_multiple_of(GRAIN);
+            (begin, length as usize)
+        };
+        let (stretches, notes) =
+            (piece(head.stretches, size_of::<Stretch>()), piece(head.notes, size_of::<Note>()));
+        let (sites, account) = (piece(head.sites, size_of::<Site>()), piece(head.account, 1));
+        let (stdout, stderr) = (piece(head.stdout, 1), piece(head.stderr, 1));
+        if from > RECORDS || head.bytes != (from - at) as u64 {
+            return Err(wrong());
+        }
+        let fate = Fate::from_code(head.fate).ok_or_else(|| format!("of a schedule became {}", head.fate))?;
+        if let Some(why) = impossible(&report, most) {
+            return Err(why);
+        }
+        let schedule: Vec<Stretch> = area.take_values(stretches.0, stretches.1).ok_or_else(wrong)?;
+        if let Some(why) = impossible_schedule(&schedule, most) {
+            return Err(why);
+        }
+        let lost = report.notes.load(Ordering::Relaxed) != head.notes;
+        let notes = area.take_values(notes.0, notes.1).ok_or_else(wrong)?;
+        let bytes = |(at, length)| area.take(at, length).ok_or_else(wrong);
+        let told = RunCopy {
+            schedule,
+            notes: (!lost).then_some(notes),
+            conflicting: area.take_values(sites.0, sites.1).ok_or_else(wrong)?,
+            account: bytes(account)?,
+            reached: true,
+            report,
+        };
+        let (stdout, stderr) = (bytes(stdout)?, bytes(stderr)?);
+        Ok((RecordCopy { fate, status: head.status, told, stdout, stderr }, from))
     }
 
     /// Asks for `threads` threads with this stack size to be made in advance by the next process.
@@ -283,6 +318,11 @@ impl Batch {
             .map(|wish| (wish.stack.load(Ordering::Relaxed) as usize, wish.threads.load(Ordering::Relaxed)));
         pairs.filter(|&(_, threads)| threads > 0)
     }
+
+    /// More threads than anybody asks for, if so many are asked for.
+    pub(crate) fn impossible_wish(&self) -> Option<u32> {
+        self.wished().map(|(_, threads)| threads).find(|&threads| threads > MOST_WISHED)
+    }
 }
 
 fn bytes_of<T>(slice: &[T]) -> &[u8] {
@@ -290,31 +330,57 @@ fn bytes_of<T>(slice: &[T]) -> &[u8] {
     unsafe { core::slice::from_raw_parts(slice.as_ptr().cast(), size_of_val(slice)) }
 }
 
-/// # Safety
-/// `count` values lie there.
-unsafe fn take<'a, T>(from: &mut *const u8, count: u64) -> &'a [T] {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let slice = core::slice::from_raw_parts(from.cast::<T>(), count as usize);
-        *from = from.add(size_of_val(slice).next_multiple_of(GRAIN));
-        slice
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{RegionMap, Switching};
 
+    const MOST: u64 = 1 << 20;
+
+    /// Every word of the records is written over with what does harm where it is believed: they end there, and nothing else
+    /// does.
+    #[test]
+    fn no_word_of_a_record_is_believed() {
+        let region = RegionMap::create().unwrap();
+        let schedule = [Stretch { thread: 1, first: 2, steps: 3 }; 2];
+        let note = [1, 2, 3, 4];
+        region.report().notes.store(1, Ordering::Relaxed);
+        let told = Told {
+            report: region.report(),
+            schedule: &schedule,
+            notes: Some(&[note]),
+            conflicting: &[Site(5)],
+            account: b"why",
+            reached: true,
+        };
+        let record = Record { fate: Fate::Made, status: 0, told, stdout: b"out", stderr: b"err" };
+        for _ in 0..2 {
+            // SAFETY: nobody else writes records in this test.
+            assert!(unsafe { region.batch().record(&record) });
+        }
+        let written = region.batch().record_bytes.load(Ordering::Relaxed) as usize / GRAIN;
+        let words = &region.batch().records[..written];
+        for (place, word) in words.iter().enumerate() {
+            let was = word.load(Ordering::Relaxed);
+            for value in [u64::MAX, 1 << 63, 1 << 40, u64::from(u32::MAX), RECORDS as u64, was + 1, 0] {
+                word.store(value, Ordering::Relaxed);
+                let records: Vec<_> = region.batch().records(2, MOST).collect();
+                let bytes = |record: &RecordCopy| record.stdout.len() + record.stderr.len();
+                assert!(records.iter().flatten().all(|record| bytes(record) < 64), "word {place}");
+                assert!(records.len() <= 2);
+            }
+            word.store(was, Ordering::Relaxed);
+        }
+        assert!(region.batch().records(2, MOST).all(|record| record.is_ok()));
+    }
+
     #[test]
     fn orders_and_records_come_back_in_order() {
-        let mut driver = RegionMap::create().unwrap();
+        let driver = RegionMap::create().unwrap();
         let library = RegionMap::open(driver.descriptor().unwrap()).unwrap();
         for run in 0..3 {
             assert!(
-                driver
-                    .batch_mut()
-                    .order(Settings::new(Switching::Carrier, 7, run), &"x".repeat(run as usize))
+                driver.batch().order(Settings::new(Switching::Carrier, 7, run), &"x".repeat(run as usize))
             );
         }
         let mut place = 0;
@@ -337,26 +403,28 @@ mod tests {
             assert!(unsafe { library.batch().record(&record) });
         }
         assert!(library.batch().ordered_at(place).is_none());
-        let records: Vec<_> = driver.batch().records().collect();
+        let records: Vec<_> = driver.batch().records(3, MOST).map(Result::unwrap).collect();
         assert_eq!(records.len(), 3);
         for (run, record) in records.iter().enumerate() {
-            assert_eq!(record.told.report.steps.load(Ordering::Relaxed), run as u64);
-            assert_eq!(record.told.schedule.len(), run);
+            let told = record.told.told();
+            assert_eq!(told.report.steps.load(Ordering::Relaxed), run as u64);
+            assert_eq!(told.schedule, vec![Stretch { thread: 1, first: 2, steps: run as u64 }; run]);
             assert_eq!(
-                (record.told.account, record.stdout, record.stderr),
+                (told.account, record.stdout.as_slice(), record.stderr.as_slice()),
                 (&b"why"[..], &b"out"[..], &b""[..])
             );
-            assert_eq!(record.told.conflicting, [Site(5)]);
+            assert_eq!(told.conflicting, [Site(5)]);
         }
-        driver.batch_mut().clear();
-        assert_eq!(driver.batch().records().count(), 0);
+        assert_eq!(driver.batch().records(2, MOST).map(|record| record.is_err()).collect::<Vec<_>>(), [true]);
+        driver.batch().clear();
+        assert_eq!(driver.batch().records(3, MOST).count(), 0);
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let mut region = RegionMap::create().unwrap();
+        let region = RegionMap::create().unwrap();
         let settings = Settings::new(Switching::Carrier, 7, 0);
-        assert!(!region.batch_mut().order(settings, &"x".repeat(ORDERS)));
+        assert!(!region.batch().order(settings, &"x".repeat(ORDERS)));
         let told = region.told();
         let record = Record { fate: Fate::Made, status: 0, told, stdout: &vec![0; RECORDS], stderr: b"" };
         // SAFETY: nobody else writes records in this test.

@@ -74,7 +74,7 @@ impl Earlier {
 
     /// How many there are.
     pub fn count(self) -> u64 {
-        self.repeats + self.through.saturating_sub(self.first)
+        self.repeats.saturating_add(self.through.saturating_sub(self.first))
     }
 }
 

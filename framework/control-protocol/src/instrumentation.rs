@@ -96,9 +96,9 @@ impl FromStr for Level {
 
 /// What the driver wants of a process.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instrumentation {
-    level: u32,
+    pub(crate) level: u32,
     /// 1: the instructions of unmodified modules are patched; 0: only what compilers report counts.
     pub patch: u32,
     /// 1: calls by which compiled code reports accesses stay in it at levels that do not look at them; each looks at the
@@ -182,6 +182,7 @@ fn read(from: &[u8; TEXT], length: u32) -> &str {
 }
 
 /// A place in code that is the same in every process: which module, and where in it.
+#[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site(pub u64);
 

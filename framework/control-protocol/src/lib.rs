@@ -6,6 +6,7 @@
 //! - [`region`]: memory shared by both. The driver writes [`settings`] before a run; the library writes its
 //!   [`report`], the schedule and an [`account`] while it runs, so that they survive the death of the process.
 //! - [`conditions`]: what a person says about how runs are made, of which the settings follow.
+//! - `told`: what a run told, and whether it is `possible` that one did: for the driver, which takes copies.
 //! - [`account`]: what a run tells about itself; judged as data, put into words in `words` for people.
 //! - [`race`]: two accesses that nothing orders, as the library tells of them.
 //! - [`instrumentation`]: which instructions are steps, for the whole life of a process.
@@ -23,21 +24,25 @@ mod delayed;
 mod encoding;
 pub mod in_process;
 pub mod instrumentation;
+mod possible;
 pub mod race;
 pub mod region;
 pub mod report;
 #[cfg(target_os = "linux")]
 pub mod server;
 pub mod settings;
+mod shared;
 mod site_list;
+mod sizes;
 mod stretch;
 mod sys;
+mod told;
 mod turns;
 mod witness;
 pub mod words;
 
 pub use account::{Account, Statement};
-pub use batch::{Batch, Fate, Record, Told, Wish};
+pub use batch::{Batch, Fate, Record, RecordCopy, Wish};
 pub use conditions::{Patch, RunConditions};
 pub use delayed::{DelayedReport, DelayedStore};
 pub use in_process::{
@@ -45,6 +50,7 @@ pub use in_process::{
     StopRun,
 };
 pub use instrumentation::{Instrumentation, Level, Site, cache_folder};
+pub use possible::most_in;
 pub use race::{AccessReport, Pair, RaceReport};
 pub use region::{NoteWriter, Region, RegionError, RegionMap};
 pub use report::{Ending, HeldAt, Report, Tally};
@@ -53,6 +59,7 @@ pub use server::{Reply, Request, ServerError, ServerLink};
 pub use settings::{ClockSource, Memory, RandomSource, Settings, Switching, Timeouts};
 pub use site_list::{Added, SiteList};
 pub use stretch::{Note, Stretch};
+pub use told::{RunCopy, Told};
 pub use turns::Turns;
 
 /// Environment variable with the number of the descriptor (on Windows, of the handle) of the [`Region`].
@@ -61,6 +68,10 @@ pub const REGION_VARIABLE: &str = "WAYLAY_CONTROL_REGION";
 pub const SERVER_VARIABLE: &str = "WAYLAY_CONTROL_SERVER";
 /// How many blocks of the heap are taken before `main`, so that the program's own lie elsewhere.
 pub const SHIFT_VARIABLE: &str = "WAYLAY_CONTROL_SHIFT";
+
+/// The folder by which `LD_LIBRARY_PATH` begins so that the library is found under another name, if there is one: what the program
+/// starts is not to look there.
+pub const STAND_IN_VARIABLE: &str = "WAYLAY_CONTROL_STAND_IN";
 
 /// Exit status of a process that the library ended because of a deadlock. The region says more.
 pub const DEADLOCK_STATUS: i32 = 86;

@@ -4,18 +4,25 @@
 
 mod following;
 mod sites;
+mod written;
 
 use std::sync::atomic::Ordering;
 
 use crate::account::{Account, Statement};
-use crate::batch::{Batch, Told};
+use crate::batch::Batch;
 use crate::encoding::Encoded;
 use crate::instrumentation::{Instrumentation, SITES, Site};
 use crate::race::{Pair, RACES};
 use crate::report::{Ending, Report};
 use crate::settings::Settings;
+use crate::shared::{copied, copied_report, copied_while};
 use crate::stretch::{Note, Stretch};
-use crate::sys::{self, Memory};
+use crate::sys::Memory;
+use crate::told::Told;
+
+pub use crate::sizes::{ACCOUNT, NOTES, PARAMETERS, STRETCHES};
+
+use written::Written;
 
 /// The code of a run that is guided by orders of events, in place of forced switches.
 const ORDERED: u32 = 2;
@@ -23,14 +30,6 @@ const ORDERED: u32 = 2;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"waylayCR");
 /// Version of the layout.
 pub const VERSION: u32 = 18;
-/// Bytes for the parameters of a run, as JSON.
-pub const PARAMETERS: usize = 1 << 20;
-/// Bytes for what a run tells about itself.
-pub const ACCOUNT: usize = 1 << 18;
-/// Entries of a schedule, recorded or to be followed.
-pub const STRETCHES: usize = sys::STRETCHES;
-/// Sentences of the conversation with the strategy that are kept.
-pub const NOTES: usize = sys::NOTES;
 
 /// Why a region could not be made or opened.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +87,8 @@ pub struct RegionMap {
     memory: Memory,
     /// What was prepared, on the side that did.
     pub(crate) prepared: Option<Settings>,
+    /// What else that side wrote.
+    written: Box<Written>,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread; shared access goes through atomics or is ordered by
@@ -101,12 +102,12 @@ impl RegionMap {
         let at = memory.at().cast::<Region>();
         // SAFETY: the mapping is writable, and a region of zeroes is valid.
         unsafe {
-            (*at).magic = MAGIC;
-            (*at).version = VERSION;
-            (*at).size = size_of::<Region>() as u32;
-            (*at).instrumentation = Instrumentation::default();
+            (&raw mut (*at).magic).write_volatile(MAGIC);
+            (&raw mut (*at).version).write_volatile(VERSION);
+            (&raw mut (*at).size).write_volatile(size_of::<Region>() as u32);
+            (&raw mut (*at).instrumentation).write_volatile(Instrumentation::default());
         }
-        Ok(RegionMap { at, memory, prepared: None })
+        Ok(RegionMap { at, memory, prepared: None, written: Box::default() })
     }
 
     /// The region behind a descriptor that was inherited.
@@ -115,11 +116,12 @@ impl RegionMap {
         let memory = memory.ok_or(RegionError::Foreign(descriptor))?;
         let at = memory.at().cast::<Region>();
         // SAFETY: the mapping is as large as a region, and the first words are plain integers.
-        let (magic, version) = unsafe { ((*at).magic, (*at).version) };
+        let (magic, version) =
+            unsafe { ((&raw const (*at).magic).read_volatile(), (&raw const (*at).version).read_volatile()) };
         if magic != MAGIC || version != VERSION {
             return Err(RegionError::Foreign(descriptor));
         }
-        Ok(RegionMap { at, memory, prepared: None })
+        Ok(RegionMap { at, memory, prepared: None, written: Box::default() })
     }
 
     /// The descriptor to pass on, on the side that created the region.
@@ -129,8 +131,9 @@ impl RegionMap {
 
     /// The level of what is asked of instrumentation, without the rest, which is long.
     pub fn level(&self) -> crate::Level {
-        // SAFETY: inside the mapping; the driver writes it while no run goes on.
-        unsafe { (*self.at).instrumentation.level() }
+        // SAFETY: mapped for as long as `self` lives; a number is valid whatever it is.
+        let code = unsafe { (&raw const (*self.at).instrumentation.level).read_volatile() };
+        crate::Level::from_code(code).unwrap_or_default()
     }
 
     /// What is a step in the process that uses the region.
@@ -143,6 +146,7 @@ impl RegionMap {
     pub fn set_instrumentation(&mut self, wanted: Instrumentation) {
         // SAFETY: no process uses the region yet.
         unsafe { (&raw mut (*self.at).instrumentation).write_volatile(wanted) };
+        self.written.instrumentation = wanted;
     }
 
     /// The settings of the next run.
@@ -215,7 +219,7 @@ impl RegionMap {
         Ok(())
     }
 
-    /// The parameters of the run, as written by the driver.
+    /// The parameters of the run, as written by the driver. For the library: while a run goes on nobody writes there.
     pub fn parameters(&self) -> &str {
         self.text_of_parameters(self.settings().parameters)
     }
@@ -234,6 +238,12 @@ impl RegionMap {
         unsafe { &(*self.at).report }
     }
 
+    /// What the library reports, as it is now.
+    pub(crate) fn report_now(&self) -> Box<Report> {
+        // SAFETY: mapped for as long as `self` lives.
+        unsafe { copied_report(&raw const (*self.at).report) }
+    }
+
     /// How the run ended.
     pub fn ending(&self) -> Ending {
         Ending::from_code(self.report().ending.load(Ordering::Acquire)).unwrap_or(Ending::Unfinished)
@@ -241,10 +251,13 @@ impl RegionMap {
 
     /// What the run told about itself so far.
     pub fn account(&self) -> Account {
-        let len = (self.report().account.load(Ordering::Acquire) as usize).min(ACCOUNT);
-        // SAFETY: inside the mapping; what lies below `len` is written before `len` is.
-        let bytes = unsafe { core::slice::from_raw_parts((&raw const (*self.at).account).cast::<u8>(), len) };
-        Account::read(bytes)
+        Account::read(&self.account_of(self.report()))
+    }
+
+    pub(crate) fn account_of(&self, report: &Report) -> Vec<u8> {
+        let len = (report.account.load(Ordering::Acquire) as usize).min(ACCOUNT);
+        // SAFETY: inside the mapping, which lives as long as `self`; what lies below `len` is written before `len` is.
+        unsafe { copied((&raw const (*self.at).account).cast::<u8>(), len) }
     }
 
     /// The same in words, for people.
@@ -276,9 +289,9 @@ impl RegionMap {
     /// What the process handed over to the next one; empty when it did not.
     pub fn handed(&self) -> String {
         let len = (self.report().handed.load(Ordering::Acquire) as usize).min(PARAMETERS);
-        // SAFETY: inside the mapping; what lies below `len` is written before `len` is.
-        let bytes = unsafe { core::slice::from_raw_parts((&raw const (*self.at).handed).cast::<u8>(), len) };
-        String::from_utf8_lossy(bytes).into_owned()
+        // SAFETY: inside the mapping, which lives as long as `self`; what lies below `len` is written before `len` is.
+        let bytes = unsafe { copied((&raw const (*self.at).handed).cast::<u8>(), len) };
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Leaves a text for the process that goes on after this one; what does not fit is not left at all.
@@ -293,22 +306,18 @@ impl RegionMap {
         }
     }
 
-    /// The recorded schedule. After a run that died, the last stretch is what was counted until then.
-    pub fn schedule(&self) -> Vec<Stretch> {
-        let len = (self.report().stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
-        // SAFETY: inside the mapping; a run that could write there is over.
-        unsafe { core::slice::from_raw_parts((&raw const (*self.at).stretches).cast::<Stretch>(), len) }
-            .to_vec()
+    /// The recorded schedule, as long as `goes_on` says so.
+    pub(crate) fn schedule_of(&self, report: &Report, goes_on: impl FnMut(&Stretch) -> bool) -> Vec<Stretch> {
+        let len = (report.stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
+        // SAFETY: inside the mapping, which lives as long as `self`.
+        unsafe { copied_while((&raw const (*self.at).stretches).cast::<Stretch>(), len, goes_on) }
     }
 
     /// The conversation, if it was kept and fitted.
-    pub fn notes(&self) -> Option<&[Note]> {
-        let len = self.report().notes.load(Ordering::Acquire) as usize;
-        if len > NOTES {
-            return None;
-        }
-        // SAFETY: inside the mapping; a run that could write there is over.
-        Some(unsafe { core::slice::from_raw_parts((&raw const (*self.at).notes).cast::<Note>(), len) })
+    pub(crate) fn notes_of(&self, report: &Report) -> Option<Vec<Note>> {
+        let len = usize::try_from(report.notes.load(Ordering::Acquire)).ok()?;
+        // SAFETY: inside the mapping, which lives as long as `self`.
+        (len <= NOTES).then(|| unsafe { copied((&raw const (*self.at).notes).cast::<Note>(), len) })
     }
 
     /// Who writes the conversation down.
@@ -338,26 +347,32 @@ impl RegionMap {
         // or the last moment is as good.
         unsafe {
             let first = (&raw const (*self.at).stretches).cast::<Stretch>();
-            (0..stretches).map(|place| (&raw const (*first.add(place)).steps).read_volatile()).sum()
+            (0..stretches)
+                .map(|place| (&raw const (*first.add(place)).steps).read_volatile())
+                .fold(0, u64::saturating_add)
         }
     }
 
-    /// What the last run said of itself.
+    /// What the last run said of itself, where it is: for the process that made the run, and in which nobody else writes. Who
+    /// is told by another process takes a [copy](RegionMap::copied).
     pub fn told(&self) -> Told<'_> {
         let report = self.report();
         let stretches = (report.stretches.load(Ordering::Acquire) as usize).min(STRETCHES);
         let account = (report.account.load(Ordering::Acquire) as usize).min(ACCOUNT);
-        let begun = report.tally.runs.load(Ordering::Relaxed) + report.tally.repeats.load(Ordering::Relaxed);
+        let notes =
+            usize::try_from(report.notes.load(Ordering::Acquire)).ok().filter(|&notes| notes <= NOTES);
         // SAFETY: inside the mapping; a run that could write there is over.
         unsafe {
             Told {
                 report,
-                reached: self.recalled().is_none_or(|(earlier, _)| begun > earlier.count()),
+                reached: true,
                 schedule: core::slice::from_raw_parts(
                     (&raw const (*self.at).stretches).cast::<Stretch>(),
                     stretches,
                 ),
-                notes: self.notes(),
+                notes: notes.map(|notes| {
+                    core::slice::from_raw_parts((&raw const (*self.at).notes).cast::<Note>(), notes)
+                }),
                 conflicting: self.conflicting(),
                 account: core::slice::from_raw_parts((&raw const (*self.at).account).cast::<u8>(), account),
             }
@@ -366,15 +381,8 @@ impl RegionMap {
 
     /// Runs that are ordered many at a time.
     pub fn batch(&self) -> &Batch {
-        // SAFETY: mapped for as long as `self` lives; what both sides write are atomics, and what lies behind their
-        // counts is written before they are.
+        // SAFETY: mapped for as long as `self` lives; all of it is atomics.
         unsafe { &(*self.at).batch }
-    }
-
-    /// The same, for the side that orders. Call between batches.
-    pub fn batch_mut(&mut self) -> &mut Batch {
-        // SAFETY: mapped for as long as `self` lives; between batches the library does not look.
-        unsafe { &mut (*self.at).batch }
     }
 
     /// Where the library writes the schedule, and how many entries fit.

@@ -48,12 +48,12 @@ fn with<T>(use_them: impl FnOnce(&Secrets) -> T) -> T {
 }
 
 /// Replaces every secret in what is about to be written.
-pub(crate) fn clean(bytes: &mut [u8]) {
+pub fn clean(bytes: &mut [u8]) {
     with(|secrets| secrets.clean(bytes));
 }
 
 /// Replaces every secret in a text that is about to be written.
-pub(crate) fn clean_text(text: &mut String) {
+pub fn clean_text(text: &mut String) {
     let mut bytes = std::mem::take(text).into_bytes();
     clean(&mut bytes);
     *text = String::from_utf8(bytes)

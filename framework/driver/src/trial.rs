@@ -338,6 +338,11 @@ impl Arena {
             }
             let phase = HostPhase::load(&host.layout().header.phase);
             if let Some(status) = status {
+                if host.left_as_it_says(status).is_err() {
+                    let run = host.believed().workers[0].iteration.load(Ordering::Acquire);
+                    let since_start = self.until_entered(host);
+                    return Ok((HostEnd::Failed { run, kind: CORRUPTED, since_start }, elapsed));
+                }
                 return match phase {
                     HostPhase::Left => Ok((HostEnd::InOrder, elapsed)),
                     _ => Err(TrialError::Host(format!("a host {}", sys::describe_exit(status)))),

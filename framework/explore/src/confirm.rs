@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use waylay_control_protocol::account::{Departure, Operation, Standing};
-use waylay_control_protocol::{Account, Ending, RegionMap};
+use waylay_control_protocol::{Account, Ending, RegionMap, RunCopy};
 use waylay_driver::dumps::{Dumper, Subject};
 use waylay_driver::failure::Kind;
 use waylay_driver::failure::Signature;
@@ -21,13 +21,12 @@ use waylay_evidence::{
 use waylay_report::timeline::conversation::{self, Told};
 use waylay_report::timeline::names::Names;
 use waylay_report::timeline::{self, Doing, Timeline};
-use waylay_schedule::conversation::Said;
 use waylay_schedule::{EventKind, Schedule};
 
 use crate::delayed::{self, DelayedText};
 use crate::deliberate::{Sources, Weighed, weigh};
 use crate::held::{Held, HoldAt, Stop, hold};
-use crate::observed::{Hang, Observed, to_stretches};
+use crate::observed::{self, Hang, Observed, heard};
 use crate::oracle::{Expected, Failure, NO_END, Verdict, judge};
 use crate::program::Program;
 use crate::race::{self, Race, RaceText};
@@ -123,17 +122,17 @@ impl Rerun {
     }
 }
 
-/// Runs a schedule again in a fresh process and holds it where it ends. `names` remembers what was looked up before.
+/// Makes a run again in a fresh process and holds it where it ends. `names` remembers what was looked up before.
 pub fn rerun(
     program: &Program,
     library: &Path,
     conditions: &Conditions,
     expected: &Expected,
     (seed, run): (u64, u64),
-    schedule: &Schedule,
+    guide: Guide<'_>,
     names: &mut Symbolizer,
 ) -> Result<Rerun, RunError> {
-    rerun_until(program, library, conditions, expected, (seed, run, 0), schedule, names)
+    rerun_until(program, library, conditions, expected, (seed, run, 0), guide, names)
 }
 
 /// The same; ends at the access with number `stop_at`, unless that is 0.
@@ -143,23 +142,32 @@ fn rerun_until(
     conditions: &Conditions,
     expected: &Expected,
     (seed, run, stop_at): (u64, u64, u64),
-    schedule: &Schedule,
+    guide: Guide<'_>,
     names: &mut Symbolizer,
 ) -> Result<Rerun, RunError> {
-    let hold = |at| run_held(program, library, conditions, (seed, run, stop_at), schedule, at);
+    let hold = |at| run_held(program, library, conditions, (seed, run, stop_at), guide, at);
+    let begun = std::time::Instant::now();
     let (region, mut held) = hold(HoldAt::End)?;
     let late = matches!(held.stop, Stop::Late).then(|| Hang {
         limit: conditions.patience(),
         cpu: held.cpu_time(),
         at_work: false,
     });
-    let observed = Observed::new(&region.told(), held.status(), held.output.clone(), late);
+    let heard = heard(&region, begun.elapsed());
+    let observed = Observed::of(
+        heard.as_ref().map(RunCopy::told).map_err(String::as_str),
+        held.status(),
+        held.output.clone(),
+        late,
+    );
+    let nothing = RunCopy::of_nothing();
+    let told = heard.as_ref().unwrap_or(&nothing).told();
     let verdict = judge(&observed, expected);
     let mut gaps = Vec::new();
     if let Some(step) = observed.diverged {
         gaps.push(left_the_schedule(step, &observed.account));
     }
-    let registers = race::registers(&region.report().race);
+    let registers = race::registers(&told.report.race);
     let mut at_panic = false;
     if matches!(held.stop, Stop::Exit { .. }) && says_that_it_panicked(&held.output.1) {
         // Where a panic ends the process, the code that panicked has been left; it is held there in a run of its own.
@@ -177,8 +185,7 @@ fn rerun_until(
     let code = MemoryMap::of(held.process()).unwrap_or_default();
     let mut variables = Variables::of(&code);
     let delayed = delayed::describe(&observed.delayed, &code, &mut variables, names);
-    let said: Option<Vec<Said>> =
-        region.notes().and_then(|notes| notes.iter().map(|&note| Said::from_words(note)).collect());
+    let said = observed::conversation(&told);
     let mut told =
         said.and_then(|said| conversation::timeline("", &said, "", &mut |address| variables.at(address)));
     let mut objects = told.as_ref().map(|told| told.names.clone()).unwrap_or_default();
@@ -247,7 +254,7 @@ fn run_held(
     library: &Path,
     conditions: &Conditions,
     (seed, run, stop_at): (u64, u64, u64),
-    schedule: &Schedule,
+    guide: Guide<'_>,
     at: HoldAt,
 ) -> Result<(RegionMap, Held), RunError> {
     let mut region = conditions.region()?;
@@ -256,7 +263,7 @@ fn run_held(
     settings.listen = 1;
     settings.stop_at = stop_at;
     settings.hold = u32::from(HOLD_THEMSELVES);
-    Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
+    guide.prepare(&mut region, settings)?;
     let held = hold(program, library, &region, conditions.patience(), at)?;
     Ok((region, held))
 }
@@ -314,11 +321,11 @@ pub fn confirm(
     conditions: &Conditions,
     expected: &Expected,
     run: (u64, u64),
-    schedule: &Schedule,
+    guide: Guide<'_>,
     failure: &Failure,
     names: &mut Symbolizer,
 ) -> Result<Evidence, RunError> {
-    let seen = rerun(program, library, conditions, expected, run, schedule, names)?;
+    let seen = rerun(program, library, conditions, expected, run, guide, names)?;
     let instead = match &seen.verdict {
         Verdict::Failed(again) if again.key == failure.key => None,
         // The schedule ends where the recorded run was killed; what computes there computes here.
@@ -340,7 +347,7 @@ pub fn confirm(
     if let Some(found) = seen.observed.race.clone().filter(|_| failure.kind == Kind::Race) {
         let serial = found.first.serial;
         let before =
-            rerun_until(program, library, conditions, expected, (run.0, run.1, serial), schedule, names)?;
+            rerun_until(program, library, conditions, expected, (run.0, run.1, serial), guide, names)?;
         if let (Some(mut first), Some(mut second)) =
             (before.stacks.into_iter().next(), seen.stacks.first().cloned())
         {
@@ -410,7 +417,7 @@ fn examine(
                 place.filter(|_| block.code != 0).map_or_else(String::new, |place| format!(" in {place}"));
             format!(
                 "byte {} of a heap block of {} bytes, allocated by thread {}{place}",
-                found.address - block.start,
+                found.address.wrapping_sub(block.start),
                 block.bytes,
                 block.thread
             )

@@ -19,11 +19,11 @@ use crate::explain::{Explanation, explain};
 use crate::explorer::{ExploreError, Plan};
 use crate::learner::Planned;
 use crate::minimize::{self, Minimized};
-use crate::observed::Observed;
+use crate::observed::{Observed, to_stretches};
 use crate::oracle::{Failure, NO_END};
 use crate::places::places;
 use crate::recording::{self, Conditions, RecordError, StrictRecord};
-use crate::server::RunError;
+use crate::server::{Guide, RunError};
 use crate::streams::KEPT;
 use crate::summary::Found;
 use crate::timings::{self, Stage};
@@ -297,7 +297,9 @@ impl<'a> Findings<'a> {
         let _stage = timings::within(Stage::Confirm);
         let Plan { program, library, expected, seed, .. } = self.plan;
         let run = (*seed, failing.planned.run.index);
-        confirm(program, library, conditions, expected, run, schedule, failing.failure, &mut self.names)
+        let stretches = to_stretches(schedule);
+        let guide = Guide::repeating(&stretches, &failing.planned.parameters);
+        confirm(program, library, conditions, expected, run, guide, failing.failure, &mut self.names)
     }
 
     /// Whether a failure in which stores waited is there, too, when no store overtakes them: those that libraries of the
@@ -328,7 +330,11 @@ impl<'a> Findings<'a> {
         record: &StrictRecord,
         evidence: &mut Evidence,
     ) -> Result<(Option<Minimized>, Why), RunError> {
-        let Some(budget) = self.plan.minimize.filter(|_| evidence.confirmed && !failing.observed.cut) else {
+        // There is no schedule to be believed.
+        let corrupted = failing.failure.kind == Kind::Corrupted;
+        let Some(budget) =
+            self.plan.minimize.filter(|_| evidence.confirmed && !failing.observed.cut && !corrupted)
+        else {
             return Ok((None, Why::default()));
         };
         if failing.failure.cause == NO_END {
@@ -433,6 +439,10 @@ impl<'a> Findings<'a> {
             gaps.push(
                 "the run was only partly controlled: something outside the schedule took part".to_owned(),
             );
+        }
+        let written = [("output", &observed.stdout), ("error output", &observed.stderr)];
+        for (which, _) in written.iter().filter(|(_, bytes)| bytes.len() as u64 >= KEPT) {
+            gaps.push(format!("of the {which} no more than the first {} MiB are kept", KEPT >> 20));
         }
         if observed.cut {
             gaps.push(

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use waylay_control_protocol::{RegionError, RegionMap, Settings, Stretch};
+use waylay_driver::secrets::clean_text;
 use waylay_schedule::ordered::{Base, Order, to_words};
 use waylay_schedule::{RunParameters, Turn};
 
@@ -18,6 +19,14 @@ pub enum Guide<'a> {
     Switches(&'a [Turn]),
     /// Events that come in a given order, and who runs where that leaves a choice.
     Orders(&'a [Order], &'a Base),
+}
+
+impl<'a> Guide<'a> {
+    /// What repeats a run that had these parameters: its schedule, or the strategy again where nobody believes what the run
+    /// recorded.
+    pub fn repeating(schedule: &'a [Stretch], parameters: &'a RunParameters) -> Guide<'a> {
+        if schedule.is_empty() { Guide::Strategy(parameters) } else { Guide::Schedule(schedule) }
+    }
 }
 
 impl Guide<'_> {
@@ -74,7 +83,9 @@ pub enum RunError {
 }
 
 fn said(stderr: &str) -> String {
-    match stderr.trim() {
+    let mut text = stderr.trim().to_owned();
+    clean_text(&mut text);
+    match text.as_str() {
         "" => String::new(),
         text => format!("; it said: {text}"),
     }

@@ -161,12 +161,11 @@ impl Progress for Watch<'_> {
 /// functions.
 fn is_same(wanted: &FailureEntry, found: &FailureEntry) -> bool {
     let broke = |kind: Kind| matches!(kind, Kind::Crash | Kind::Assert | Kind::Exception | Kind::Exit);
-    let hung = |kind: Kind| matches!(kind, Kind::Deadlock | Kind::Livelock | Kind::Starvation);
     let (one, other) = (wanted.kind, found.kind);
-    let alike = one == other || broke(one) && broke(other) || hung(one) && hung(other);
+    let alike = one == other || broke(one) && broke(other) || one.is_hang() && other.is_hang();
     let message = normal_message(&wanted.what);
     let says = !message.is_empty() && message == normal_message(&found.what);
-    let hangs = hung(one);
+    let hangs = one.is_hang();
     let there = functions(wanted, hangs, wanted.plugin.as_deref());
     alike
         && (says && !hangs || !there.is_empty() && there == functions(found, hangs, wanted.plugin.as_deref()))

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::race::Race;
-use waylay_control_protocol::{Account, DelayedStore, Ending, Stretch, Told};
+use waylay_control_protocol::{Account, DelayedStore, Ending, RegionMap, RunCopy, Stretch, Told};
+use waylay_schedule::conversation::{Said, impossible};
 use waylay_schedule::{EventKind, Schedule, Segment, ThreadId};
 
 use crate::sys::exit_status;
@@ -65,6 +66,9 @@ pub struct Observed {
     pub delayed: Vec<DelayedStore>,
     /// It had to be killed because it did not end.
     pub hung: Option<Hang>,
+    /// What it told contradicts itself, and how: it wrote over the memory that it shares with us, and nothing that it told
+    /// counts.
+    pub corrupted: Option<String>,
     /// What it wrote.
     pub stdout: Vec<u8>,
     /// What it wrote to its error output.
@@ -83,6 +87,22 @@ pub struct Hang {
 }
 
 impl Observed {
+    /// What the kernel says, and what the run told, unless that cannot be.
+    pub fn of(
+        told: Result<Told<'_>, &str>,
+        status: i32,
+        output: (Vec<u8>, Vec<u8>),
+        hung: Option<Hang>,
+    ) -> Observed {
+        let contradiction = match told {
+            Ok(told) => return Observed::new(&told, status, output, hung),
+            Err(why) => why,
+        };
+        let nothing = RunCopy::of_nothing();
+        let corrupted = Some(contradiction.to_owned());
+        Observed { corrupted, ..Observed::new(&nothing.told(), status, output, hung) }
+    }
+
     /// Puts together what the run told and what the kernel says.
     pub fn new(
         told: &Told<'_>,
@@ -100,8 +120,8 @@ impl Observed {
         );
         if ending == Ending::Unfinished {
             let schedule = told.schedule;
-            steps = schedule.iter().map(|stretch| stretch.steps).sum();
-            threads = schedule.iter().map(|stretch| stretch.thread + 1).max().unwrap_or(0);
+            steps = schedule.iter().map(|stretch| stretch.steps).fold(0, u64::saturating_add);
+            threads = schedule.iter().map(|stretch| stretch.thread.saturating_add(1)).max().unwrap_or(0);
             switches = schedule.len().saturating_sub(1) as u64;
         }
         Observed {
@@ -131,6 +151,7 @@ impl Observed {
             store_buffers: report.delayed.flushers.load(Ordering::Relaxed),
             delayed: report.delayed.all(),
             hung,
+            corrupted: None,
             stdout,
             stderr,
         }
@@ -172,4 +193,40 @@ pub fn to_schedule(stretches: &[Stretch]) -> Option<Schedule> {
         Some(Segment { thread: ThreadId(stretch.thread), first, steps: stretch.steps })
     };
     Some(Schedule::new(stretches.iter().map(segment).collect::<Option<Vec<_>>>()?))
+}
+
+/// What the last run in a region told, which has been in use for so long; or why no run can have told that.
+pub(crate) fn heard(region: &RegionMap, age: Duration) -> Result<RunCopy, String> {
+    let copy = region.copied(age)?;
+    // A host makes runs one after another, and what is said of them, too.
+    let one = region.settings().in_process == 0;
+    match contradiction(&copy.told(), one) {
+        Some(why) => Err(why),
+        None => Ok(copy),
+    }
+}
+
+/// What a run told that none can, of what the library cannot judge: names of events and the conversation, of a process that
+/// makes `one` run.
+pub(crate) fn contradiction(told: &Told<'_>, one: bool) -> Option<String> {
+    let unknown =
+        |stretch: &&Stretch| u8::try_from(stretch.first).ok().and_then(EventKind::from_code).is_none();
+    if let Some(stretch) = told.schedule.iter().find(unknown) {
+        return Some(format!("the schedule has an event of kind {}", stretch.first));
+    }
+    let refused = told.report.ending.load(Ordering::Acquire) == Ending::Refused as u32;
+    if one && refused && !told.schedule.is_empty() {
+        return Some("a schedule that went on was refused".to_owned());
+    }
+    let notes = told.notes.filter(|_| one)?;
+    match notes.iter().map(|&note| Said::from_words(note)).collect::<Option<Vec<Said>>>() {
+        Some(said) => impossible(&said),
+        None => Some("something was said that has no meaning".to_owned()),
+    }
+}
+
+/// What was said in a run, if it was kept and some scheduler can have said it.
+pub(crate) fn conversation(told: &Told<'_>) -> Option<Vec<Said>> {
+    let said: Vec<Said> = told.notes?.iter().map(|&note| Said::from_words(note)).collect::<Option<_>>()?;
+    impossible(&said).is_none().then_some(said)
 }

@@ -1,13 +1,15 @@
 //! Whether a run failed: a pure function of what was observed and what is expected.
 //!
-//! Asked in this order, because the first that applies says most: the library's own verdicts (deadlock, step limit, race), a
-//! run that had to be killed, a fatal signal, a sanitizer's report, the exit status, the error output, the output.
+//! Asked in this order, because the first that applies says most: a region that was written over, the library's own verdicts
+//! (deadlock, step limit, race), a run that had to be killed, a fatal signal, a sanitizer's report, the exit status, the error
+//! output, the output.
 
 use serde::{Deserialize, Serialize};
 use waylay_control_protocol::account::Place;
 use waylay_control_protocol::{Account, Ending, TEST_FAILED_STATUS};
 use waylay_driver::failure::Kind;
 use waylay_driver::last_words::{LastWords, last_words, own_assertion};
+use waylay_driver::secrets::{clean, clean_text};
 use waylay_evidence::signature::normal_message;
 
 use crate::observed::Observed;
@@ -43,6 +45,9 @@ pub const NO_END: &str = "no end";
 
 /// Why a run that waited is a limit and no deadlock: what it waited for may come later.
 const AWAITS: &str = "it waits for something outside the schedule";
+
+/// The cause of a failure that consists in writing over what is ours.
+const OURS: &str = "memory of Waylay";
 
 /// The exit status of a Rust program that panicked.
 const PANICKED: i32 = 101;
@@ -85,6 +90,10 @@ pub fn judge(run: &Observed, expected: &Expected) -> Verdict {
 }
 
 fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
+    if let Some(why) = &run.corrupted {
+        let what = format!("the test wrote over memory that belongs to Waylay: {why}; {}", end_of(run));
+        return Some(failed(Kind::Corrupted, what, None, OURS));
+    }
     match run.ending {
         Ending::Deadlock => {
             let what = run.account.headline().unwrap_or_else(|| "deadlock".to_owned());
@@ -185,7 +194,18 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
     None
 }
 
-fn failed(kind: Kind, what: String, message: Option<String>, cause: &str) -> Failure {
+/// How a run ended, as the kernel saw it.
+fn end_of(run: &Observed) -> String {
+    match (run.hung, death(run.status)) {
+        (Some(hang), _) => format!("it did not end within {:?}", hang.limit),
+        (None, Some(death)) => format!("it was killed by {}", death.name),
+        (None, None) => format!("it exited with status {}", run.status.code().unwrap_or(-1)),
+    }
+}
+
+/// What a program said goes into files, onto screens and into the key by which failures are told apart: nothing of it is secret.
+fn failed(kind: Kind, mut what: String, mut message: Option<String>, cause: &str) -> Failure {
+    message.iter_mut().chain([&mut what]).for_each(clean_text);
     Failure {
         kind,
         key: key(kind, cause, message.as_deref().unwrap_or_default()),
@@ -204,10 +224,12 @@ fn key(kind: Kind, cause: &str, message: &str) -> String {
 fn failed_case(said: &Message, code: i32) -> Failure {
     let cause = format!("exit {code}");
     let mut failure = failed(said.kind, said.line(), Some(said.text.clone()), &cause);
-    if let Some(place) = &said.place {
+    let mut place = said.place.clone();
+    place.iter_mut().for_each(clean_text);
+    if let Some(place) = &place {
         failure.key = format!("{} {cause} {place}", said.kind);
     }
-    failure.place.clone_from(&said.place);
+    failure.place = place;
     failure
 }
 
@@ -264,7 +286,12 @@ fn sanitizer_report(stderr: &str) -> Option<String> {
 const SHOWN: usize = 200;
 
 fn difference(output: &[u8], reference: &[u8]) -> String {
-    let (output, reference) = (String::from_utf8_lossy(output), String::from_utf8_lossy(reference));
+    // Before they are cut: half of a secret is not looked for.
+    let [output, reference] = [output, reference].map(|bytes| {
+        let mut bytes = bytes.to_vec();
+        clean(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
     let (mut ours, mut theirs) = (output.lines(), reference.lines());
     for number in 1.. {
         match (ours.next(), theirs.next()) {
@@ -326,6 +353,7 @@ mod tests {
             patched: (0, 0),
             race: None,
             hung: None,
+            corrupted: None,
             stdout: b"one\ntwo\n".to_vec(),
             stderr: stderr.as_bytes().to_vec(),
         }

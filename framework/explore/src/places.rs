@@ -14,7 +14,7 @@ const FRAMES_OF_ONE: usize = 6;
 pub(crate) fn places(kind: Kind, stacks: &[ThreadStack]) -> Vec<String> {
     let number = |stack: &ThreadStack| stack.scheduled.as_ref().map_or(u32::MAX, |known| known.number);
     let mut lines = Vec::new();
-    let hangs = matches!(kind, Kind::Deadlock | Kind::Livelock);
+    let hangs = kind.is_hang();
     let mut shown: Vec<&ThreadStack> = stacks.iter().filter(|stack| !stack.frames.is_empty()).collect();
     if hangs {
         shown.sort_by_key(|stack| number(stack));

@@ -22,10 +22,12 @@ use crate::explain::{Explanation, explain};
 use crate::explorer::Plan;
 use crate::libraries::{self, LOOKS};
 use crate::minimize::{self, Minimized};
+use crate::observed::to_stretches;
 use crate::oracle::{Expected, Failure, NO_END, Verdict};
 use crate::program::Program;
 use crate::recording::{self, Before, Conditions, Steps, StrictRecord};
 use crate::restart::Restart;
+use crate::server::Guide;
 
 /// The subcommand that runs one schedule, and its option.
 const HOST: [&str; 2] = ["host", "--schedule"];
@@ -125,9 +127,10 @@ impl Confirmer {
         let conditions = Conditions { before, ..conditions(&failed.strict, steps, failed.patience) };
         let expected = expected(failed);
         let run = (failed.seed, failed.plan.run);
-        let seen =
-            rerun(program, &self.library, &conditions, &expected, run, &failed.schedule, &mut self.names)
-                .map_err(|error| error.to_string())?;
+        let stretches = to_stretches(&failed.schedule);
+        let guide = Guide::Schedule(&stretches);
+        let seen = rerun(program, &self.library, &conditions, &expected, run, guide, &mut self.names)
+            .map_err(|error| error.to_string())?;
         let (instead, key) = match &seen.verdict {
             _ if !seen.observed.reached => (
                 Some("a schedule that came before it did not end".to_owned()),
@@ -256,7 +259,9 @@ impl Confirmer {
     fn again(&mut self, record: &StrictRecord, schedule: &Schedule) -> Result<Rerun, String> {
         let StrictRecord { program, conditions, expected, seed, index, .. } = record;
         let run = (*seed, *index);
-        let seen = rerun(program, &self.library, conditions, expected, run, schedule, &mut self.names)
+        let stretches = to_stretches(schedule);
+        let guide = Guide::Schedule(&stretches);
+        let seen = rerun(program, &self.library, conditions, expected, run, guide, &mut self.names)
             .map_err(|error| error.to_string())?;
         match &seen.verdict {
             Verdict::Failed(again) if again.key == record.key && seen.observed.reached => Ok(seen),

@@ -13,6 +13,7 @@ use serde_json::Value;
 use waylay_control_protocol::{Earlier, Level, Pair, RegionError, RegionMap, RunConditions, Settings, Site};
 use waylay_driver::archive;
 use waylay_driver::failure::Kind;
+use waylay_driver::secrets;
 use waylay_driver::store::owed;
 use waylay_report::timeline::{Timeline, svg};
 use waylay_schedule::{DecodeError, RunParameters, Schedule};
@@ -246,6 +247,8 @@ pub fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), RecordErro
     }
     let part = folder.join(format!("{name}.part"));
     let at = |source| RecordError::File { path: path.clone(), source };
+    let mut content = content.to_vec();
+    secrets::clean(&mut content);
     fs::write(&part, content).map_err(at)?;
     fs::rename(&part, &path).map_err(at)
 }

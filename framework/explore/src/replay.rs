@@ -50,7 +50,7 @@ pub fn replay(
     let mut replayed = Replayed::default();
     let mut alike: BTreeMap<String, bool> = BTreeMap::new();
     while replayed.runs < times && go_on() {
-        let observed = server.run(settings, Guide::Schedule(&stretches))?;
+        let observed = server.run(settings, Guide::repeating(&stretches, &record.parameters))?;
         replayed.runs += 1;
         if let Some(step) = observed.diverged {
             replayed.diverged += 1;
@@ -92,7 +92,9 @@ fn is_in_the_same_place(
     }
     let StrictRecord { program, conditions, expected, seed, index, .. } = record;
     let names = &mut Symbolizer::default();
-    let shown = confirm(program, library, conditions, expected, (*seed, *index), schedule, failure, names)?;
+    let stretches = to_stretches(schedule);
+    let guide = Guide::repeating(&stretches, &record.parameters);
+    let shown = confirm(program, library, conditions, expected, (*seed, *index), guide, failure, names)?;
     let now = place(failure.kind, &shown.seen.stacks);
     Ok(shown.confirmed && now.is_some() && now == place(failure.kind, &known.stacks))
 }

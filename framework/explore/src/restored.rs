@@ -1,7 +1,7 @@
 //! Runs from a snapshot, many at a time in one process: what is ordered and what comes back. The process is the system's
 //! part: `sys::restored`.
 
-use waylay_control_protocol::{Record, Settings};
+use waylay_control_protocol::{RecordCopy, Settings};
 
 use crate::server::RunError;
 pub use crate::sys::restored::Restored;
@@ -13,9 +13,11 @@ pub type Order = (Settings, String);
 #[derive(Debug)]
 pub enum Answer<'a> {
     /// It was made.
-    Made(Record<'a>),
+    Made(&'a RecordCopy),
     /// It was not made here, and why.
     GivenBack(&'a str),
+    /// It, or one before it, wrote over the memory that is shared with us, and what shows that.
+    Overwrote(&'a str),
 }
 
 /// Why a process makes no runs from a snapshot.

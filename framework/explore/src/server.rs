@@ -6,7 +6,7 @@ use waylay_schedule::{Said, Schedule};
 
 pub(crate) use crate::guide::doing;
 pub use crate::guide::{Guide, RunError};
-use crate::observed::to_schedule;
+use crate::observed::{conversation, to_schedule};
 use crate::recording::Conditions;
 pub use crate::sys::server::Server;
 pub(crate) use crate::sys::server::{cpu_time, kill};
@@ -19,16 +19,16 @@ impl Server {
 
     /// The code sites that the last run found to access memory that threads share.
     pub fn conflicting(&self) -> Vec<u64> {
-        self.region.conflicting().iter().map(|site| site.0).collect()
+        self.told.iter().flat_map(|told| told.told().conflicting).map(|site| site.0).collect()
     }
 
     /// The schedule of the last run.
     pub fn schedule(&self) -> Option<Schedule> {
-        to_schedule(&self.region.schedule())
+        to_schedule(self.told.as_ref()?.told().schedule)
     }
 
     /// What was said between scheduler and strategy in the last run, if it was kept and could be read.
     pub fn conversation(&self) -> Option<Vec<Said>> {
-        self.region.notes()?.iter().map(|&note| Said::from_words(note)).collect()
+        conversation(&self.told.as_ref()?.told())
     }
 }

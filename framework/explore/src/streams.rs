@@ -6,21 +6,28 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use crate::program::Program;
-use crate::sys::empty_file;
+use crate::sys::{empty_file, forget_behind};
 
 /// Bytes kept of an output; the rest is only a sign of how much there was. What is compared with a longer reference is
 /// kept as far as that goes and one byte further, which makes it differ.
 pub(crate) const KEPT: u64 = 1 << 20;
+
+/// Bytes of an output behind those that are kept, after which the memory that they take is given back while the run goes on.
+const MOST_HELD: u64 = 16 << 20;
+/// Pause between two looks at how much programs have written.
+pub(crate) const GLANCE: Duration = Duration::from_millis(20);
 
 /// Input, output and error output of a program's runs.
 #[derive(Debug)]
 pub struct Streams {
     stdin: Option<File>,
     kept: u64,
-    stdout: File,
-    stderr: File,
+    pub(crate) stdout: Arc<File>,
+    stderr: Arc<File>,
 }
 
 impl Streams {
@@ -28,7 +35,9 @@ impl Streams {
     pub fn new(program: &Program) -> io::Result<Streams> {
         let stdin = program.stdin.as_deref().map(File::open).transpose()?;
         let kept = KEPT.max(program.reference.saturating_add(1));
-        let (stdout, stderr) = (empty_file(c"waylay-stdout")?, empty_file(c"waylay-stderr")?);
+        let (stdout, stderr) =
+            (Arc::new(empty_file(c"waylay-stdout")?), Arc::new(empty_file(c"waylay-stderr")?));
+        bound([(&stdout, kept), (&stderr, KEPT)])?;
         Ok(Streams { stdin, kept, stdout, stderr })
     }
 
@@ -48,11 +57,35 @@ impl Streams {
             // A pipe cannot be rewound and refuses.
             let _ = stdin.rewind();
         }
-        Ok((drain(&mut self.stdout, self.kept)?, drain(&mut self.stderr, KEPT)?))
+        Ok((drain(&self.stdout, self.kept)?, drain(&self.stderr, KEPT)?))
     }
 }
 
-fn drain(file: &mut File, kept: u64) -> io::Result<Vec<u8>> {
+/// Has the memory bounded that what is written behind the first bytes takes, for as long as the files are open: a program can
+/// write without end, and gigabytes before its time is over. One thread looks after all of them.
+fn bound(files: [(&Arc<File>, u64); 2]) -> io::Result<()> {
+    type Bounded = Vec<(Weak<File>, u64)>;
+    static ALL: Mutex<Option<Bounded>> = Mutex::new(None);
+    let look = || loop {
+        std::thread::sleep(GLANCE);
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        for list in all.iter_mut() {
+            list.retain(|(file, kept)| {
+                // Where the system cannot do that, the limits of a process are all there is.
+                file.upgrade().map(|file| drop(forget_behind(&file, *kept, MOST_HELD))).is_some()
+            });
+        }
+    };
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.is_none() {
+        std::thread::Builder::new().name("waylay-outputs".into()).spawn(look)?;
+    }
+    let list = all.get_or_insert_default();
+    list.extend(files.map(|(file, kept)| (Arc::downgrade(file), kept)));
+    Ok(())
+}
+
+fn drain(mut file: &File, kept: u64) -> io::Result<Vec<u8>> {
     if file.metadata()?.len() == 0 {
         return Ok(Vec::new());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use waylay_control_protocol::{Ending, Settings, Stretch};
+use waylay_control_protocol::{Ending, RunCopy, Settings, Stretch};
 use waylay_schedule::{Focus, RunParameters, Said};
 
 use crate::explorer::Plan;
@@ -34,6 +34,15 @@ pub(crate) struct Made {
 pub(crate) struct Wanted<'a> {
     pub(crate) settings: Settings,
     pub(crate) parameters: &'a RunParameters,
+}
+
+/// What came of a run that was to be restored.
+enum Came {
+    Made(Made),
+    /// It was not made, and why.
+    Back(String),
+    /// What is shared was written over.
+    Overwrote(String),
 }
 
 /// A worker.
@@ -194,22 +203,24 @@ impl<'a> Worker<'a> {
             .map(|run| (run.settings, serde_json::to_string(run.parameters).unwrap_or_default()))
             .collect();
         let begun = Instant::now();
-        let mut answers: Vec<Result<Made, String>> = Vec::with_capacity(runs.len());
+        let mut answers: Vec<Came> = Vec::with_capacity(runs.len());
         let expected = &self.plan.expected;
         let result = restored.run(&orders, |index, answer| {
+            answers.truncate(index);
             answers.push(match answer {
-                Answer::GivenBack(why) => Err(why.to_owned()),
+                Answer::GivenBack(why) => Came::Back(why.to_owned()),
+                Answer::Overwrote(why) => Came::Overwrote(why.to_owned()),
                 Answer::Made(record) => {
-                    let output = (record.stdout.to_vec(), record.stderr.to_vec());
-                    let observed = Observed::new(&record.told, record.status, output, None);
+                    let (told, output) = (record.told.told(), (record.stdout.clone(), record.stderr.clone()));
+                    let observed = Observed::new(&told, record.status, output, None);
                     let verdict = judge(&observed, expected);
                     let keep = verdict != Verdict::Passed || self.known.compares(runs[index].settings.run);
-                    Ok(Made {
+                    Came::Made(Made {
                         observed,
                         verdict,
-                        schedule: keep.then(|| record.told.schedule.to_vec()),
-                        conversation: heard(&runs[index].settings, record.told.notes),
-                        conflicting: record.told.conflicting.iter().map(|site| site.0).collect(),
+                        schedule: keep.then(|| told.schedule.to_vec()),
+                        conversation: heard(&runs[index].settings, told.notes),
+                        conflicting: told.conflicting.iter().map(|site| site.0).collect(),
                     })
                 }
             });
@@ -219,15 +230,26 @@ impl<'a> Worker<'a> {
         let mut count = 0;
         for (index, (answer, run)) in answers.into_iter().zip(runs).enumerate() {
             let made = match answer {
+                Came::Overwrote(why) => {
+                    self.known.off =
+                        Some(Off::Impossible("the program writes over memory of ours".to_owned()));
+                    let mut made = self.fork(run)?;
+                    if made.observed.corrupted.is_none() {
+                        // It did so once, and that is enough.
+                        made.observed.corrupted = Some(why);
+                        made.verdict = judge(&made.observed, &self.plan.expected);
+                    }
+                    made
+                }
                 _ if self.known.off.is_some() => self.fork(run)?,
-                Err(why) => {
+                Came::Back(why) => {
                     self.known.note_given_back(&why);
                     self.fork(run)?
                 }
-                Ok(made) if made.observed.ending == Ending::Refused => {
+                Came::Made(made) if made.observed.ending == Ending::Refused => {
                     return Err(RunError::Refused(made.observed.account.text()));
                 }
-                Ok(made) => {
+                Came::Made(made) => {
                     self.known.note_restored(share);
                     if self.wants_comparison(&made, run) {
                         self.compare(made, run, (restored, &orders[index]))?
@@ -293,7 +315,8 @@ impl<'a> Worker<'a> {
                 return false;
             };
             let schedule = forked.schedule.as_deref().unwrap_or_default();
-            difference((&forked.observed, schedule), (&observed, server.region.told().schedule)).is_some()
+            let again = server.told.as_ref().map(RunCopy::told).map_or(&[][..], |told| told.schedule);
+            difference((&forked.observed, schedule), (&observed, again)).is_some()
         })
     }
 
@@ -303,7 +326,8 @@ impl<'a> Worker<'a> {
         let observed = self.server.run(run.settings, Guide::Strategy(run.parameters))?;
         self.known.note_forked(begun.elapsed());
         let verdict = judge(&observed, &self.plan.expected);
-        let told = self.server.region.told();
+        let nothing = RunCopy::of_nothing();
+        let told = self.server.told.as_ref().unwrap_or(&nothing).told();
         let keep = verdict != Verdict::Passed || self.restored_is_wanted();
         Ok(Made {
             observed,
@@ -325,10 +349,10 @@ fn is_the_same_afresh(made: &Made, restored: &mut Restored, order: &Order) -> bo
     let mut same = false;
     let ran = restored.run_afresh(order, |answer| {
         if let Answer::Made(record) = answer {
-            let output = (record.stdout.to_vec(), record.stderr.to_vec());
-            let observed = Observed::new(&record.told, record.status, output, None);
+            let (told, output) = (record.told.told(), (record.stdout.clone(), record.stderr.clone()));
+            let observed = Observed::new(&told, record.status, output, None);
             let schedule = made.schedule.as_deref().unwrap_or_default();
-            same = difference((&made.observed, schedule), (&observed, record.told.schedule)).is_none();
+            same = difference((&made.observed, schedule), (&observed, told.schedule)).is_none();
         }
     });
     ran.is_ok() && same

@@ -80,6 +80,7 @@ fn observed(ending: Ending, statements: Vec<Statement<'static>>, hung: bool) -> 
         races_over: false,
         calls_over: false,
         store_buffers: 0,
+        corrupted: None,
         delayed: Vec::new(),
         patched: (0, 0),
         race: None,

@@ -100,6 +100,11 @@ kinds! {
 }
 
 impl Kind {
+    /// Whether it consists in not getting on: what the threads do then says more than where one of them is.
+    pub fn is_hang(self) -> bool {
+        matches!(self, Kind::Deadlock | Kind::Livelock | Kind::Starvation)
+    }
+
     /// The kind of that word.
     pub fn from_word(word: &str) -> Option<Kind> {
         Kind::ALL.iter().copied().find(|kind| kind.word() == word)
@@ -125,6 +130,9 @@ mod tests {
             assert!(kind.meaning().ends_with('.'), "{}", kind.meaning());
         }
         assert_eq!(Kind::from_word("hang"), None);
+        let hangs: Vec<&str> =
+            Kind::ALL.iter().filter(|kind| kind.is_hang()).map(|kind| kind.word()).collect();
+        assert_eq!(hangs, ["deadlock", "livelock", "starvation"]);
         assert!(Kind::ALL.is_sorted(), "the order of the kinds is that of the list");
     }
 

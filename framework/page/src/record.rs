@@ -79,8 +79,8 @@ struct Body {
     machine: [u8; MACHINE_BYTES],
 }
 
-// SAFETY: `body` is written only by the thread that moved `state` from FREE to CLAIMED and read only after an acquire
-// load saw FILLED; the copy is taken with volatile-free plain reads of integers, for which any bytes are valid.
+// SAFETY: `body` is written only by the thread that moved `state` from FREE to CLAIMED, and after an acquire load saw FILLED
+// it is copied with volatile reads of integers, for which any bytes are valid.
 unsafe impl Sync for FailureRecord {}
 
 /// What the host says about a failure.
@@ -229,16 +229,24 @@ impl FailureRecord {
         }
         // A record of an unknown sort is none: `impossible` says so to whoever asks.
         let sort = Sort::from_number(self.sort.load(Ordering::Relaxed))?;
-        // SAFETY: FILLED was seen with acquire order and the host leaves the body alone until RELEASED. A host that
-        // scribbles over its page can make the bytes wrong, never invalid: they are integers.
-        let body = unsafe { &*self.body.get() };
+        // The host leaves the body alone until RELEASED, but a test can scribble over it at any time: there is no reference to it,
+        // and what is used is a copy.
+        let body = self.body.get();
         let count = |word: &AtomicU32, most: usize| (word.load(Ordering::Relaxed) as usize).min(most);
-        let message = &body.message[..count(&self.message_len, MESSAGE_BYTES)];
         let siginfo_len = count(&self.siginfo_len, MACHINE_BYTES);
         let machine_len = count(&self.machine_len, MACHINE_BYTES - siginfo_len);
         let index = |word: &AtomicU32, none: u32| {
             let value = word.load(Ordering::Relaxed);
             (value != none).then_some(value)
+        };
+        // SAFETY: the arrays are mapped for as long as `self` lives, the counts are at most their lengths, and numbers are valid
+        // whatever they are.
+        let (message, frames, machine) = unsafe {
+            (
+                copied(&raw const (*body).message, count(&self.message_len, MESSAGE_BYTES)),
+                copied(&raw const (*body).frames, count(&self.frame_count, MAX_FRAMES)),
+                copied(&raw const (*body).machine, siginfo_len + machine_len),
+            )
         };
         let failure = Received {
             sort,
@@ -249,13 +257,23 @@ impl FailureRecord {
             seed: self.seed.load(Ordering::Relaxed),
             signal: self.signal.load(Ordering::Relaxed),
             address: self.address.load(Ordering::Relaxed),
-            message: String::from_utf8_lossy(message).into_owned(),
-            frames: body.frames[..count(&self.frame_count, MAX_FRAMES)].to_vec(),
-            siginfo: body.machine[..siginfo_len].to_vec(),
-            machine: body.machine[siginfo_len..siginfo_len + machine_len].to_vec(),
+            message: String::from_utf8_lossy(&message).into_owned(),
+            frames,
+            siginfo: machine[..siginfo_len].to_vec(),
+            machine: machine[siginfo_len..].to_vec(),
         };
         Some(Pending { record: self, failure })
     }
+}
+
+/// The first `count` numbers of an array that somebody else may be writing.
+///
+/// # Safety
+/// The array is mapped for as long as the call takes, has so many, and any bits are a number.
+unsafe fn copied<T: Copy, const N: usize>(array: *const [T; N], count: usize) -> Vec<T> {
+    let first = array.cast::<T>();
+    // SAFETY: by the caller's promise.
+    (0..count).map(|place| unsafe { first.add(place).read_volatile() }).collect()
 }
 
 impl Pending<'_> {

@@ -15,9 +15,14 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// `1 time`, `2 times`.
+/// `1 time`, `2 times`, `2 switches`.
 pub fn plural(number: u64, word: &str) -> String {
-    format!("{} {word}{}", count(number), if number == 1 { "" } else { "s" })
+    let ending = match word {
+        _ if number == 1 => "",
+        word if word.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{} {word}{ending}", count(number))
 }
 
 /// A duration with three significant digits and the unit that suits it.
@@ -127,6 +132,12 @@ pub fn compact(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_than_one_is_many() {
+        assert_eq!([1, 2].map(|number| plural(number, "step")), ["1 step", "2 steps"]);
+        assert_eq!([1, 0].map(|number| plural(number, "switch")), ["1 switch", "0 switches"]);
+    }
 
     #[test]
     fn numbers_are_grouped_by_thousands() {

@@ -153,6 +153,33 @@ pub struct Disagreement {
     pub would: Option<ThreadId>,
 }
 
+/// What is wrong with a conversation that no scheduler can have had, if something is: threads are numbered in the order in
+/// which they begin, none is spoken of before that, and none is gone twice. For those who are told it by a stranger.
+pub fn impossible(conversation: &[Said]) -> Option<String> {
+    let mut gone: Vec<bool> = Vec::new();
+    for said in conversation {
+        let begun = gone.len();
+        let known = |thread: ThreadId| thread.index() < begun;
+        let possible = match *said {
+            Said::Spawned(thread, parent) => {
+                let possible = thread.index() == begun && parent.is_none_or(known);
+                gone.push(false);
+                possible
+            }
+            Said::Finished(thread) => {
+                let living = gone.get_mut(thread.index()).filter(|gone| !**gone);
+                living.map(|gone| *gone = true).is_some()
+            }
+            Said::Ready(thread, _) | Said::Blocked(thread) | Said::Picked(Some(thread)) => known(thread),
+            Said::Picked(None) => true,
+        };
+        if !possible {
+            return Some(format!("{said:?} was said when {begun} threads had begun"));
+        }
+    }
+    None
+}
+
 /// Repeats a conversation to a strategy for which the same run was begun. It is left in the middle of the run when
 /// they disagree.
 pub fn retell(
@@ -243,6 +270,73 @@ mod tests {
                 }
                 retell(&mut told, said).unwrap();
                 told.end(&report());
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_scheduler_says_is_noticed() {
+        let [first, second] = [ThreadId(0), ThreadId(1)];
+        let ready = |thread| Said::Ready(thread, Event::local(EventKind::Fence));
+        let begun = Said::Spawned(first, None);
+        let possible: &[&[Said]] =
+            &[&[begun, ready(first), Said::Picked(Some(first)), Said::Spawned(second, Some(first))], &[]];
+        assert!(possible.iter().all(|said| impossible(said).is_none()));
+        let never: &[&[Said]] = &[
+            &[Said::Spawned(ThreadId(u32::MAX), None)],
+            &[begun, begun],
+            &[Said::Spawned(first, Some(second))],
+            &[ready(first)],
+            &[begun, Said::Blocked(second)],
+            &[begun, Said::Picked(Some(second))],
+            &[begun, Said::Finished(first), Said::Finished(first)],
+        ];
+        for said in never {
+            assert!(impossible(said).is_some(), "{said:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+        /// Words of a stranger, as far as they are believed: they end in a disagreement, or are learned from.
+        #[test]
+        fn no_possible_conversation_ends_who_is_told_it(
+            words in proptest::collection::vec((0..6u32, 0..6u32, 0..60u8, 0..4u64), 0..80),
+        ) {
+            let mut said = Vec::new();
+            for (what, thread, kind, object) in words {
+                let thread = ThreadId(thread);
+                let kind = EventKind::from_code(kind).unwrap_or(EventKind::Yield);
+                let event = Event { extent: 8, place: thread.0 as u16, ..Event::new(kind, ObjectId(object)) };
+                said.push(match what {
+                    0 => Said::Spawned(thread, (thread.0 > 0).then_some(ThreadId(thread.0 / 2))),
+                    1 | 2 => Said::Ready(thread, event),
+                    3 => Said::Blocked(thread),
+                    4 => Said::Finished(thread),
+                    _ => Said::Picked(Some(thread)),
+                });
+                if impossible(&said).is_some() {
+                    said.pop();
+                }
+            }
+            let mut coverage = crate::coverage::Coverage::default();
+            coverage.hear(1, &said);
+            for text in ["random", "noise", "pct:depth=3", "rpro", "stride", "surw", "pos", "dfs", "pb", "db", "portfolio"] {
+                let spec: Spec = text.parse().unwrap();
+                let mut strategy = spec.build();
+                for index in 0..4 {
+                    let run = Run { seed: Seed(5), index };
+                    let Some(parameters) = strategy.plan(run) else { break };
+                    strategy.begin(run, &parameters);
+                    // Whom the strategy picks itself it is told as well, so that more than the first step is looked at.
+                    for &one in &said {
+                        let picked = matches!(one, Said::Picked(_));
+                        let _ = if picked { strategy.pick().map_or(Ok(()), |_| Ok(())) } else { retell(&mut strategy, [one]) };
+                    }
+                    let lengths = [said.len() as u64; 6];
+                    strategy.end(&RunReport { outcome: Outcome::Passed, steps: said.len() as u64, lengths: &lengths, news: index == 1 });
+                }
             }
         }
     }

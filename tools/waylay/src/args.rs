@@ -173,6 +173,31 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Whether it writes what was found, of which nobody but the user is to see anything. What others write is the user's own, like
+    /// a new project, or is meant for others.
+    pub(crate) fn writes_results(&self) -> bool {
+        use Command::*;
+        matches!(
+            self,
+            Run(_)
+                | Explore(_)
+                | Suite(_)
+                | Cargo(_)
+                | Compare(_)
+                | Fleet(_)
+                | Merge(_)
+                | Serve(_)
+                | Replay(_)
+                | Hunt(_)
+                | Minimize(_)
+                | Report(_)
+                | Export(_)
+                | Verify(_)
+        )
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// The embedded default configuration, with comments.

@@ -64,6 +64,7 @@ impl Built {
 fn build(arguments: &[String]) -> Result<Vec<Built>, Failed> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
+    waylay_driver::give_back_mask(&mut command);
     command.args(["test", "--no-run", "--message-format=json-render-diagnostics"]).args(arguments);
     let output =
         command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|error| {

@@ -150,7 +150,6 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
     if let Some(file) = &options.stdin {
         program = program.with_input(file).map_err(|error| usage(&error))?;
     }
-    waylay_driver::keep_private(waylay_driver::config::FileMode::default());
     let runs = match (options.runs, options.duration) {
         (None, None) => Some(RUNS),
         (runs, _) => runs,

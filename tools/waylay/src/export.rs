@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use waylay_driver::archive::{self, Since};
-use waylay_driver::config::FileMode;
 use waylay_driver::report::plural;
 use waylay_report::html;
 
@@ -27,7 +26,6 @@ pub(crate) fn export(options: &ExportOptions, json: bool) -> Result<u8, Failed> 
         html::report(&night)
     });
     let extra: Vec<(&str, &[u8])> = page.iter().map(|page| ("report.html", page.as_bytes())).collect();
-    waylay_driver::keep_private(FileMode::default());
     let part = to.with_extension("zip.part");
     let file = File::create(&part).map_err(|error| own(&error))?;
     let packed = archive::bundle(&found, &extra, BufWriter::new(file));

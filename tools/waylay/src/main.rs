@@ -73,6 +73,9 @@ fn main() -> ExitCode {
     if !matches!(command, Command::Host { .. } | Command::Randomizer { .. }) {
         waylay_driver::interrupt::watch_for_abort(output::WAYLAY_FAILED);
     }
+    if command.writes_results() {
+        waylay_driver::keep_private(waylay_driver::config::FileMode::default());
+    }
     // What goes into a bucket is written here first.
     let sending = match sending::Sending::begin(&mut command) {
         Ok(sending) => sending,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use waylay_driver::campaign::{self, Selection};
-use waylay_driver::config::{FileMode, LoadError, Overrides};
+use waylay_driver::config::{LoadError, Overrides};
 use waylay_driver::report::Live;
 use waylay_service::config::{self, Config, Mix};
 use waylay_service::manager::{self, ManagerError, Plan};
@@ -108,7 +108,6 @@ fn read(options: &ServeOptions) -> Result<Config, Failed> {
 }
 
 pub(crate) fn serve(options: &ServeOptions, json: bool) -> Result<u8, Failed> {
-    waylay_driver::keep_private(FileMode::default());
     let Some(name) = options.service.clone() else { return serve_here(options, json) };
     let options = options.clone();
     let work = move || match serve_here(&options, json) {

@@ -12,6 +12,8 @@ mod damaged;
 mod disk;
 #[path = "hostile/evidence.rs"]
 mod evidence;
+#[path = "hostile/explored.rs"]
+mod explored;
 #[path = "hostile/sly.rs"]
 mod sly;
 mod support;
@@ -148,6 +150,29 @@ fn every_attack_is_survived_and_the_neighbour_is_heard() {
     assert!(left.is_empty(), "{left:?} live on");
 }
 
+/// What a host says of itself has to go with what it was given to do: it is not over before its tests are, nor is a test refused
+/// that runs, nor the search of one that has none.
+#[test]
+fn what_a_host_cannot_say_is_told() {
+    let place = Workplace::new();
+    let at = std::mem::offset_of!(waylay_page::layout::Header, phase);
+    place.compile_whole("hostile", &format!("#define PHASE_AT {at}\n{SOURCE}"));
+    for (mode, attacks) in [
+        ("free", &["event-flood", "event-plugin", "phase-left", "phase-ended"][..]),
+        ("strict", &["event-exhausted"]),
+    ] {
+        let attacks: Vec<Attack> = attacks.iter().map(|attack| (*attack, Some("corrupted"))).collect();
+        place.write("waylay.toml", &config(mode, &attacks));
+        let ran = place.run(1, &[]);
+        for (attack, _) in attacks {
+            let told = kinds_in(&ran, attack);
+            assert!(told.iter().any(|told| told == "corrupted"), "{attack}: {told:?}\n{}", ran.stderr);
+            assert!(number(&tests_of(&ran, attack)[0]["failures"]) >= 1, "{attack}\n{}", ran.stderr);
+        }
+        assert!(ran.stderr.matches("again and again").count() <= 1, "{}", ran.stderr);
+    }
+}
+
 /// Processes in which that file is mapped.
 fn processes_with(file: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").expect("a list").flatten();
@@ -253,6 +278,71 @@ fn nothing_secret_is_written_down() {
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&made.permissions()) & 0o777, 0o644);
 }
 
+/// Prints a token and says it in an assertion that fails in some schedules only.
+const EXPLORED_TELLTALE: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+    static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\n\
+    static int n;\n\
+    static void *add(void *x) {\n\
+      pthread_mutex_lock(&m); int v = n; pthread_mutex_unlock(&m);\n\
+      pthread_mutex_lock(&m); n = v + 1; pthread_mutex_unlock(&m);\n\
+      return x;\n\
+    }\n\
+    int main(void) {\n\
+      pthread_t t, u;\n\
+      pthread_create(&t, 0, add, 0); pthread_create(&u, 0, add, 0);\n\
+      pthread_join(t, 0); pthread_join(u, 0);\n\
+      printf(\"token %s\\n\", getenv(\"NIGHTLY_API_TOKEN\"));\n\
+      if (n == 2) return 0;\n\
+      fprintf(stderr, \"a: a.c:1: main: Assertion `refused %s' failed.\\n\", getenv(\"NIGHTLY_API_TOKEN\"));\n\
+      abort();\n\
+    }\n";
+
+/// The same for a program that is explored, in whatever is made of its failure afterwards.
+#[test]
+fn nothing_secret_of_an_explored_program_is_written_down() {
+    const SECRET: &str = "s3cr3t-n1ghtly-t0ken";
+    let place = Workplace::new();
+    let source = place.write("telltale.c", EXPLORED_TELLTALE);
+    let built = std::process::Command::new("cc")
+        .args(["-pthread", "-o"])
+        .args([&place.path().join("telltale"), &source])
+        .status();
+    assert!(built.expect("a compiler").success());
+    let waylay = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env("NIGHTLY_API_TOKEN", SECRET);
+        // SAFETY: the closure runs between fork and exec and makes one async-signal-safe call.
+        unsafe {
+            std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+                libc::umask(0o022);
+                Ok(())
+            });
+        }
+        place.start_command(command).finish()
+    };
+    let explored = waylay(&["explore", "--json", "--runs", "60", "--seed", "7", "--", "./telltale"]);
+    assert_eq!(explored.code(), Some(1), "{}", explored.stderr);
+    let found = support::small::json(&explored)["found"][0].clone();
+    let folder = text(&found["failure_dir"]);
+    let replayed = waylay(&["replay", folder, "--times", "2"]);
+    let minimized = waylay(&["minimize", folder]);
+    let reported = waylay(&["report", "--html", "waylay-out/report.html"]);
+    assert_eq!((replayed.code(), reported.code()), (Some(1), Some(0)), "{replayed:#?} {reported:#?}");
+    for ran in [&explored, &replayed, &minimized, &reported] {
+        assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:#?}");
+    }
+    assert!(text(&found["what"]).contains("refused ********************"), "{found:#}");
+    let mut looked_at = 0;
+    each_file(&place.path().join("waylay-out"), &mut |path, mode| {
+        looked_at += 1;
+        let content = fs::read(path).expect("ours");
+        let leaks = content.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
+        assert!(!leaks, "{} holds the token", path.display());
+        assert_eq!(mode & 0o077, 0, "{} is open to others: {mode:o}", path.display());
+    });
+    assert!(looked_at >= 8, "{looked_at} files");
+}
+
 /// All files below a folder, with their permissions.
 fn each_file(folder: &std::path::Path, look: &mut dyn FnMut(&std::path::Path, u32)) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
@@ -319,6 +409,43 @@ fn programs_that_tests_start_do_not_inherit_what_is_ours() {
         .filter(|name| *name != "WAYLAY_VERBOSE")
         .collect();
     assert_eq!(ours, [""; 0], "{seen}");
+}
+
+/// Nor do those that explored programs start: neither our library nor where it stands in for a runtime. What the user says of
+/// both stays.
+#[test]
+fn programs_that_explored_programs_start_do_not_inherit_what_is_ours() {
+    const STARTER: &str = "#include <pthread.h>\n#include <stdlib.h>\n\
+        static void *nothing(void *x) { return x; }\n\
+        int main(void) {\n\
+          pthread_t t;\n\
+          pthread_create(&t, 0, nothing, 0);\n\
+          pthread_join(t, 0);\n\
+          return system(\"env > seen-by-child\") != 0;\n\
+        }\n";
+    let place = Workplace::new();
+    let source = place.write("starter.c", STARTER);
+    let program = place.path().join("starter");
+    // Linked with the runtime of the compilers, which is where the library stands in.
+    let compile = |options: &[&str]| {
+        let mut command = std::process::Command::new("gcc");
+        command.args(options).args(["-pthread", "-o"]).args([&program, &source]);
+        command.output().expect("a compiler").status.success()
+    };
+    let lists: [(&[&str], Option<&str>); 3] =
+        [(&[], None), (&["-fsanitize=thread"], None), (&["-fsanitize=thread"], Some("/of/the/user"))];
+    for (options, given) in lists {
+        assert!(compile(options), "{options:?}");
+        let mut command = place.command(&["explore", "--runs", "1", "--", "./starter"]);
+        command.env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
+        command.envs(given.map(|folder| ("LD_LIBRARY_PATH", folder)));
+        let ran = place.start_command(command).finish();
+        assert_eq!(ran.code(), Some(0), "{}", ran.stderr);
+        let seen = fs::read_to_string(place.path().join("seen-by-child")).expect("written");
+        let value = |name: &str| seen.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        assert_eq!((value("LD_PRELOAD"), value("LD_LIBRARY_PATH")), (None, given), "{options:?}: {seen}");
+        assert!(!seen.contains("WAYLAY_CONTROL"), "{seen}");
+    }
 }
 
 /// What is told of a corrupted page: who ran, the stacks and a dump of the living process.

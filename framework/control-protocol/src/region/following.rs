@@ -79,6 +79,12 @@ impl RegionMap {
         (settings.past != 0).then(|| (settings.earlier, self.text_of_parameters(settings.past)))
     }
 
+    /// The same without the parameters.
+    pub(crate) fn recalls(&self) -> Option<Earlier> {
+        let settings = self.settings();
+        (settings.past != 0).then_some(settings.earlier)
+    }
+
     fn follow(&mut self, settings: Settings, schedule: &[Stretch]) -> Result<(), RegionError> {
         // SAFETY: no run is going on, so nobody else touches the region; the length was checked.
         unsafe {

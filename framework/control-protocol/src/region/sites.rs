@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use super::RegionMap;
 use crate::instrumentation::{SITES, Site};
 use crate::race::{Pair, RACES};
+use crate::report::Report;
 use crate::settings::Settings;
+use crate::shared::copied;
 
 impl RegionMap {
     /// Chooses the code sites that are steps in runs whose settings were made with `choose`; as many as fit.
@@ -17,13 +19,21 @@ impl RegionMap {
             let to = (&raw mut (*self.at).chosen).cast::<Site>();
             to.copy_from_nonoverlapping(sites.as_ptr(), count);
         }
+        self.written.chosen = sites[..count].to_vec();
     }
 
-    /// The sites chosen; none when all are steps.
+    /// The sites chosen; none when all are steps. For the library, which alone writes them while runs go on.
     pub fn chosen(&self) -> Option<&[Site]> {
         let count = (self.settings().chosen as usize).checked_sub(1)?.min(SITES);
         // SAFETY: inside the mapping; constant during a run.
         Some(unsafe { core::slice::from_raw_parts((&raw const (*self.at).chosen).cast::<Site>(), count) })
+    }
+
+    /// The same as they are now, for the driver.
+    pub fn chosen_now(&self) -> Option<Vec<Site>> {
+        let count = (self.settings().chosen as usize).checked_sub(1)?.min(SITES);
+        // SAFETY: inside the mapping, which lives as long as `self`.
+        Some(unsafe { copied((&raw const (*self.at).chosen).cast::<Site>(), count) })
     }
 
     /// Has runs that are repeated in the process learn which sites are steps: they begin with the first so many of those
@@ -87,6 +97,8 @@ impl RegionMap {
                 .cast::<Site>()
                 .copy_from_nonoverlapping(deliberate.as_ptr(), sites);
         }
+        self.written.forgiven = races[..pairs].to_vec();
+        self.written.deliberate = deliberate[..sites].to_vec();
     }
 
     /// What was named by [`forgive`](RegionMap::forgive).
@@ -103,11 +115,22 @@ impl RegionMap {
         }
     }
 
-    /// The sites that the last run found to access shared memory.
+    /// The sites that the last run found to access shared memory. For the library, which alone writes them.
     pub fn conflicting(&self) -> &[Site] {
         let count = (self.report().conflicting.load(Ordering::Acquire) as usize).min(SITES);
         // SAFETY: inside the mapping; what lies below the count is written before the count is.
         unsafe { core::slice::from_raw_parts((&raw const (*self.at).conflicting).cast::<Site>(), count) }
+    }
+
+    /// The same as they are now, for the driver.
+    pub fn conflicting_now(&self) -> Vec<Site> {
+        self.conflicting_of(self.report())
+    }
+
+    pub(crate) fn conflicting_of(&self, report: &Report) -> Vec<Site> {
+        let count = (report.conflicting.load(Ordering::Acquire) as usize).min(SITES);
+        // SAFETY: inside the mapping, which lives as long as `self`; what lies below the count is written before it is.
+        unsafe { copied((&raw const (*self.at).conflicting).cast::<Site>(), count) }
     }
 
     /// Adds a site that accesses shared memory, as far as there is room.
@@ -118,6 +141,6 @@ impl RegionMap {
             // SAFETY: inside the array; only the library writes there.
             unsafe { (&raw mut (*self.at).conflicting).cast::<Site>().add(place).write(site) };
         }
-        count.store(place as u32 + 1, Ordering::Release);
+        count.store((place as u32).saturating_add(1), Ordering::Release);
     }
 }

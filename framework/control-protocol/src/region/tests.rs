@@ -100,3 +100,33 @@ fn anything_else_is_refused() {
     let refused = driver.prepare(Settings::new(Switching::Free, 0, 0), &long);
     assert!(matches!(refused, Err(RegionError::TooLong(_))));
 }
+
+#[test]
+fn a_region_that_was_written_over_is_made_anew_with_what_was_said() {
+    let mut driver = RegionMap::create().unwrap();
+    driver.set_instrumentation(Instrumentation::new(crate::Level::Memory, true));
+    let mut settings = Settings::new(Switching::Baton, 7, 3);
+    driver.choose(&mut settings, &[Site(3), Site(5)]);
+    driver.forgive(&mut settings, &[Pair::new(Site(9), Site(4))], &[Site(6)]);
+    driver.prepare(settings, "{}").unwrap();
+    let age = std::time::Duration::from_secs(1);
+    assert!(driver.copied(age).is_ok());
+    let places = [
+        core::mem::offset_of!(Region, chosen),
+        core::mem::offset_of!(Region, forgiven),
+        core::mem::offset_of!(Region, deliberate),
+        core::mem::offset_of!(Region, instrumentation),
+    ];
+    for place in places {
+        // SAFETY: a byte of our own region, which nobody else has.
+        unsafe { driver.at.cast::<u8>().add(place).write(77) };
+        assert!(driver.copied(age).unwrap_err().contains("not as we wrote"));
+        driver.renew().unwrap();
+        driver.prepare(settings, "{}").unwrap();
+        assert!(driver.copied(age).is_ok());
+        let library = RegionMap::open(driver.descriptor().unwrap()).unwrap();
+        assert_eq!(library.chosen(), Some(&[Site(3), Site(5)][..]));
+        assert_eq!(library.forgiven(), (&[Pair::new(Site(4), Site(9))][..], &[Site(6)][..]));
+        assert_eq!(library.instrumentation().level(), crate::Level::Memory);
+    }
+}

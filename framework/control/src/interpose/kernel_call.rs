@@ -10,7 +10,7 @@ use libc::{c_int, c_long, sigset_t};
 
 use super::futex::{futex, note_outsider};
 use super::futex_several::{LATER, wait_for_several};
-use super::{fail, identity, processors, random, sleep};
+use super::{fail, processors, random, sleep};
 use crate::instrument::{copies, delay};
 use crate::me::{Unmanaged, as_program, me};
 use crate::runtime::Token;

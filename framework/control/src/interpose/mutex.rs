@@ -90,7 +90,7 @@ impl posix::Mutex for Mutex {
     fn attempt(self) -> i32 {
         let (lock, kind) = (self.read(LOCK), self.read(KIND));
         let of_the_dead = lock & OWNER_DIED != 0 && kind & ROBUST_AND_INHERITS == ROBUST_AND_INHERITS;
-        if of_the_dead && !outside::has_started_processes() {
+        if of_the_dead && !outside::may_share() {
             // libc would have the kernel hand it over, which would name the kernel thread that asks: the carrier. As one that
             // inherits nothing it is taken by its word alone. Nobody else looks meanwhile: the caller has the token.
             self.word(KIND).store(kind & !INHERITS, Ordering::Relaxed);

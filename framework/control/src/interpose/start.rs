@@ -4,7 +4,9 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use waylay_control_protocol::{REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, Switching};
+use waylay_control_protocol::{
+    REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, STAND_IN_VARIABLE, Switching,
+};
 
 use super::stand_aside::stand_aside;
 use super::{exit, processors, real_thread};
@@ -41,6 +43,7 @@ extern "C" fn at_load() {
     if let Some(server) = take_number(SERVER_VARIABLE) {
         SERVER.store(server, Ordering::Relaxed);
     }
+    leave_out_what_is_ours();
     for _ in 0..take_number(SHIFT_VARIABLE).unwrap_or(0) {
         // About what libc keeps of a thread. SAFETY: never used, and kept for good.
         unsafe { libc::malloc(288) };
@@ -60,6 +63,31 @@ extern "C" fn at_load() {
         }
     }
 }
+
+/// The loader has read its lists: for programs that this one starts they are what they were before us.
+fn leave_out_what_is_ours() {
+    let stand_in = std::env::var(STAND_IN_VARIABLE).ok();
+    let library = |entry: &str| entry.rsplit('/').next().is_some_and(|file| file.starts_with(OUR_FILE));
+    let folder = |entry: &str| Some(entry) == stand_in.as_deref();
+    let lists: [(&str, &dyn Fn(&str) -> bool); 2] = [("LD_PRELOAD", &library), ("LD_LIBRARY_PATH", &folder)];
+    for (variable, ours) in lists {
+        let Ok(list) = std::env::var(variable) else { continue };
+        let rest = list.split(':').filter(|entry| !ours(entry)).collect::<Vec<_>>().join(":");
+        // SAFETY: the process has one thread, which is in the loader.
+        unsafe {
+            match rest.as_str() {
+                "" => std::env::remove_var(variable),
+                rest if rest != list => std::env::set_var(variable, rest),
+                _ => {}
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe { std::env::remove_var(STAND_IN_VARIABLE) };
+}
+
+/// How the name of this library's file begins.
+const OUR_FILE: &str = "libwaylay_control";
 
 fn take_number(variable: &str) -> Option<i32> {
     let number = std::env::var(variable).ok()?.parse().ok();

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use waylay_control_protocol::{
     Fate, Instrumentation, RegionMap, Reply, SERVER_VARIABLE, ServerLink, Settings, Stretch, Switching, Told,
+    most_in,
 };
 
 use super::{PATIENCE, Program, parameters};
@@ -114,10 +115,11 @@ impl Process {
     pub(crate) fn restore(&mut self, orders: &[(Settings, String)]) -> Vec<Result<Seen, String>> {
         let mut answers = Vec::new();
         while answers.len() < orders.len() {
-            self.region.batch_mut().clear();
-            let batch = self.region.batch_mut();
+            let batch = self.region.batch();
+            batch.clear();
             let next = &orders[answers.len()..];
-            assert!(next.iter().take_while(|(settings, text)| batch.order(*settings, text)).count() > 0);
+            let ordered = next.iter().take_while(|(settings, text)| batch.order(*settings, text)).count();
+            assert!(ordered > 0);
             self.region.prepare(next[0].0, "").expect("nothing to fit");
             let ended = self.link.start_batch().is_ok().then(|| self.link.wait_batch(PATIENCE));
             let orderly = match ended {
@@ -127,10 +129,11 @@ impl Process {
                 _ => false,
             };
             let mut grow = false;
-            for record in self.region.batch().records() {
+            for record in self.region.batch().records(ordered, most_in(PATIENCE)) {
+                let record = record.expect("what the library writes can be");
                 match record.fate {
                     Fate::Made => answers.push(Ok(Seen::new(
-                        &record.told,
+                        &record.told.told(),
                         record.status,
                         record.stdout.to_vec(),
                         record.stderr.to_vec(),

@@ -78,6 +78,7 @@ impl Supervisor<'_> {
             tests_over: None,
             released: Cell::new(None),
             patience,
+            left_behind: false,
             corrupted: false,
         })
     }
@@ -118,6 +119,13 @@ impl Supervisor<'_> {
                 return HostEnd::Lost;
             }
             if let Some(status) = status {
+                if let Err(contradiction) = session.host.left_as_it_says(status) {
+                    session.corrupted = true;
+                    self.take_corruption(session, progress, &contradiction, false);
+                    self.record_undecided(session, progress);
+                    self.kill(session, progress);
+                    return HostEnd::Lost;
+                }
                 if HostPhase::load(&session.host.layout().header.phase) == HostPhase::Left {
                     // Nothing that is late keeps a host from ending in order: it all came back.
                     for suspect in std::mem::take(&mut session.suspects) {
@@ -181,7 +189,7 @@ impl Supervisor<'_> {
 
     fn take_events(&mut self, session: &mut Session, progress: &mut Progress) -> Result<(), Contradiction> {
         for event in session.host.drain_events() {
-            session.assignment.check(&event).map_err(Contradiction)?;
+            session.check(&event, progress).map_err(Contradiction)?;
             match event {
                 Event::TestRefused { test, reason } => {
                     let index = session.assignment.tests[test];
@@ -196,6 +204,7 @@ impl Supervisor<'_> {
                 }
                 Event::Kinds { names } => session.assignment.kinds = names,
                 Event::LeftBehind { .. } => {
+                    session.left_behind = true;
                     if let Some(test) = progress.current_strict() {
                         test.left_behind += 1;
                     }
@@ -212,6 +221,10 @@ impl Supervisor<'_> {
     }
 
     fn refuse(&mut self, test: &mut TestProgress, reason: &str) {
+        if test.retired.is_some() {
+            // Said once, it is said often enough: a test can say anything, as often as it likes.
+            return;
+        }
         test.retired = Some(format!("cannot run: {reason}"));
         self.problem(format!("{}: test {}: {reason}", test.test.plugin.display(), test.test.name));
     }

@@ -17,6 +17,7 @@ use super::investigation::Investigator;
 use super::progress::Progress;
 use super::scene::Scene;
 use super::session::Session;
+use super::strict::StrictTest;
 use super::supervisor::Supervisor;
 use crate::failure::{Kind, Signature};
 use crate::host::Contradiction;
@@ -119,6 +120,41 @@ fn doing(scene: &Scene<'_>, stacks: &[ThreadStack]) -> String {
 fn place_of(stack: &ThreadStack) -> Option<String> {
     let frame = stack.frames.iter().find(|frame| origin(frame) == Origin::Own)?;
     frame.function.clone()
+}
+
+impl Session {
+    /// Whether the host can have said that; if not, why. What it says has to go with what its page shows and with what it was
+    /// given to do.
+    pub(super) fn check(&self, event: &Event, progress: &Progress) -> Result<(), String> {
+        self.assignment.check(event)?;
+        let tests = &self.host.layout().tests;
+        let phase = |test: usize| TestPhase::load(&tests[test].phase);
+        // A test that lives inside another begins again and again.
+        let own = |test: &usize| self.assignment.plans[*test].contained.is_none();
+        let strict = progress.turn.and_then(|turn| progress.tests.get(turn)?.strict.as_ref());
+        let name = |test: usize| &self.assignment.plans[test].name;
+        match *event {
+            Event::TestRefused { test, .. } if own(&test) && phase(test) != TestPhase::Refused => {
+                Err(format!("test {} is refused, and it runs", name(test)))
+            }
+            Event::PluginRefused { plugin, .. } => {
+                let of_it = (0..self.assignment.plans.len())
+                    .filter(|test| self.assignment.plans[*test].plugin == plugin && own(test));
+                let runs = |test: &usize| !matches!(phase(*test), TestPhase::Absent | TestPhase::Refused);
+                match of_it.into_iter().find(|test| runs(test)) {
+                    Some(test) => Err(format!("the plugin of test {} is refused, and it runs", name(test))),
+                    None => Ok(()),
+                }
+            }
+            Event::Exhausted { test } if !strict.is_some_and(StrictTest::may_be_exhausted) => {
+                Err(format!("the search of test {} is over, and it has none", name(test)))
+            }
+            Event::LeftBehind { test, .. } if strict.is_none() || self.left_behind => {
+                Err(format!("test {} leaves threads behind where no schedule ends", name(test)))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Assignment {

@@ -37,6 +37,8 @@ pub(crate) struct Session {
     pub(super) released: Cell<Option<Instant>>,
     /// Limits by our own clock, whatever the host shows.
     pub(super) patience: Patience,
+    /// The host said that threads outlived a schedule: its last.
+    pub(super) left_behind: bool,
     /// What the host shows is not to be believed any more.
     pub(super) corrupted: bool,
 }

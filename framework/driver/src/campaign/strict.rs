@@ -18,7 +18,7 @@ use waylay_evidence::Unseen;
 use waylay_host::plan::SchedulePlan;
 use waylay_report::cause::Why;
 use waylay_schedule::promise::{headline, promises};
-use waylay_schedule::{RunParameters, Schedule};
+use waylay_schedule::{RunParameters, Schedule, Spec};
 
 use crate::config::Strict;
 use crate::dumps::Dumper;
@@ -182,9 +182,15 @@ impl StrictTest {
         self.past.add(&totals);
         self.sites = learned;
         if let Some(handover) = region.handover() {
-            self.exhausted |= handover.next.is_none();
-            self.next = handover.next;
+            // The test can write there, too: only a search comes to an end, and the next host can do with nothing but a strategy.
+            self.exhausted |= handover.next.is_none() && self.may_be_exhausted();
+            self.next = handover.next.filter(|next| next.strategy.parse::<Spec>().is_ok());
         }
+    }
+
+    /// Whether its schedules can come to an end by themselves: those of a search, or when nothing new is seen any more.
+    pub(crate) fn may_be_exhausted(&self) -> bool {
+        self.strict.strategy.searches() || self.strict.stop_after_quiet.is_some()
     }
 
     /// The failing schedule that stands in the region.
@@ -363,3 +369,30 @@ pub trait Examination {
 /// How often failures that look alike were examined, and what they turned out to be.
 #[derive(Debug, Default)]
 pub(crate) struct Examined(pub(super) BTreeMap<String, (u64, Option<Signature>)>);
+
+#[cfg(test)]
+mod tests {
+    use waylay_control_protocol::RegionMap;
+    use waylay_schedule::Handover;
+
+    use super::*;
+
+    /// A test writes into what its process leaves for the next one.
+    #[test]
+    fn what_is_handed_over_ends_no_test_that_searches_nothing_and_names_a_strategy() {
+        let left = |strategy: Spec, next: Option<&str>| {
+            let mut test = StrictTest::seeded(Strict::of(strategy), Seed::new(1));
+            let region = test.prepare().unwrap();
+            let library = RegionMap::open(region.descriptor()).unwrap();
+            let handover = Handover { run: RunParameters::of("random"), next: next.map(RunParameters::of) };
+            library.hand_over(&serde_json::to_string(&handover).unwrap());
+            test.account(&region, false);
+            (test.exhausted, test.next.map(|next| next.strategy))
+        };
+        let search = || "dfs".parse::<Spec>().unwrap();
+        assert_eq!(left(search(), None), (true, None));
+        assert_eq!(left(Spec::Random, None), (false, None));
+        assert_eq!(left(Spec::Random, Some("random")), (false, Some("random".to_owned())));
+        assert_eq!(left(Spec::Random, Some("mine")), (false, None));
+    }
+}

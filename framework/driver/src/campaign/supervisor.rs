@@ -16,6 +16,11 @@ use crate::report::Live;
 use crate::secrets;
 use crate::store::{Averages, Campaign, FailureStore, owed, take_made_again};
 
+/// Problems of a campaign that are kept: what goes wrong in many ways is not understood by reading a list.
+const MOST_PROBLEMS: usize = 500;
+/// Bytes of one of them.
+const LONGEST_PROBLEM: usize = 4096;
+
 /// What the scenarios of a campaign share.
 pub(crate) struct Supervisor<'a> {
     pub(crate) command: HostCommand,
@@ -45,6 +50,14 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) dumper: Dumper,
     /// What was examined already.
     pub(crate) examined: Examined,
+}
+
+/// Cuts off what is too long.
+fn shorten(text: &mut String, most: usize) {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push('…');
+    }
 }
 
 impl Supervisor<'_> {
@@ -85,9 +98,16 @@ impl Supervisor<'_> {
     /// Something that was asked for did not run, or not as it should: told, and the campaign is not clean.
     pub(crate) fn problem(&mut self, mut text: String) {
         secrets::clean_text(&mut text);
-        self.live.note(&text);
-        if !self.campaign.record.problems.contains(&text) {
-            self.campaign.record.problems.push(text);
+        shorten(&mut text, LONGEST_PROBLEM);
+        let problems = &mut self.campaign.record.problems;
+        // Tests can cause them, and must not fill the record and the screen.
+        if problems.len() > MOST_PROBLEMS || problems.contains(&text) {
+            return;
         }
+        if problems.len() == MOST_PROBLEMS {
+            text = format!("there are more than {MOST_PROBLEMS} problems: the others are not listed");
+        }
+        self.live.note(&text);
+        self.campaign.record.problems.push(text);
     }
 }

@@ -171,8 +171,7 @@ fn describe(draft: &mut Draft, failed: &FailedSchedule, examination: Option<&dyn
         count(failed.plan.run),
         failed.parameters.strategy,
         plural(failed.schedule.steps(), "step"),
-        plural(failed.schedule.segments().len().saturating_sub(1) as u64, "switch")
-            .replace("switchs", "switches"),
+        plural(failed.schedule.segments().len().saturating_sub(1) as u64, "switch"),
     );
     if failed.partly_controlled {
         finding.gaps.push(

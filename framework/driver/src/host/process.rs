@@ -16,7 +16,7 @@ use waylay_host::event::Event;
 use waylay_host::plan::{Plan, RunPlan, TestPlan, TrialPlan};
 use waylay_leaks::SharedRegion;
 use waylay_leaks::region::{Sampling, preload};
-use waylay_page::{Clock, Command as HostOrder, Layout, Page, wait_until_changed, wake_all};
+use waylay_page::{Clock, Command as HostOrder, HostPhase, Layout, Page, wait_until_changed, wake_all};
 
 use super::events::Events;
 use super::log::HostLog;
@@ -394,6 +394,21 @@ impl HostProcess {
             self.bury();
         }
         self.status
+    }
+
+    /// Whether a host that ended did so as its page says: it leaves when it is told to, and not by a signal or with an error.
+    pub(crate) fn left_as_it_says(&self, status: ExitStatus) -> Result<(), Contradiction> {
+        if HostPhase::load(&self.layout().header.phase) != HostPhase::Left {
+            return Ok(());
+        }
+        // Whoever is killed from outside between the two does not contradict himself.
+        let in_order = status.success() || sys::was_killed(status);
+        match self.was_told_to_leave() && in_order {
+            true => Ok(()),
+            false => {
+                Err(Contradiction(format!("the host left in order, and it {}", sys::describe_exit(status))))
+            }
+        }
     }
 
     /// Processes that its tests left behind and that were ended since the last call.

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use waylay_control_protocol::{Account, Added, Ending, REGION_VARIABLE, RegionMap, Site, SiteList};
+use waylay_control_protocol::{Account, Added, Ending, REGION_VARIABLE, RegionMap, Report, Site, SiteList};
 use waylay_schedule::coverage::OrdersSeen;
 use waylay_schedule::promise::Aimed;
 use waylay_schedule::{EventKind, Handover, RunParameters, Schedule, Segment, ThreadId};
@@ -22,6 +22,8 @@ const SETTLE: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct ControlRegion {
     region: RegionMap,
+    /// What the first run is given.
+    parameters: RunParameters,
     /// The sums when they were last possible.
     believed: RefCell<RunTotals>,
 }
@@ -47,7 +49,7 @@ impl ControlRegion {
         }
         let text = serde_json::to_string(parameters)?;
         region.prepare(settings, &text).map_err(io::Error::other)?;
-        Ok(ControlRegion { region, believed: RefCell::default() })
+        Ok(ControlRegion { region, parameters: parameters.clone(), believed: RefCell::default() })
     }
 
     /// The descriptor that the host inherits.
@@ -62,13 +64,9 @@ impl ControlRegion {
 
     /// Looks at what the library shows, and believes its sums unless it cannot be.
     pub(crate) fn observe(&self, age: Duration) -> Result<(), String> {
-        match self.region.contradiction(age) {
-            Some(fault) => Err(fault),
-            None => {
-                *self.believed.borrow_mut() = self.totals();
-                Ok(())
-            }
-        }
+        let report = self.region.possible_report(age)?;
+        *self.believed.borrow_mut() = self.totals(&report);
+        Ok(())
     }
 
     /// The sums over all runs of the process, as they were last believed.
@@ -133,7 +131,7 @@ impl ControlRegion {
         Some(Past {
             first: tally.first.load(Ordering::Relaxed).checked_sub(1)?,
             repeats: tally.repeats.load(Ordering::Relaxed),
-            parameters: serde_json::from_str(self.region.parameters()).ok()?,
+            parameters: self.parameters.clone(),
             sites: self.region.learns_from().unwrap_or(0),
         })
     }
@@ -141,23 +139,23 @@ impl ControlRegion {
     /// Where plain accesses were steps in the last run, and whether it was looked which others should be; none at levels
     /// without.
     pub(crate) fn steps(&self) -> Option<PlainSteps> {
-        let sites = self.region.chosen()?.to_vec();
+        let sites = self.region.chosen_now()?;
         let settings = self.region.settings();
         Some(PlainSteps { sites, looked_at: settings.is_looked_at(), handed: settings.has_handed() })
     }
 
     /// Where plain accesses are steps, with what the last run showed.
     pub(crate) fn learned(&self) -> Vec<Site> {
-        let mut sites = self.region.chosen().unwrap_or_default().to_vec();
+        let mut sites = self.region.chosen_now().unwrap_or_default();
         let mut known = SiteList::of(&sites);
-        let shown = self.region.conflicting().iter().filter(|site| !site.is_handed());
-        sites.extend(shown.filter(|&&site| known.add(site) != Added::Known));
+        let shown = self.region.conflicting_now().into_iter().filter(|site| !site.is_handed());
+        sites.extend(shown.filter(|&site| known.add(site) != Added::Known));
         sites
     }
 
     /// The sums over all runs of the process.
-    pub(crate) fn totals(&self) -> RunTotals {
-        let tally = &self.region.report().tally;
+    fn totals(&self, report: &Report) -> RunTotals {
+        let tally = &report.tally;
         RunTotals {
             runs: tally.runs.load(Ordering::Relaxed),
             steps: tally.steps.load(Ordering::Relaxed),
@@ -167,15 +165,15 @@ impl ControlRegion {
             looked_at: tally.looked_at.load(Ordering::Relaxed),
             accesses: tally.accesses.load(Ordering::Relaxed),
             limited: tally.limited.load(Ordering::Relaxed),
-            limited_places: self.region.report().limited_places().into_iter().collect(),
-            refused_places: self.region.report().refused_places().into_iter().collect(),
-            overlooked_places: self.region.report().overlooked_places().into_iter().collect(),
-            loaded: self.region.report().loaded_libraries().into_iter().collect(),
-            overlooked: self.region.report().overlooked.load(Ordering::Relaxed) != 0,
-            calls_over: self.region.report().calls_over.load(Ordering::Relaxed) != 0,
-            places: places(self.region.chosen().unwrap_or_default()),
-            patched: self.region.report().patched.load(Ordering::Relaxed).into(),
-            refused: self.region.report().refused.load(Ordering::Relaxed).into(),
+            limited_places: report.limited_places().into_iter().collect(),
+            refused_places: report.refused_places().into_iter().collect(),
+            overlooked_places: report.overlooked_places().into_iter().collect(),
+            loaded: report.loaded_libraries().into_iter().collect(),
+            overlooked: report.overlooked.load(Ordering::Relaxed) != 0,
+            calls_over: report.calls_over.load(Ordering::Relaxed) != 0,
+            places: places(&self.region.chosen_now().unwrap_or_default()),
+            patched: report.patched.load(Ordering::Relaxed).into(),
+            refused: report.refused.load(Ordering::Relaxed).into(),
             orders: {
                 let [seen, predicted, runs, last_new] =
                     [0, 1, 2, 3].map(|place| tally.orders[place].load(Ordering::Relaxed));

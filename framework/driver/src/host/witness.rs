@@ -141,6 +141,7 @@ impl Witness {
             let tests = self.tests.iter().enumerate().find_map(|(test, _)| self.fault_in_test(test, now));
             tests.or_else(|| (0..self.workers.len()).find_map(|slot| self.fault_in_worker(slot, now)))
         });
+        let fault = fault.or_else(|| self.ended_in_an_iteration(live));
         let fault = fault.or_else(|| live.impossible_record(self.tests.len(), self.workers.len()));
         let fault = fault.or_else(|| self.held_for_nothing(live));
         match fault {
@@ -176,6 +177,9 @@ impl Witness {
         if !HostPhase::is_known(&now.phase) || phase < HostPhase::load(&before.phase) {
             let number = now.phase.load(Ordering::Relaxed);
             return Some(format!("the host's phase is {number} after {:?}", HostPhase::load(&before.phase)));
+        }
+        if phase == HostPhase::Left && orders.command != Some(Command::Leave) {
+            return Some("the host left, and we did not tell it to".to_owned());
         }
         let loading = now.loading.load(Ordering::Relaxed) as usize;
         if loading >= self.plugins.max(1) {
@@ -280,6 +284,14 @@ impl Witness {
             return Some("the contained test is none of the host's".to_owned());
         }
         (shown.reserved.load(Ordering::Relaxed) != 0).then(|| "a word that nobody uses is not 0".to_owned())
+    }
+
+    /// A host whose tests are over has no worker in an iteration. Its phase is the older of the two.
+    fn ended_in_an_iteration(&self, live: &Layout) -> Option<String> {
+        let over = HostPhase::load(&self.fresh.layout().header.phase) >= HostPhase::Ended;
+        let running = |slot: &usize| WorkerState::load(&live.workers[*slot].state) == WorkerState::Running;
+        let slot = (0..self.workers.len()).find(running).filter(|_| over)?;
+        Some(format!("the host has ended its tests, and worker {} is in an iteration", slot + 1))
     }
 
     /// A thread that waits until we have looked at its failure is never late: without a failure it hides something.

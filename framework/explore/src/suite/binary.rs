@@ -84,6 +84,7 @@ fn list(program: &Program, framework: Framework) -> Result<Vec<String>, String> 
 pub(crate) fn command(program: &Program, arguments: Vec<String>) -> Command {
     let mut command = Command::new(&program.file);
     command.args(arguments).current_dir(&program.folder).stdin(Stdio::null());
+    waylay_driver::give_back_mask(&mut command);
     command.envs(program.environment.iter().map(|(name, value)| (name, value)));
     command
 }

@@ -16,7 +16,7 @@ use waylay_driver::interrupt;
 
 use super::binary::command;
 use super::{Case, Suite, SuiteKind};
-use crate::sys::census::census;
+use crate::sys::census::{MOST_OUTPUT, census};
 use crate::sys::empty_file;
 
 /// The number of threads changed.
@@ -116,7 +116,8 @@ fn watched(
     let census = census(command, &output, harness, patience)?;
     let mut bytes = Vec::new();
     output.rewind()?;
-    output.read_to_end(&mut bytes)?;
+    // What is written between two looks can be more than is looked at.
+    output.take(MOST_OUTPUT).read_to_end(&mut bytes)?;
     Ok((census, String::from_utf8_lossy(&bytes).into_owned()))
 }
 

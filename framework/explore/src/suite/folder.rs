@@ -80,6 +80,7 @@ fn answer(
     let failed = |why: String| SuiteError::Tool { tool, folder: folder.to_owned(), why };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    waylay_driver::give_back_mask(&mut command);
     let output = command.output().map_err(|error| failed(format!("{program}: {error}")))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();

@@ -125,6 +125,8 @@ fn sbatch(options: &[&str], script: &str) -> Result<String, String> {
 
 fn command(name: &str) -> Command {
     let mut command = Command::new(name);
+    // Jobs inherit it.
+    waylay_driver::give_back_mask(&mut command);
     // What a job of ours was told must not be told to the next.
     for variable in ["SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"] {
         command.env_remove(variable);

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use waylay_control_protocol::{RegionMap, Settings, Switching};
+use waylay_control_protocol::{RegionMap, RunCopy, Settings, Switching};
 use waylay_evidence::{CrashContext, ThreadId};
+use waylay_explore::observed::Observed;
 use waylay_page::{Clock, Layout, Page};
 
 use super::readers::{AGE, Reader};
@@ -74,11 +75,18 @@ pub(crate) fn region() -> Reader {
         let _ =
             (region.conflicting().len(), region.forgiven(), region.chosen().map(<[_]>::len), region.level());
         let _ = (region.learns_from(), region.instrumentation());
-        let told = region.told();
-        let _ = (told.reached, told.report.steps.load(Ordering::Relaxed), told.notes.map(<[_]>::len));
-        let _ = waylay_explore::observed::to_schedule(told.schedule);
-        if let Some(race) = waylay_explore::race::Race::of(&told.report.race) {
-            let _ = (race.first.verb(), race.pair(), waylay_explore::race::registers(&told.report.race));
+        let heard = region.copied(AGE);
+        if let Ok(heard) = &heard {
+            let told = heard.told();
+            let _ = (told.reached, told.account(), told.report.steps.load(Ordering::Relaxed));
+            let _ = waylay_explore::observed::to_schedule(told.schedule);
+            let race = waylay_explore::race::Race::of(&told.report.race);
+            let _ = race.map(|race| (race.first.verb(), race.pair()));
+            let _ = waylay_explore::race::registers(&told.report.race);
         }
+        let lent = heard.as_ref().map(RunCopy::told).map_err(String::as_str);
+        let observed = Observed::of(lent, 0, (Vec::new(), Vec::new()), None);
+        let _ = waylay_explore::oracle::judge(&observed, &waylay_explore::oracle::Expected::default());
+        let _ = (region.contradiction_of_batch(), region.batch().records(8, 1 << 20).count());
     })
 }

@@ -143,6 +143,25 @@ static void event_endless(void) {
 static void event_flood(void) {
   for (int i = 0; i < 5000; i++) forge("{\"event\":\"test-refused\",\"test\":0,\"reason\":\"again and again\"}\n");
 }
+static void event_plugin(void) { forge("{\"event\":\"plugin-refused\",\"plugin\":0,\"reason\":\"x\"}\n"); }
+static void event_exhausted(void) { forge("{\"event\":\"exhausted\",\"test\":0}\n"); }
+#ifndef PHASE_AT
+#define PHASE_AT 0
+#endif
+/* The phase of a host that left in order, and of one whose tests are over. */
+static void say_phase(uint32_t phase) {
+  char *page;
+  size_t size;
+  if (PHASE_AT != 0 && find_memory("waylay-page", &page, &size)) memcpy(page + PHASE_AT, &phase, sizeof phase);
+}
+static void phase_left(void) {
+  say_phase(6);
+  _exit(0);
+}
+static void phase_ended(void) {
+  say_phase(5);
+  sleep(1);
+}
 static void event_half(void) {
   forge("{\"event\":\"test-refu");
   _exit(0);
@@ -281,6 +300,10 @@ static const entry ENTRIES[] = {
     {"event-endless", event_endless},
     {"event-flood", event_flood},
     {"event-half", event_half},
+    {"event-plugin", event_plugin},
+    {"event-exhausted", event_exhausted},
+    {"phase-left", phase_left},
+    {"phase-ended", phase_ended},
     {"many-threads", many_threads},
     {"odd-names", odd_names},
     {"stderr-flood", stderr_flood},

@@ -48,6 +48,11 @@ pub(crate) fn write_dump(
     }
 }
 
+/// How long the kernel may take to end a writer.
+const DEATH: Duration = Duration::from_secs(20);
+/// Pause between two looks whether it has.
+const PAUSE: Duration = Duration::from_micros(500);
+
 /// The child that writes; killed and reaped at the latest when this is dropped.
 struct Writer {
     pid: libc::pid_t,
@@ -55,16 +60,24 @@ struct Writer {
 }
 
 impl Writer {
+    /// Waits for its end, which is near: it has said all that it says, or was killed. What the kernel holds fast for longer is left
+    /// to it.
     fn wait(&mut self) -> bool {
         let mut status = 0;
+        let until = Instant::now() + DEATH;
         loop {
-            // SAFETY: waits for a child of ours that was not reaped before; `status` outlives the call.
-            let result = unsafe { libc::waitpid(self.pid, &mut status, 0) };
+            // SAFETY: asks about a child of ours that was not reaped before; `status` outlives the call.
+            let result = unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) };
             if result == self.pid {
                 self.reaped = true;
                 return libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
             }
-            if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            if result == 0 {
+                if Instant::now() >= until {
+                    return false;
+                }
+                std::thread::sleep(PAUSE);
+            } else if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
                 self.reaped = true;
                 return false;
             }

@@ -15,11 +15,13 @@ use waylay_driver::interrupt;
 
 use crate::suite::first_pass::{Census, Moment};
 
+/// Output beyond which it is ended: all of it is in memory, and a suite that works writes kilobytes.
+pub(crate) const MOST_OUTPUT: u64 = 64 << 20;
 /// Pause between two looks whether it still gets on.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Runs a command whose output goes to `output`. Threads that the first one makes are not counted if `harness` is set. What
-/// writes nothing for as long as `patience` is ended.
+/// writes nothing for as long as `patience` is ended, and so is what never stops writing.
 pub(crate) fn census(
     mut command: Command,
     output: &File,
@@ -46,7 +48,8 @@ pub(crate) fn census(
                 let now = length_of(output);
                 if now != length {
                     (length, since) = (now, Instant::now());
-                } else if since.elapsed() > patience || interrupt::requested() {
+                }
+                if since.elapsed() > patience || now > MOST_OUTPUT || interrupt::requested() {
                     late.store(true, Ordering::Release);
                     kill(main);
                 }

@@ -44,10 +44,11 @@ pub fn under_gdb(
     // Time spent at the prompt is no computing.
     settings.preempt_ms = 0;
     settings.debugged = 1;
-    Guide::Schedule(&to_stretches(schedule)).prepare(&mut region, settings)?;
+    Guide::repeating(&to_stretches(schedule), &record.parameters).prepare(&mut region, settings)?;
     let preload = format!("set environment LD_PRELOAD {}", library.display());
     let descriptor = format!("set environment {REGION_VARIABLE} {}", region.descriptor().unwrap_or(-1));
     let mut command = Command::new("gdb");
+    waylay_driver::give_back_mask(&mut command);
     // Through a shell, the library would be loaded into the shell.
     command.args(["-q", "-ex", "set startup-with-shell off", "-ex", &preload, "-ex", &descriptor]);
     // The signals that preempt computing and blocked threads, in case a library was built to use them.

@@ -400,7 +400,9 @@ fn origin_of(process: i32, region: &RegionMap, rip: u64) -> Option<u64> {
     use std::sync::atomic::Ordering;
     let (at, count) =
         (region.report().moved.load(Ordering::Acquire), region.report().moved_count.load(Ordering::Acquire));
-    let mut pairs = vec![0; usize::try_from(count).ok()?.checked_mul(16)?];
+    // The program can have written any number there: some megabytes are more than there ever are.
+    const MOST: u64 = 1 << 20;
+    let mut pairs = vec![0; usize::try_from(count).ok().filter(|_| count <= MOST)?.checked_mul(16)?];
     std::fs::File::open(format!("/proc/{process}/mem")).ok()?.read_exact_at(&mut pairs, at).ok()?;
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
     pairs.chunks_exact(16).find(|pair| word(&pair[..8]) == rip).map(|pair| word(&pair[8..]))

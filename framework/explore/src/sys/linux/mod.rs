@@ -9,7 +9,7 @@ pub(crate) mod stand_in;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -160,6 +160,27 @@ fn signal_name(signal: i32) -> String {
     name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
 }
 
+/// Gives back the memory of what was written to such a file behind its first bytes, once more than `held` is. It stays as long as it
+/// was, and is read as zeroes there.
+pub(crate) fn forget_behind(file: &File, first: u64, held: u64) -> io::Result<()> {
+    /// Bytes of a page, of which only whole ones are given back.
+    const PAGE: u64 = 4096;
+    /// Bytes of a block as `stat` counts them.
+    const BLOCK: u64 = 512;
+    let metadata = file.metadata()?;
+    let (from, to) = (first.next_multiple_of(PAGE), metadata.len() / PAGE * PAGE);
+    if metadata.blocks().saturating_mul(BLOCK) < from.saturating_add(held) || to <= from {
+        return Ok(());
+    }
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: plain call on an open descriptor.
+    match unsafe { libc::fallocate(file.as_raw_fd(), mode, from as libc::off_t, (to - from) as libc::off_t) }
+    {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// A file in memory that appends: all processes of a fork server write into it.
 pub(crate) fn empty_file(name: &std::ffi::CStr) -> io::Result<File> {
     // SAFETY: the name is NUL-terminated; the descriptor is owned right away.
@@ -173,5 +194,37 @@ pub(crate) fn empty_file(name: &std::ffi::CStr) -> io::Result<File> {
             return Err(io::Error::last_os_error());
         }
         Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
+
+    use crate::program::Program;
+    use crate::streams::{GLANCE, KEPT, Streams};
+
+    /// A program that writes without end takes no more memory for it than this.
+    #[test]
+    fn what_is_written_without_end_is_given_back() {
+        let program = std::env::current_exe().unwrap();
+        let program = Program::new(&[program.to_str().unwrap().to_owned()], None).unwrap();
+        let mut streams = Streams::new(&program).unwrap();
+        let block = vec![b'x'; 1 << 20];
+        for _ in 0..24 {
+            (&*streams.stdout).write_all(&block).unwrap();
+        }
+        let written = (24 << 20) as u64;
+        // Somebody else looks, now and then.
+        while streams.stdout.metadata().unwrap().blocks() * 512 > 2 * KEPT {
+            std::thread::sleep(GLANCE);
+        }
+        assert_eq!(streams.stdout.metadata().unwrap().len(), written);
+        (&*streams.stdout).write_all(b"end").unwrap();
+        assert_eq!(streams.stdout.metadata().unwrap().len(), written + 3);
+        assert!(streams.take().unwrap().0.iter().all(|&byte| byte == b'x'));
+        (&*streams.stdout).write_all(b"next").unwrap();
+        assert_eq!(streams.take().unwrap().0, b"next");
     }
 }

@@ -7,10 +7,11 @@
 use std::path::Path;
 use std::time::Instant;
 
-use waylay_control_protocol::{Fate, Reply, Settings};
+use waylay_control_protocol::{Fate, Reply, Settings, most_in};
 use waylay_driver::interrupt;
 
 use super::server::{GLANCE, wait_for_death};
+use crate::observed::contradiction;
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::restored::{Answer, NoSnapshot, Order};
@@ -18,6 +19,8 @@ use crate::server::{RunError, Server};
 
 /// Deaths of the process, one behind the other without a run in between, after which no more is expected of it.
 const MOST_DEATHS: u32 = 3;
+/// A batch takes some tens of milliseconds: one that takes so many times what is a hang of one run does not end.
+const MOST_PATIENCE: u32 = 4;
 
 /// The process.
 #[derive(Debug)]
@@ -70,12 +73,28 @@ impl Restored {
         self.fresh |= !std::mem::replace(&mut self.begun, true);
         let mut next = 0;
         while next < orders.len() {
-            let ended = self.batch(&orders[next..])?;
+            let begun = Instant::now();
+            let (ordered, ended) = self.batch(&orders[next..])?;
+            let most = most_in(begun.elapsed());
             let mut grow = false;
             let mut made = 0;
-            for record in self.server.region.batch().records() {
+            let mut wrong = None;
+            for record in self.server.region.batch().records(ordered, most) {
+                let record = match record {
+                    Ok(record) => record,
+                    Err(why) => {
+                        wrong = Some(why);
+                        break;
+                    }
+                };
                 match record.fate {
-                    Fate::Made => tell(next + made, Answer::Made(record)),
+                    Fate::Made => match contradiction(&record.told.told(), true) {
+                        Some(why) => {
+                            wrong = Some(why);
+                            break;
+                        }
+                        None => tell(next + made, Answer::Made(&record)),
+                    },
                     Fate::Abandoned => {
                         tell(next + made, Answer::GivenBack(&record.told.account().text()));
                     }
@@ -87,6 +106,12 @@ impl Restored {
                 made += 1;
             }
             next += made;
+            if let Some(why) = wrong.or_else(|| self.server.region.contradiction_of_batch()) {
+                // The last that was made may have written over it as well as the one behind it.
+                tell(next.min(orders.len() - 1), Answer::Overwrote(&why));
+                self.server.start_over()?;
+                return Err(NoSnapshot("the program writes over memory that belongs to Waylay".to_owned()));
+            }
             self.deaths = if made > 0 { 0 } else { self.deaths };
             match ended {
                 _ if grow => self.renew()?,
@@ -117,38 +142,44 @@ impl Restored {
         self.run(std::slice::from_ref(order), |_, answer| tell(answer))
     }
 
-    /// Has as many of the runs made as fit into one batch, and waits for their end.
-    fn batch(&mut self, orders: &[Order]) -> Result<Ended, NoSnapshot> {
+    /// Has as many of the runs made as fit into one batch, and waits for their end; says how many those were.
+    fn batch(&mut self, orders: &[Order]) -> Result<(usize, Ended), NoSnapshot> {
         let Server { region, alive, patience, .. } = &mut self.server;
-        let batch = region.batch_mut();
+        let batch = region.batch();
         batch.clear();
         let fitted =
             orders.iter().take_while(|(settings, parameters)| batch.order(*settings, parameters)).count();
         if fitted == 0 {
-            return Ok(Ended::Orderly);
+            return Ok((0, Ended::Orderly));
         }
         region.prepare(orders[0].0, "").map_err(RunError::from)?;
-        let Some((child, link)) = alive else { return Ok(Ended::Died("its process is gone".to_owned())) };
+        let Some((child, link)) = alive else {
+            return Ok((fitted, Ended::Died("its process is gone".to_owned())));
+        };
         if link.start_batch().is_err() {
-            return Ok(Ended::Died("its process is gone".to_owned()));
+            return Ok((fitted, Ended::Died("its process is gone".to_owned())));
         }
-        let (mut seen, mut since) = (0, Instant::now());
+        let begun = Instant::now();
+        let (mut seen, mut since) = (0, begun);
         loop {
             match link.wait_batch((*patience).min(GLANCE)) {
                 Ok(Some(Reply::Unable)) => return Err(NoSnapshot(region.text())),
-                Ok(Some(_)) => return Ok(Ended::Orderly),
+                Ok(Some(_)) => return Ok((fitted, Ended::Orderly)),
                 Ok(None) => {
                     let (_, done) = region.batch().progress();
-                    if done != seen {
+                    // The program can write there, too: what it says must not hold us up for ever.
+                    if done > seen && done as usize <= fitted {
                         (seen, since) = (done, Instant::now());
-                    } else if since.elapsed() >= *patience || interrupt::requested() {
-                        return Ok(Ended::Late);
+                    }
+                    let late = since.elapsed() >= *patience || begun.elapsed() >= *patience * MOST_PATIENCE;
+                    if late || interrupt::requested() {
+                        return Ok((fitted, Ended::Late));
                     }
                 }
                 Err(_) => {
                     let status = wait_for_death(child);
                     let status = status.map_or_else(|| "it hangs".to_owned(), |status| status.to_string());
-                    return Ok(Ended::Died(format!("kills its process ({status})")));
+                    return Ok((fitted, Ended::Died(format!("kills its process ({status})"))));
                 }
             }
         }

@@ -13,15 +13,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use waylay_control_protocol::{
-    REGION_VARIABLE, RegionMap, SERVER_VARIABLE, SHIFT_VARIABLE, ServerError, ServerLink, Settings,
-    cache_folder,
+    REGION_VARIABLE, RegionMap, Reply, RunCopy, SERVER_VARIABLE, SHIFT_VARIABLE, STAND_IN_VARIABLE,
+    ServerError, ServerLink, Settings, cache_folder,
 };
 
 use waylay_driver::interrupt;
 
 use super::stand_in;
 use crate::guide::{Guide, RunError, doing};
-use crate::observed::{Hang, Observed};
+use crate::observed::{Hang, Observed, heard};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::scratch::Workplace;
@@ -91,8 +91,16 @@ pub(crate) fn command(
         && let Some(cache) = cache_folder()
         && let Ok(folder) = stand_in::folder_with(library, &name, &cache)
     {
-        let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
-        command.env("LD_LIBRARY_PATH", format!("{}:{others}", folder.display()));
+        let folder = folder.display().to_string();
+        command.env(STAND_IN_VARIABLE, &folder);
+        // An empty entry would be the current folder.
+        command.env(
+            "LD_LIBRARY_PATH",
+            match std::env::var("LD_LIBRARY_PATH") {
+                Ok(others) if !others.is_empty() => format!("{folder}:{others}"),
+                _ => folder,
+            },
+        );
     }
     command.env(ASAN_VARIABLE, asan_options(program));
     command.envs(openmp_looks(program));
@@ -153,6 +161,8 @@ pub struct Server {
     library: PathBuf,
     pub(crate) patience: Duration,
     pub(crate) region: RegionMap,
+    /// What the last run told; nothing when that cannot be believed.
+    pub(crate) told: Option<RunCopy>,
     pub(crate) streams: Streams,
     workplace: Workplace,
     pub(crate) alive: Option<(Child, ServerLink)>,
@@ -190,6 +200,7 @@ impl Server {
             library: library.to_owned(),
             patience: conditions.patience(),
             region: conditions.region()?,
+            told: None,
             streams,
             workplace,
             alive: None,
@@ -261,6 +272,9 @@ impl Server {
             match self.attempt(settings, guide) {
                 Err(RunError::Server(_)) if attempts < ATTEMPTS => {
                     attempts += 1;
+                    if let Some(observed) = self.overwritten()? {
+                        return Ok(observed);
+                    }
                     self.end();
                     self.restarts += 1;
                     self.begin()?;
@@ -273,10 +287,12 @@ impl Server {
     fn attempt(&mut self, settings: Settings, guide: Guide<'_>) -> Result<Observed, RunError> {
         doing("renew the folder of the run", self.workplace.tidy())?;
         guide.prepare(&mut self.region, settings)?;
-        let Some((_, link)) = &mut self.alive else {
+        let Some((server, link)) = &mut self.alive else {
             let gone = io::Error::from(io::ErrorKind::NotConnected);
             return Err(ServerError::Socket(gone).into());
         };
+        let server = server.id() as libc::pid_t;
+        let begun = Instant::now();
         let process = link.start(START)?;
         let mut hung = None;
         let half = self.patience / 2;
@@ -298,18 +314,65 @@ impl Server {
             None => {
                 let at_work = self.region.has_gone_on_since(before);
                 hung = Some(Hang { limit: self.patience, cpu: cpu_ticks(process, OWN), at_work });
-                // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
-                unsafe { libc::kill(process, libc::SIGKILL) };
+                // What writes to the socket may be the program, before main: its word must not have us kill somebody else. A run
+                // that has just ended has no parent any more.
+                match parent_of(process) {
+                    Some(parent) if parent == server => {
+                        // SAFETY: plain call; the server has not waited for the process, so the number is still its own.
+                        unsafe { libc::kill(process, libc::SIGKILL) };
+                    }
+                    Some(_) => {
+                        let told = Some(Reply::Started(process));
+                        return Err(ServerError::Unexpected(told, "a child of the fork server").into());
+                    }
+                    None => {}
+                }
                 let late = io::Error::from(io::ErrorKind::TimedOut);
                 link.wait_end(DEATH)?.ok_or(ServerError::Socket(late))?
             }
         };
         let output = doing("read the program's output", self.streams.take())?;
-        let observed = Observed::new(&self.region.told(), status, output, hung);
+        let observed = self.hear(begun.elapsed(), status, output, hung)?;
         if observed.ending == waylay_control_protocol::Ending::Refused {
             return Err(RunError::Refused(observed.account.text()));
         }
         Ok(observed)
+    }
+
+    /// Takes in what the run told that just ended. After one that cannot be believed there is no trust in the memory that was
+    /// shared with it, nor in the process that it came from.
+    fn hear(
+        &mut self,
+        age: Duration,
+        status: i32,
+        output: (Vec<u8>, Vec<u8>),
+        hung: Option<Hang>,
+    ) -> Result<Observed, RunError> {
+        let told = heard(&self.region, age);
+        let lent = told.as_ref().map(RunCopy::told).map_err(String::as_str);
+        let observed = Observed::of(lent, status, output, hung);
+        self.told = told.ok();
+        if observed.corrupted.is_some() {
+            self.start_over()?;
+        }
+        Ok(observed)
+    }
+
+    /// A run that took the fork server with it, if it wrote over the memory that it shares with us.
+    fn overwritten(&mut self) -> Result<Option<Observed>, RunError> {
+        if heard(&self.region, Duration::MAX).is_ok() {
+            return Ok(None);
+        }
+        let ended = self.alive.as_mut().and_then(|(child, _)| child.try_wait().ok().flatten());
+        let output = doing("read the program's output", self.streams.take())?;
+        let status = ended.map_or(libc::SIGKILL, ExitStatusExt::into_raw);
+        Ok(Some(self.hear(Duration::MAX, status, output, None)?))
+    }
+
+    /// Ends the program, and shares other memory with the next one.
+    pub(crate) fn start_over(&mut self) -> Result<(), RunError> {
+        self.end();
+        Ok(self.region.renew()?)
     }
 
     /// Processor time that its runs have used, as far as that is known.
@@ -418,6 +481,13 @@ fn bury_traced(process: u32) {
     }
 }
 
+/// Whose child a process is, also one that has ended and was not waited for.
+fn parent_of(process: i32) -> Option<libc::pid_t> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The fourth of all fields; the name may hold anything but ends with the last parenthesis.
+    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Processor time that a process has used.
 pub(crate) fn cpu_time(child: &Child) -> Duration {
     cpu_ticks(child.id() as i32, OWN)
@@ -441,6 +511,17 @@ fn cpu_ticks(process: i32, kinds: usize) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_children_of_the_server_are_its_runs() {
+        let own = std::process::id() as libc::pid_t;
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        assert_eq!(parent_of(child.id() as i32), Some(own));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((parent_of(child.id() as i32), parent_of(-1)), (None, None));
+        assert_ne!(parent_of(1), Some(own));
+    }
 
     #[test]
     fn time_in_the_queue_of_a_processor_does_not_count() {

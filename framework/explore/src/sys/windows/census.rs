@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use crate::suite::first_pass::Census;
 
+/// See its twin.
+pub(crate) const MOST_OUTPUT: u64 = 64 << 20;
+
 /// Nothing is known of any case.
 pub(crate) fn census(
     _command: Command,

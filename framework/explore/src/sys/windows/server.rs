@@ -4,16 +4,16 @@
 use std::os::windows::io::AsRawHandle;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use waylay_control_protocol::{Ending, REGION_VARIABLE, RegionMap, Settings};
+use waylay_control_protocol::{Ending, REGION_VARIABLE, RegionMap, RunCopy, Settings};
 use waylay_host::loader::missing_libraries;
 use windows_sys::Win32::Foundation::{FILETIME, WAIT_OBJECT_0};
 use windows_sys::Win32::System::Threading::{GetProcessTimes, WaitForSingleObject};
 
 use super::injection;
 use crate::guide::{Guide, RunError, doing};
-use crate::observed::{Hang, Observed};
+use crate::observed::{Hang, Observed, heard};
 use crate::program::Program;
 use crate::recording::Conditions;
 use crate::scratch::Workplace;
@@ -42,6 +42,8 @@ pub struct Server {
     library: PathBuf,
     patience: Duration,
     pub(crate) region: RegionMap,
+    /// What the last run told; nothing when that cannot be believed.
+    pub(crate) told: Option<RunCopy>,
     streams: Streams,
     workplace: Workplace,
 }
@@ -54,6 +56,7 @@ impl Server {
             library: library.to_owned(),
             patience: conditions.patience(),
             region: conditions.region()?,
+            told: None,
             streams: doing("prepare the program's input and output", Streams::new(program))?,
             workplace: doing("copy the program's folder", Workplace::new(program))?,
         })
@@ -76,6 +79,7 @@ impl Server {
         let mut command = command(&self.program, &self.workplace, &self.region);
         doing("connect the program's output", self.streams.connect(&mut command))?;
         let mut child = doing("start the program", injection::spawn(command, &self.library))?;
+        let begun = Instant::now();
         let mut hung = None;
         let half = self.patience / 2;
         let mut ended = wait_for(&child, half);
@@ -88,7 +92,15 @@ impl Server {
         }
         let status = doing("wait for the program", child.wait())?.code().unwrap_or(-1);
         let output = doing("read the program's output", self.streams.take())?;
-        let observed = Observed::new(&self.region.told(), status, output, hung);
+        let told = heard(&self.region, begun.elapsed());
+        let lent = told.as_ref().map(RunCopy::told).map_err(String::as_str);
+        let observed = Observed::of(lent, status, output, hung);
+        self.told = told.ok();
+        if observed.corrupted.is_some() {
+            // The next process shares other memory with us.
+            self.region.renew()?;
+            return Ok(observed);
+        }
         let entered = self.region.report().switching.load(std::sync::atomic::Ordering::Relaxed) != 0;
         if observed.ending == Ending::Refused {
             return Err(RunError::Refused(observed.account.text()));
