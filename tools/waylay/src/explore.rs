@@ -206,7 +206,7 @@ fn conditions(options: &ExploreSettings) -> RunConditions {
     let mut conditions = RunConditions {
         baton: options.baton,
         max_steps: options.max_steps,
-        idle_timeouts: options.idle_timeouts,
+        idle_timeouts: options.idle_timeouts.unwrap_or(false),
         real_time: options.real_time,
         real_random: options.real_random,
         memory: options.memory,

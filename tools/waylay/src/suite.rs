@@ -115,6 +115,8 @@ pub(crate) fn run(
     };
     let mut base = plan(settings, first.program.clone())?;
     base.program.environment.clone_from(&settings.environment);
+    // Tests of people wait for other threads by sleeping, which is no bug of what they test.
+    base.conditions.run.idle_timeouts = settings.idle_timeouts.unwrap_or(true);
     if let Some(shard) = shard {
         shard::share_cases(&mut base, shard, settings.seed, &suites, cases);
     }

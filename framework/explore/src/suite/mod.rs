@@ -2,7 +2,8 @@
 //!
 //! In the order in which data flows:
 //!
-//! - [`framework`]: how a binary is recognised, lists its cases, and runs one; `cases`: names in what frameworks print
+//! - [`framework`]: how a binary is recognised, lists its cases, and runs one; `cases`: names in what frameworks print;
+//!   [`harness`]: the arguments of `cargo test`'s own
 //! - [`binary`]: the cases of a binary; [`folder`]: those of a build folder of CMake or Meson
 //! - [`first_pass`]: which cases start threads
 //! - [`together`]: all of these explored, the time shared among them
@@ -14,6 +15,7 @@ mod cases;
 pub mod first_pass;
 pub mod folder;
 pub mod framework;
+pub mod harness;
 pub mod message;
 pub mod summary;
 pub mod together;

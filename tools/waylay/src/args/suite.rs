@@ -22,7 +22,9 @@ pub(crate) struct CargoOptions {
     pub(crate) cases: CaseOptions,
     #[command(flatten)]
     pub(crate) settings: ExploreSettings,
-    /// `test`, then the arguments of `cargo test`.
+    /// `test`, then the arguments of `cargo test`: Cargo's options, a text in the names of cases, and behind `--` what the test
+    /// binaries take (`--exact`, `--skip TEXT`, `--ignored`). Options of this command may stand among them; those that both have
+    /// (`--jobs`, `--timings`) are Cargo's behind `test`.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -33,7 +35,7 @@ pub(crate) struct CargoOptions {
 }
 
 /// Which cases are explored.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CaseOptions {
     /// List the cases, and run nothing.
     #[arg(long)]

@@ -292,14 +292,32 @@ fn a_case_that_is_gone_when_it_is_run_is_told_apart() {
 #[test]
 fn a_case_with_threads_that_never_ends_is_a_failure_of_its_own() {
     let place = Workplace::new();
-    let text = "use std::thread;\n#[test] fn ends() { thread::spawn(|| {}).join().unwrap(); }\n\
-                #[test] fn waits() { thread::spawn(|| loop { thread::park() }).join().unwrap(); }\n";
-    let binary = build_rust(&place, &place.write("waiting.rs", text), "waiting");
-    let ran = suite(&place, &["--runs", "20", "--timeout", "1s"], &binary);
+    let source = "use std::thread;\n#[test] fn ends() { thread::spawn(|| {}).join().unwrap(); }\n\
+                #[test] fn waits() { thread::spawn(|| loop { thread::park() }).join().unwrap(); }\n\
+                #[test] fn sleeps() {\n\
+                use std::sync::atomic::{AtomicBool, Ordering::SeqCst};\n\
+                static READY: AtomicBool = AtomicBool::new(false);\n\
+                let other = thread::spawn(|| READY.store(true, SeqCst));\n\
+                thread::sleep(std::time::Duration::from_millis(100));\n\
+                assert!(READY.load(SeqCst), \"not ready\"); other.join().unwrap(); }\n";
+    let binary = build_rust(&place, &place.write("waiting.rs", source), "waiting");
+    let ran = suite(&place, &["--runs", "20", "--timeout", "1s", "--minimize", "off"], &binary);
     assert_eq!(ran.code(), Some(1), "{ran:#?}");
     let summary = ran.json();
     assert_eq!(of_case(&summary, "waits")["found"][0]["kind"], "deadlock", "{ran:#?}");
     assert_eq!(number(&of_case(&summary, "ends")["runs"]), 20);
+    // One that waits by sleeping is right on any machine that is fast enough, so sleeps are long unless that is turned off.
+    assert_eq!(number(&of_case(&summary, "sleeps")["failures"]), 0, "{ran:#?}");
+    let options = ["--runs", "20", "--flaky", "sleeps", "--idle-timeouts=false", "--minimize", "off"];
+    let ran = suite(&place, &options, &binary);
+    assert_eq!(ran.code(), Some(1), "{ran:#?}");
+    let answer = ran.json();
+    assert!(text(&answer["result"]["found"][0]["what"]).contains("not ready"), "{answer:#}");
+    // How often under which strategy, and the line that runs exactly that.
+    let rates = list(&answer["rates"]);
+    assert!(rates.len() > 1 && rates.iter().any(|rate| number(&rate["failures"]) > 0), "{answer:#}");
+    assert!(text(&answer["replay"]).starts_with("waylay replay "), "{answer:#}");
+    assert!(ran.stderr.contains("how often it fails:"), "{ran:#?}");
 }
 
 #[test]
@@ -322,24 +340,31 @@ fn a_workspace_of_cargo_is_built_and_explored() {
     );
     let lib = std::fs::read_to_string(source("libtest.rs")).expect("the suite");
     place.write("w/src/lib.rs", &lib);
-    let mut command = place.command(&[
-        "cargo",
-        "--json",
-        "--runs",
-        "200",
-        "--seed",
-        "1",
-        "--filter",
-        "counter",
-        "test",
-        "--offline",
-        "--lib",
-    ]);
-    command.current_dir(place.path().join("w")).env("CARGO_TARGET_DIR", place.path().join("target"));
-    let ran = place.start_command(command).finish();
+    let cargo = |words: &str| {
+        let words: Vec<&str> =
+            ["cargo", "test", "--offline", "--lib"].into_iter().chain(words.split(' ')).collect();
+        let mut command = place.command(&words);
+        command.current_dir(place.path().join("w")).env("CARGO_TARGET_DIR", place.path().join("target"));
+        place.start_command(command).finish()
+    };
+    // As `cargo test` is called, with options of ours wherever they are thought of.
+    let ran = cargo("--json --runs 200 counter --seed 1 -- --skip given --nocapture --test-threads 4");
     assert_eq!(ran.code(), Some(1), "{ran:#?}");
     let summary = ran.json();
     assert_eq!(summary["suites"][0]["name"], "queue", "{ran:#?}");
+    assert_eq!((number(&summary["cases"]), number(&summary["threaded"])), (1, 1), "{ran:#?}");
     let found = &of_case(&summary, "counter::loses_nothing")["found"][0];
     assert_eq!(text(&found["text"]), "assert in queue::counter::loses_nothing at src/lib.rs:42");
+    let listed = |words: &str| cargo(words).json()["suites"][0]["cases"].clone();
+    assert_eq!(listed("--json -- --list --exact given::is_there"), serde_json::json!(["given::is_there"]));
+    assert_eq!(
+        listed("--json -- --list --skip counter --skip given"),
+        serde_json::json!(["account::transfers_both_ways", "adds"])
+    );
+    let none = cargo("counter --exact --runs 10");
+    assert_eq!(none.code(), Some(2), "{none:#?}");
+    assert!(
+        none.stderr.contains("`counter --exact` leaves no case of 1 test binaries: nothing ran"),
+        "{none:#?}"
+    );
 }
