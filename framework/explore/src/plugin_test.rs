@@ -42,6 +42,7 @@ pub fn program(executable: &Path, plan: &SchedulePlan) -> Program {
         name: executable.display().to_string(),
         arguments: HOST.iter().map(|&word| word.to_owned()).chain([plan.to_argument()]).collect(),
         environment: Vec::new(),
+        unset: Vec::new(),
         folder: std::env::current_dir().unwrap_or_default(),
         isolated: false,
         reference: 0,

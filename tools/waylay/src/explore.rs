@@ -193,6 +193,7 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
             stdout,
             limit_is_failure: options.limit_is_failure,
             case: false,
+            passing: None,
         },
         out: options.out.clone(),
         library: library()?,

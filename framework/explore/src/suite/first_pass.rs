@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::iter;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use waylay_driver::interrupt;
 
 use super::binary::command;
+use super::passing::Answer;
 use super::{Case, Suite, SuiteKind};
 use crate::sys::census::census;
 use crate::sys::empty_file;
@@ -34,6 +35,8 @@ pub(crate) struct Census {
     pub(crate) moments: Vec<Moment>,
     /// It ended by itself.
     pub(crate) ended: bool,
+    /// How.
+    pub(crate) status: Option<ExitStatus>,
 }
 
 /// What is known of a case's threads.
@@ -45,6 +48,8 @@ pub enum Threads {
     None,
     /// It has none, and does not end.
     NoneAndNoEnd,
+    /// It says that it was skipped.
+    Skipped,
 }
 
 /// Looks at every chosen case of a suite; `patience` is for a case that writes nothing. Answers in the order of the cases.
@@ -56,7 +61,7 @@ pub fn first_pass(suite: &Suite, chosen: &[Case], patience: Duration) -> Vec<Thr
     {
         let command = command(program, framework.run_all(&program.arguments));
         let harness = framework.own_threads() > 1;
-        if let Ok((Some(census), output)) = watched(command, harness, patience) {
+        if let Ok((Some(census), output)) = watched(command, harness, patience, false) {
             known = attributed(&framework.begun(&output), &census);
         }
     }
@@ -65,7 +70,8 @@ pub fn first_pass(suite: &Suite, chosen: &[Case], patience: Duration) -> Vec<Thr
             return Threads::Maybe;
         }
         let command = command(&case.program, case.program.arguments.clone());
-        match watched(command, case.own_threads > 1, patience) {
+        match watched(command, case.own_threads > 1, patience, true) {
+            Ok((Some(census), output)) if is_skipped(case, &census, &output) => Threads::Skipped,
             Ok((Some(census), _)) if !census.moments.is_empty() => Threads::Maybe,
             Ok((Some(census), _)) => {
                 if census.ended {
@@ -106,13 +112,24 @@ fn attributed(begun: &[(usize, String)], census: &Census) -> BTreeMap<String, bo
     known
 }
 
+/// Whether a case says that it did nothing.
+fn is_skipped(case: &Case, census: &Census, output: &str) -> bool {
+    let Some(status) = census.status.and_then(|status| status.code()) else { return false };
+    case.passing
+        .as_ref()
+        .is_some_and(|passing| passing.says(status, status == 0, output, "") == Answer::Skipped)
+}
+
+/// Runs a command and watches it; `all` output is read, not only what says which case is at work.
 fn watched(
     mut command: std::process::Command,
     harness: bool,
     patience: Duration,
+    all: bool,
 ) -> io::Result<(Option<Census>, String)> {
     let mut output: File = empty_file(c"waylay-suite")?;
-    command.stdout(output.try_clone()?).stderr(Stdio::null());
+    command.stdout(output.try_clone()?);
+    command.stderr(if all { output.try_clone()?.into() } else { Stdio::null() });
     let census = census(command, &output, harness, patience)?;
     let mut bytes = Vec::new();
     output.rewind()?;
@@ -125,7 +142,11 @@ mod tests {
     use super::*;
 
     fn moments(list: &[(usize, usize)], ended: bool) -> Census {
-        Census { moments: list.iter().map(|&(at, threads)| Moment { at, threads }).collect(), ended }
+        Census {
+            moments: list.iter().map(|&(at, threads)| Moment { at, threads }).collect(),
+            ended,
+            status: None,
+        }
     }
 
     fn begun(names: &[(usize, &str)]) -> Vec<(usize, String)> {

@@ -179,6 +179,38 @@ impl Framework {
         }
     }
 
+    /// Whether arguments choose among the cases.
+    pub(crate) fn chooses(self, given: &[String]) -> bool {
+        let any = |options: &[&str]| {
+            let is =
+                |word: &String| options.iter().any(|option| word.trim_start_matches('-').starts_with(option));
+            given.iter().any(|word| word.starts_with('-') && is(word))
+        };
+        match self {
+            Framework::Libtest => Given::read(given).chooses(),
+            Framework::GoogleTest => any(&["gtest_filter"]),
+            // A pattern is a word without an option, and so is an option's value: what is no option may be one.
+            Framework::Catch2V2 | Framework::Catch2V3 => given.iter().any(|word| !word.starts_with('-')),
+            Framework::Doctest => any(&[
+                "test-case",
+                "tc",
+                "test-suite",
+                "ts",
+                "subcase",
+                "sc",
+                "source-file",
+                "sf",
+                "dt-test",
+                "dt-tc",
+                "dt-ts",
+                "dt-sc",
+                "dt-so",
+                "dt-sf",
+            ]),
+            Framework::Boost => any(&["run_test", "t"]),
+        }
+    }
+
     /// The user's own arguments with those that choose cases, and without those that say what is printed.
     fn choosing(self, given: &[String]) -> Vec<String> {
         if self == Framework::Libtest { Given::read(given).together() } else { given.to_vec() }
@@ -222,6 +254,19 @@ mod tests {
         assert_eq!(of(&["libm.so", "libgtest.so"]), [Framework::GoogleTest]);
         assert_eq!(of(&["libboost_unit_test_framework"]), [Framework::Boost]);
         assert_eq!(of(&["list-test-cases"]), []);
+    }
+
+    #[test]
+    fn arguments_that_choose_cases_are_known() {
+        let chooses = |framework: Framework, words: &[&str]| framework.chooses(&given(words));
+        assert!(chooses(Framework::GoogleTest, &["--gtest_filter=A.B"]));
+        assert!(!chooses(Framework::GoogleTest, &["--gtest_output=xml:a.xml", "data"]));
+        assert!(chooses(Framework::Catch2V3, &["one case"]));
+        assert!(!chooses(Framework::Catch2V2, &["--durations=yes"]));
+        assert!(chooses(Framework::Doctest, &["-tc=one"]) && !chooses(Framework::Doctest, &["--no-skip"]));
+        assert!(
+            chooses(Framework::Boost, &["--run_test=a"]) && !chooses(Framework::Boost, &["--log_level=all"])
+        );
     }
 
     #[test]

@@ -124,6 +124,7 @@ fn rate(base: &Plan, case: &Case, strategy: &str, runs: u64) -> Result<Rate, Fai
     };
     plan.program.environment.extend(base.program.environment.iter().cloned());
     plan.expected.case = true;
+    plan.expected.passing.clone_from(&case.passing);
     let summary = explorer::explore(&plan, &mut Silent(Instant::now()))
         .map_err(|error| Failed::Own(error.to_string()))?;
     Ok(Rate { strategy: strategy.to_owned(), runs: summary.runs, failures: summary.failures })

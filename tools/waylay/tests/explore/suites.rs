@@ -330,6 +330,179 @@ fn what_is_no_suite_is_explored_as_a_program() {
     assert_eq!(ran.json()["runs"], 10);
 }
 
+/// One program for all tests of a project; what it does its argument says.
+const OF_A_PROJECT: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int counter;
+static void *add(void *p) {
+    int seen = __atomic_load_n(&counter, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&counter, seen + 1, __ATOMIC_SEQ_CST);
+    return p;
+}
+static int is(const char *name, const char *value) {
+    const char *now = getenv(name);
+    return value ? now && !strcmp(now, value) : !now;
+}
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    if (!strcmp(what, "skipped")) {
+        puts("there is no device");
+        return 77;
+    }
+    pthread_t thread;
+    pthread_create(&thread, 0, add, 0);
+    add(0);
+    pthread_join(thread, 0);
+    int lost = counter != 2;
+    if (!strcmp(what, "silent")) { puts(lost ? "1 of 2 lost" : "none of 2 lost"); return 0; }
+    if (!strcmp(what, "says")) { puts(lost ? "done" : "all 2 are there"); return 3; }
+    if (!strcmp(what, "wrong")) return lost ? 0 : 1;
+    if (!strcmp(what, "surroundings"))
+        return !is("ONE", "12") || !is("TWO", 0) || access("here", F_OK) || access("../data", F_OK);
+    return lost;
+}
+"#;
+
+const PROJECT: &str = r#"
+cmake_minimum_required(VERSION 3.13)
+project(stock C)
+enable_testing()
+find_package(Threads REQUIRED)
+add_executable(stock stock.c)
+target_link_libraries(stock Threads::Threads)
+foreach(name counts silent says wrong skipped off surroundings late)
+  add_test(NAME ${name} COMMAND stock ${name})
+endforeach()
+add_test(NAME units COMMAND ${UNITS})
+add_test(NAME fill COMMAND sh -c "echo once >> ${CMAKE_BINARY_DIR}/data")
+add_test(NAME empty COMMAND rm ${CMAKE_BINARY_DIR}/data)
+add_test(NAME broken COMMAND false)
+file(WRITE ${CMAKE_BINARY_DIR}/place/here "")
+set_tests_properties(silent PROPERTIES FAIL_REGULAR_EXPRESSION "[1-9] of [0-9] lost")
+set_tests_properties(says PROPERTIES PASS_REGULAR_EXPRESSION "nothing;all [0-9] (are|were) there")
+set_tests_properties(wrong PROPERTIES WILL_FAIL TRUE)
+set_tests_properties(skipped PROPERTIES SKIP_RETURN_CODE 77)
+set_tests_properties(off PROPERTIES DISABLED TRUE)
+set_tests_properties(surroundings PROPERTIES ENVIRONMENT "ONE=1;TWO=2" WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/place
+  ENVIRONMENT_MODIFICATION "ONE=string_append:2;TWO=unset:" FIXTURES_REQUIRED data)
+set_tests_properties(fill PROPERTIES FIXTURES_SETUP data)
+set_tests_properties(empty PROPERTIES FIXTURES_CLEANUP data)
+set_tests_properties(broken PROPERTIES FIXTURES_SETUP server)
+set_tests_properties(late PROPERTIES FIXTURES_REQUIRED server)
+"#;
+
+/// A program that these tests need beside the compilers.
+fn has(program: &str) -> bool {
+    let there = Command::new(program).arg("--version").output().is_ok();
+    if !there {
+        let required = std::env::var_os("WAYLAY_REQUIRE_REAL_PROGRAMS").is_some();
+        assert!(!required, "{program} is not installed");
+        eprintln!("{program} is not installed, so nothing was done");
+    }
+    there
+}
+
+#[test]
+fn tests_of_a_project_of_cmake_are_judged_as_ctest_judges_them() {
+    let place = Workplace::new();
+    if !has("cmake") {
+        return;
+    }
+    let units = "use std::sync::atomic::{AtomicU32, Ordering::SeqCst};\nfn twice() -> u32 {\n\
+                 static N: AtomicU32 = AtomicU32::new(0);\nfn add() { N.store(N.load(SeqCst) + 1, SeqCst); }\n\
+                 std::thread::scope(|scope| { scope.spawn(add); scope.spawn(add); });\nN.load(SeqCst)\n}\n\
+                 #[test] fn counts() { assert_eq!(twice(), 2); }\n#[test] fn plain() {}\n";
+    let units = build_rust(&place, &place.write("units.rs", units), "units");
+    std::fs::create_dir_all(place.path().join("stock")).expect("a folder");
+    place.write("stock/CMakeLists.txt", PROJECT);
+    place.write("stock/stock.c", OF_A_PROJECT);
+    let (source, folder) = (place.path().join("stock"), place.path().join("stock/build"));
+    let cmake = |arguments: &[&std::ffi::OsStr]| {
+        let ran = Command::new("cmake").args(arguments).output().expect("cmake");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    };
+    let units = format!("-DUNITS={units}");
+    cmake(&["-S".as_ref(), source.as_ref(), "-B".as_ref(), folder.as_ref(), units.as_ref()]);
+    cmake(&["--build".as_ref(), folder.as_ref()]);
+    let folder = folder.to_str().expect("a plain path");
+    let ran = suite(&place, &["--runs", "60", "--minimize", "off"], folder);
+    assert_eq!(ran.code(), Some(1), "{ran:#?}");
+    let summary = ran.json();
+    // Each fails where an update is lost, and passes otherwise, which is in nearly all schedules.
+    for (name, words) in [
+        ("counts", "exited with status 1"),
+        ("silent", "its output has \"[1-9] of [0-9] lost\""),
+        ("says", "its output has none of \"nothing\", \"all [0-9] (are|were) there\""),
+        ("wrong", "exited with status 0, but is meant to fail"),
+    ] {
+        let cases = list(&summary["explored"]);
+        let case = cases.iter().find(|case| case["case"] == name && case["suite"] == "stock");
+        let case = case.unwrap_or_else(|| panic!("{name} in {summary:#}"));
+        let found = &case["found"][0];
+        assert!(text(&found["what"]).contains(words), "{name}: {case:#}");
+        assert!(number(&found["first_run"]) > 1 && found["confirmed"] == true, "{name}: {case:#}");
+    }
+    // Its variables, its folder, and what has to be set up for it.
+    let surroundings = of_case(&summary, "surroundings");
+    assert_eq!(
+        (number(&surroundings["runs"]), number(&surroundings["failures"])),
+        (60, 0),
+        "{surroundings:#}"
+    );
+    assert!(!place.path().join("stock/build/data").exists(), "it was put away");
+    // A test that is a whole suite is one here, too.
+    assert_eq!(summary["suites"][1]["name"], "stock::units", "{ran:#?}");
+    let cases = list(&summary["explored"]);
+    let unit = cases.iter().find(|case| case["suite"] == "stock::units").expect("a case");
+    assert_eq!((&unit["case"], &unit["found"][0]["kind"]), (&"counts".into(), &"assert".into()), "{unit:#}");
+    let notes: Vec<&str> = list(&summary["notes"]).iter().map(text).collect();
+    for note in [
+        "left out: off: it is disabled",
+        "left out: fill: it sets up a fixture",
+        "stock::skipped says that it is skipped",
+        "left out: stock::late: its fixture server is not there: broken failed",
+    ] {
+        assert!(notes.iter().any(|one| one.starts_with(note)), "{note}: {notes:#?}");
+    }
+}
+
+/// Not among the programs that CI installs.
+#[test]
+fn tests_of_a_project_of_meson_are_judged_as_meson_judges_them() {
+    let place = Workplace::new();
+    if Command::new("meson").arg("--version").output().is_err() {
+        eprintln!("meson is not installed, so nothing was done");
+        return;
+    }
+    std::fs::create_dir_all(place.path().join("shop/place")).expect("a folder");
+    place.write("shop/stock.c", OF_A_PROJECT);
+    place.write("shop/place/here", "");
+    place.write("shop/data", "");
+    place.write(
+        "shop/meson.build",
+        "project('shop', 'c')\nit = executable('stock', 'stock.c', dependencies: dependency('threads'))\n\
+         test('counts', it)\ntest('wrong', it, args: ['wrong'], should_fail: true)\ntest('skipped', it, args: ['skipped'])\n\
+         test('surroundings', it, args: ['surroundings'], env: {'ONE': '12'}, workdir: meson.current_source_dir() / 'place')\n",
+    );
+    let (source, folder) = (place.path().join("shop"), place.path().join("shop/build"));
+    let made = Command::new("meson").arg("setup").args([&folder, &source]).output().expect("meson");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    let built = Command::new("ninja").arg("-C").arg(&folder).output().expect("ninja");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stdout));
+    let ran = suite(&place, &["--runs", "60", "--minimize", "off"], folder.to_str().expect("a plain path"));
+    let summary = ran.json();
+    for (name, words) in [("counts", "exited with status 1"), ("wrong", "but is meant to fail")] {
+        let found = &of_case(&summary, name)["found"][0];
+        assert!(text(&found["what"]).contains(words), "{ran:#?}");
+    }
+    assert_eq!(number(&of_case(&summary, "surroundings")["failures"]), 0, "{ran:#?}");
+    assert_eq!(number(&summary["threaded"]), 3, "{ran:#?}");
+}
+
 #[test]
 fn a_workspace_of_cargo_is_built_and_explored() {
     let place = Workplace::new();

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -53,11 +53,12 @@ pub(crate) fn census(
                 std::thread::park_timeout(GLANCE);
             }
         });
-        let moments = watch(main, output, harness);
+        let seen = watch(main, output, harness);
         over.store(true, Ordering::Release);
         // What it started and left behind.
         kill(main);
-        Ok(moments.map(|moments| Census { moments, ended: !late.load(Ordering::Acquire) }))
+        let ended = !late.load(Ordering::Acquire);
+        Ok(seen.map(|(moments, status)| Census { moments, ended, status }))
     })
 }
 
@@ -70,8 +71,8 @@ fn length_of(output: &File) -> u64 {
     output.metadata().map_or(0, |metadata| metadata.len())
 }
 
-/// Follows the process until its end; nothing if the kernel does not let us.
-fn watch(main: libc::pid_t, output: &File, harness: bool) -> Option<Vec<Moment>> {
+/// Follows the process until its end, and says how it ended; nothing if the kernel does not let us.
+fn watch(main: libc::pid_t, output: &File, harness: bool) -> Option<(Vec<Moment>, Option<ExitStatus>)> {
     let options = libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEEXIT
         | libc::PTRACE_O_TRACEEXEC
@@ -87,13 +88,13 @@ fn watch(main: libc::pid_t, output: &File, harness: bool) -> Option<Vec<Moment>>
         if thread < 0 {
             match io::Error::last_os_error().raw_os_error() {
                 Some(libc::EINTR) => continue,
-                _ => return begun.then_some(moments),
+                _ => return begun.then_some((moments, None)),
             }
         }
         if !libc::WIFSTOPPED(status) {
             // The first thread's end is told when all others have ended.
             if thread == main {
-                return begun.then_some(moments);
+                return begun.then(|| (moments, Some(ExitStatus::from_raw(status))));
             }
             continue;
         }
