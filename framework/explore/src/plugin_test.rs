@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use waylay_driver::campaign::{Examination, Examiner, FailedSchedule, LibraryConflicts, LibraryLook};
 use waylay_driver::config::Strict;
@@ -226,6 +226,7 @@ impl Examiner for Confirmer {
             schedule: failed.schedule.clone(),
             minimized: None,
             why: Why::default(),
+            explained: Duration::ZERO,
             record: record.clone(),
         };
         let Some(budget) = failed.strict.minimize.0.filter(|_| shown.instead.is_none() && !failed.cut) else {
@@ -236,6 +237,8 @@ impl Examiner for Confirmer {
             return Ok(Box::new(shown));
         }
         // What cannot be explained is shown as it was found.
+        let begun = Instant::now();
+        let budget = (budget, failed.explaining);
         let explained = explain(&record, &failed.schedule, &self.library, budget, &mut self.names);
         if let Ok(Explanation { minimized, why }) = explained {
             if why.cause.is_some() {
@@ -248,6 +251,7 @@ impl Examiner for Confirmer {
                 (shown.seen, shown.minimized) = (again, Some(minimized));
             }
         }
+        shown.explained = begun.elapsed();
         Ok(Box::new(shown))
     }
 }
@@ -285,6 +289,7 @@ struct Shown {
     schedule: Schedule,
     minimized: Option<Minimized>,
     why: Why,
+    explained: Duration,
 }
 
 impl Examination for Shown {
@@ -310,6 +315,10 @@ impl Examination for Shown {
 
     fn why(&self) -> &Why {
         &self.why
+    }
+
+    fn explained(&self) -> Duration {
+        self.explained
     }
 
     fn dump(&self, path: &Path, dumper: &Dumper) -> Result<Dumped, String> {
