@@ -61,6 +61,30 @@ pub(crate) fn add_builds(campaign: &Path, failures: &mut [Failure]) {
     }
 }
 
+/// Writes the reports that are wanted of a campaign that is over.
+pub(crate) fn files(campaign: &Path, junit: Option<&Path>, sarif: Option<&Path>) -> Result<(), Failed> {
+    if junit.is_none() && sarif.is_none() {
+        return Ok(());
+    }
+    let night = night(Some(campaign), campaign.parent().unwrap_or(campaign), "last", None)?;
+    for (path, content) in
+        [(junit, junit::report as fn(&Night) -> String), (sarif, |night| sarif_of(night, None))]
+            .into_iter()
+            .filter_map(|(path, content)| Some((path?, content)))
+    {
+        write_file(path, content(&night).as_bytes())?;
+        eprintln!("waylay: wrote {}", path.display());
+    }
+    Ok(())
+}
+
+/// SARIF, with names of code below a folder relative to it; below the current one if none is named.
+fn sarif_of(night: &Night, root: Option<&Path>) -> String {
+    let root = root.map(Path::to_owned).or_else(|| std::env::current_dir().ok());
+    let root = root.and_then(|root| std::path::absolute(root).ok()).map(|root| root.display().to_string());
+    format!("{:#}\n", sarif::report(night, root.as_deref()))
+}
+
 pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> {
     let suppressions = options.suppressions.as_deref();
     let night = night(options.campaign.as_deref(), &options.out, &options.since, suppressions)?;
@@ -77,10 +101,7 @@ pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> 
         write(path, junit::report(&night))?;
     }
     if let Some(path) = &options.sarif {
-        let root = options.source_root.clone().or_else(|| std::env::current_dir().ok());
-        let root =
-            root.and_then(|root| std::path::absolute(root).ok()).map(|root| root.display().to_string());
-        write(path, format!("{:#}\n", sarif::report(&night, root.as_deref())))?;
+        write(path, sarif_of(&night, options.source_root.as_deref()))?;
     }
     if let Some(path) = &options.json_file {
         write(path, format!("{:#}\n", json!(night)))?;

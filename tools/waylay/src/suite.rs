@@ -26,7 +26,7 @@ use crate::args::{CaseOptions, ExploreSettings, ShardOptions, SuiteOptions};
 use crate::explore::{LINE_IN_LOG, LINE_ON_TERMINAL, explore_program, plan};
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, kept, print_json};
 use crate::progress::Bar;
-use crate::shard;
+use crate::{report, shard};
 
 mod flaky;
 
@@ -82,7 +82,12 @@ pub(crate) fn run(
             continue;
         }
         let bar = Bar::of("looking which cases start threads", settings.quiet);
-        let seen = first_pass(suite, chosen, settings.timeout);
+        let mut told = |text: &str| {
+            if !settings.quiet {
+                eprintln!("waylay: {text}");
+            }
+        };
+        let seen = first_pass(suite, chosen, settings.timeout, &mut told);
         drop(bar);
         let with: Vec<&Case> = chosen
             .iter()
@@ -130,7 +135,7 @@ pub(crate) fn run(
         shard::share_cases(&mut base, shard, settings.seed, &suites, cases);
     }
     if cases.flaky.is_some() {
-        return flaky::flaky(base, first, settings, json);
+        return flaky::flaky(base, first, (cases, settings), json);
     }
     let mut lines = Lines::new(settings);
     let explored =
@@ -164,6 +169,7 @@ pub(crate) fn run(
     if json {
         print_json(&summary)?;
     }
+    report::files(&summary.folder, cases.junit.as_deref(), cases.sarif.as_deref())?;
     if summary.failed > 0 {
         return Ok(kept(&summary.folder, FAILURES));
     }

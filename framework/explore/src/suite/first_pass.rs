@@ -29,6 +29,13 @@ pub(crate) struct Moment {
     pub(crate) threads: usize,
 }
 
+/// How long a suite may be at one case. Output alone is no sign that it gets on: a case may write for ever.
+pub(crate) struct Patience<'a> {
+    pub(crate) time: Duration,
+    /// How many cases a part of the output, which begins with a line, says have begun.
+    pub(crate) begun: &'a (dyn Fn(&str) -> usize + Sync),
+}
+
 /// What was seen of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Census {
@@ -52,8 +59,14 @@ pub enum Threads {
     Skipped,
 }
 
-/// Looks at every chosen case of a suite; `patience` is for a case that writes nothing. Answers in the order of the cases.
-pub fn first_pass(suite: &Suite, chosen: &[Case], patience: Duration) -> Vec<Threads> {
+/// Looks at every chosen case of a suite; `patience` is for each. A case that does not end by then is told at once, by its name, and
+/// the others are looked at all the same. Answers in the order of the cases.
+pub fn first_pass(
+    suite: &Suite,
+    chosen: &[Case],
+    patience: Duration,
+    told: &mut dyn FnMut(&str),
+) -> Vec<Threads> {
     let mut known = BTreeMap::new();
     if let SuiteKind::Binary(framework, program) = &suite.kind
         && chosen.len() > 1
@@ -61,24 +74,34 @@ pub fn first_pass(suite: &Suite, chosen: &[Case], patience: Duration) -> Vec<Thr
     {
         let command = command(program, framework.run_all(&program.arguments));
         let harness = framework.own_threads() > 1;
-        if let Ok((Some(census), output)) = watched(command, harness, patience, false) {
-            known = attributed(&framework.begun(&output), &census);
+        let counted = |output: &str| framework.begun(output).len();
+        let limit = Patience { time: patience, begun: &counted };
+        if let Ok((Some(census), output)) = watched(command, harness, &limit, false) {
+            let begun = framework.begun(&output);
+            known = attributed(&begun, &census);
+            if let Some((_, last)) = begun.last().filter(|_| !census.ended && !interrupt::requested()) {
+                told(&format!(
+                    "{}::{last} does not end within {patience:?} when all run: each that was not reached runs alone",
+                    suite.name
+                ));
+            }
         }
     }
-    let alone = |case: &Case| {
+    let mut alone = |case: &Case| {
         if interrupt::requested() {
             return Threads::Maybe;
         }
         let command = command(&case.program, case.program.arguments.clone());
-        match watched(command, case.own_threads > 1, patience, true) {
+        let limit = Patience { time: patience, begun: &|_| 0 };
+        match watched(command, case.own_threads > 1, &limit, true) {
             Ok((Some(census), output)) if is_skipped(case, &census, &output) => Threads::Skipped,
             Ok((Some(census), _)) if !census.moments.is_empty() => Threads::Maybe,
-            Ok((Some(census), _)) => {
-                if census.ended {
-                    Threads::None
-                } else {
-                    Threads::NoneAndNoEnd
+            Ok((Some(census), _)) if census.ended => Threads::None,
+            Ok((Some(_), _)) => {
+                if !interrupt::requested() {
+                    told(&format!("{} does not end within {patience:?}", case.program.subject()));
                 }
+                Threads::NoneAndNoEnd
             }
             // It cannot be watched here: its own first run will tell.
             Ok((None, _)) | Err(_) => Threads::Maybe,
@@ -124,7 +147,7 @@ fn is_skipped(case: &Case, census: &Census, output: &str) -> bool {
 fn watched(
     mut command: std::process::Command,
     harness: bool,
-    patience: Duration,
+    patience: &Patience<'_>,
     all: bool,
 ) -> io::Result<(Option<Census>, String)> {
     let mut output: File = empty_file(c"waylay-suite")?;

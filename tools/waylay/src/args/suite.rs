@@ -1,5 +1,7 @@
 //! Arguments of the commands for suites of unit tests.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use waylay_schedule::Shard;
 
@@ -49,6 +51,12 @@ pub(crate) struct CaseOptions {
     /// The I-th of N equal parts of the cases, for several machines; from the engine's variables when absent.
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
+    /// Write JUnit XML of it, as `waylay report --junit` does.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write SARIF of it, as `waylay report --sarif` does.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sarif: Option<PathBuf>,
     /// All time for one case, until it fails; then how often it fails under which strategy.
     #[arg(long, value_name = "CASE", conflicts_with_all = ["filter", "shard", "list"])]
     pub(crate) flaky: Option<String>,

@@ -14,7 +14,7 @@ use waylay_report::shell;
 use waylay_schedule::Spec;
 
 use super::Lines;
-use crate::args::ExploreSettings;
+use crate::args::{CaseOptions, ExploreSettings};
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
 
 /// How long it is tried when neither a time nor a number is given.
@@ -47,7 +47,7 @@ struct Rate {
 pub(super) fn flaky(
     mut base: Plan,
     case: &Case,
-    settings: &ExploreSettings,
+    (cases, settings): (&CaseOptions, &ExploreSettings),
     json: bool,
 ) -> Result<u8, Failed> {
     if settings.runs.is_none() {
@@ -71,6 +71,7 @@ pub(super) fn flaky(
         return Err(Failed::Usage(format!("{} cannot be explored: {why}", case.program.subject())));
     }
     eprint!("\n{}", result.summary.text());
+    crate::report::files(&explored.folder, cases.junit.as_deref(), cases.sarif.as_deref())?;
     if result.summary.found.is_empty() && base.conditions.run.idle_timeouts {
         eprintln!(
             "sleeps and timeouts ended only when nothing else could run: a case that fails when one ends early needs \

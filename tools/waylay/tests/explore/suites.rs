@@ -157,6 +157,13 @@ use std::thread;
     assert!(ended.success());
 }
 #[test] fn threads() { thread::spawn(|| {}).join().unwrap(); }
+#[test] fn speaks_for_ever() {
+    use std::io::Write;
+    while std::env::var_os("WAIT").is_some() {
+        std::io::stdout().write_all(b"still here\n").unwrap();
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
 #[test] fn waits_for_ever() { if std::env::var_os("WAIT").is_some() { loop { thread::park(); } } }
 "#;
 
@@ -170,30 +177,31 @@ fn suites_that_are_strange_are_told_so() {
         assert_eq!(ran.code(), Some(2), "{ran:#?}");
         assert!(ran.stderr.contains(sentence), "{ran:#?}");
     };
-    refused(&["--filter", "nowhere"], "`nowhere` matches none of the 4 cases: nothing ran");
+    refused(&["--filter", "nowhere"], "`nowhere` matches none of the 5 cases: nothing ran");
     refused(&["--filter", "plain"], "1 case, 0 start threads: no case has threads");
     refused(&["--flaky", "plain"], "no case has threads");
     let listed = place.waylay(&["suite", "--list", "--json", "--", &binary]);
     assert_eq!(
         listed.json()["suites"][0]["cases"],
-        serde_json::json!(["forks", "plain", "threads", "waits_for_ever"])
+        serde_json::json!(["forks", "plain", "speaks_for_ever", "threads", "waits_for_ever"])
     );
-    // A case that does not end costs its patience, and nothing of the others.
+    // A case that does not end costs its patience, and nothing of the others, whether it is silent or not.
     let ran = suite(&place, &["--runs", "20", "--timeout", "1s", "--env", "WAIT=1"], &binary);
     assert_eq!(ran.code(), Some(0), "{ran:#?}");
     let summary = ran.json();
-    assert_eq!((number(&summary["cases"]), number(&summary["threaded"])), (4, 2), "{ran:#?}");
-    assert!(
-        text(&summary["notes"][0]).contains("strange::waits_for_ever starts no threads and does not end"),
-        "{ran:#?}"
-    );
+    assert_eq!((number(&summary["cases"]), number(&summary["threaded"])), (5, 2), "{ran:#?}");
+    for (place, name) in ["speaks_for_ever", "waits_for_ever"].into_iter().enumerate() {
+        let sentence = format!("strange::{name} starts no threads and does not end");
+        assert!(text(&summary["notes"][place]).contains(&sentence), "{ran:#?}");
+        assert!(ran.stderr.contains(&format!("waylay: strange::{name} does not end within 1s")), "{ran:#?}");
+    }
     assert_eq!(number(&of_case(&summary, "forks")["runs"]), 20);
     // A part of the cases each.
     let part = |shard: &str| {
         let listed = place.waylay(&["suite", "--list", "--json", "--shard", shard, "--", &binary]);
         list(&listed.json()["suites"][0]["cases"]).len()
     };
-    assert_eq!((part("1/3"), part("2/3"), part("3/3")), (2, 1, 1));
+    assert_eq!((part("1/3"), part("2/3"), part("3/3")), (2, 2, 1));
 }
 
 #[test]
@@ -301,8 +309,16 @@ fn a_case_with_threads_that_never_ends_is_a_failure_of_its_own() {
                 thread::sleep(std::time::Duration::from_millis(100));\n\
                 assert!(READY.load(SeqCst), \"not ready\"); other.join().unwrap(); }\n";
     let binary = build_rust(&place, &place.write("waiting.rs", source), "waiting");
-    let ran = suite(&place, &["--runs", "20", "--timeout", "1s", "--minimize", "off"], &binary);
+    let mut options = vec!["--runs", "20", "--timeout", "1s", "--minimize", "off"];
+    let files = ["r.xml", "r.sarif"].map(|name| place.path().join(name).display().to_string());
+    options.extend(["--junit", &files[0], "--sarif", &files[1]]);
+    let ran = suite(&place, &options, &binary);
     assert_eq!(ran.code(), Some(1), "{ran:#?}");
+    let [junit, sarif] = files.map(|file| std::fs::read_to_string(file).expect("a report"));
+    assert!(junit.contains("<testcase classname=\"waiting\" name=\"waits\""), "{junit}");
+    assert!(junit.contains("<failure type=\"deadlock\"") && junit.contains("name=\"ends\""), "{junit}");
+    let sarif: Value = serde_json::from_str(&sarif).expect("JSON");
+    assert_eq!(sarif["runs"][0]["results"][0]["ruleId"], "deadlock", "{sarif:#}");
     let summary = ran.json();
     assert_eq!(of_case(&summary, "waits")["found"][0]["kind"], "deadlock", "{ran:#?}");
     assert_eq!(number(&of_case(&summary, "ends")["runs"]), 20);

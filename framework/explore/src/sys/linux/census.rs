@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +14,18 @@ use std::time::{Duration, Instant};
 
 use waylay_driver::interrupt;
 
-use crate::suite::first_pass::{Census, Moment};
+use crate::suite::first_pass::{Census, Moment, Patience};
 
 /// Pause between two looks whether it still gets on.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Runs a command whose output goes to `output`. Threads that the first one makes are not counted if `harness` is set. What
-/// writes nothing for as long as `patience` is ended.
+/// Runs a command whose output goes to `output`. Threads that the first one makes are not counted if `harness` is set. It is
+/// ended when no case begins for as long as `patience`.
 pub(crate) fn census(
     mut command: Command,
     output: &File,
     harness: bool,
-    patience: Duration,
+    patience: &Patience<'_>,
 ) -> io::Result<Option<Census>> {
     waylay_driver::give_back_mask(&mut command);
     command.process_group(0);
@@ -41,12 +42,11 @@ pub(crate) fn census(
     let late = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut length, mut since) = (0, Instant::now());
+            let (mut unread, mut since) = (0, Instant::now());
             while !over.load(Ordering::Acquire) {
-                let now = length_of(output);
-                if now != length {
-                    (length, since) = (now, Instant::now());
-                } else if since.elapsed() > patience || interrupt::requested() {
+                if a_case_began(output, &mut unread, patience.begun) {
+                    since = Instant::now();
+                } else if since.elapsed() > patience.time || interrupt::requested() {
                     late.store(true, Ordering::Release);
                     kill(main);
                 }
@@ -65,6 +65,25 @@ pub(crate) fn census(
 fn kill(group: libc::pid_t) {
     // SAFETY: plain call. The group is our child's; when it is over, its number may be nobody's, which the kernel says.
     unsafe { libc::kill(-group, libc::SIGKILL) };
+}
+
+/// Whether a case began in what was written since the last time. A line that is not whole yet is read again: the beginning of a
+/// case may be all that it has of it.
+fn a_case_began(output: &File, unread: &mut u64, begun: &dyn Fn(&str) -> usize) -> bool {
+    /// More at once is not read: one that writes for ever may have written any amount.
+    const MOST: u64 = 1 << 20;
+    let length = length_of(output);
+    let mut bytes = vec![0; (length - *unread).min(MOST) as usize];
+    if bytes.is_empty() || output.read_exact_at(&mut bytes, *unread).is_err() {
+        return false;
+    }
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    let (lines, rest) = bytes.split_at(whole);
+    let count = |bytes: &[u8]| begun(&String::from_utf8_lossy(bytes));
+    // What stands behind the last line may have been counted before.
+    let is_full = bytes.len() as u64 == MOST;
+    *unread += if whole == 0 && is_full { MOST } else { whole as u64 };
+    count(lines) > 0 || whole > 0 && count(rest) > 0
 }
 
 fn length_of(output: &File) -> u64 {
