@@ -10,7 +10,11 @@ use waylay_report::model::{Failure, Night};
 use waylay_report::{html, junit, markdown, sarif, text};
 
 use crate::args::{FailuresOptions, ReportOptions};
+use crate::browser;
 use crate::output::{CLEAN, Failed, print_json, write_file};
+
+/// The page that is made to be opened.
+const PAGE: &str = "report.html";
 
 pub(crate) fn usage(error: ArchiveError) -> Failed {
     Failed::Usage(error.to_string())
@@ -94,7 +98,15 @@ pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> 
         written.push(path.display().to_string());
         Ok(())
     };
-    if let Some(path) = &options.html {
+    let page = match &options.html {
+        None if options.open => {
+            let campaign =
+                archive::find_campaign(&options.out, options.campaign.as_deref()).map_err(usage)?;
+            Some(campaign.join(PAGE))
+        }
+        page => page.clone(),
+    };
+    if let Some(path) = &page {
         write(path, html::report(&night))?;
     }
     if let Some(path) = &options.junit {
@@ -119,6 +131,9 @@ pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> 
     }
     for path in written {
         eprintln!("waylay: wrote {path}");
+    }
+    if let Some(page) = page.filter(|_| options.open) {
+        browser::open(&page)?;
     }
     Ok(CLEAN)
 }

@@ -324,7 +324,7 @@ fn a_case_with_threads_that_never_ends_is_a_failure_of_its_own() {
     assert_eq!(number(&of_case(&summary, "ends")["runs"]), 20);
     // One that waits by sleeping is right on any machine that is fast enough, so sleeps are long unless that is turned off.
     assert_eq!(number(&of_case(&summary, "sleeps")["failures"]), 0, "{ran:#?}");
-    let options = ["--runs", "20", "--flaky", "sleeps", "--idle-timeouts=false", "--minimize", "off"];
+    let options = ["--runs", "6", "--flaky", "sleeps", "--idle-timeouts=false", "--minimize", "off"];
     let ran = suite(&place, &options, &binary);
     assert_eq!(ran.code(), Some(1), "{ran:#?}");
     let answer = ran.json();
