@@ -95,7 +95,7 @@ fn a_schedule_of_the_last_version_is_followed_and_so_is_the_record_before_it() {
 #[test]
 fn a_history_of_every_version_is_brought_up_to_date() {
     for file in
-        ["history-2.sqlite", "0.1/history.sqlite", "history-4.sqlite", "history-5.sqlite", "history-6.sqlite"]
+        ["history-2.sqlite", "0.1/history.sqlite", "history-4.sqlite", "history-5.sqlite", "history-6.sqlite", "history-7.sqlite"]
     {
         let place = Workplace::new();
         fs::copy(kept().join(file), place.path().join("history.sqlite")).unwrap();
@@ -177,7 +177,7 @@ fn every_format_that_is_told_has_a_file_here() {
     assert_eq!(format(&failure.join("failure.json")), version("failure.json"), "{why}");
     assert_eq!(format(&kept().join("strict-3.json")), version("strict.json"), "{why}");
     assert_eq!(format(&failure.join("../../campaign.json")), version("campaign.json"), "{why}");
-    let bytes = fs::read(kept().join("history-6.sqlite")).unwrap();
+    let bytes = fs::read(kept().join("history-7.sqlite")).unwrap();
     assert_eq!(u64::from(bytes[63]), version("history"), "{why}");
     let schedule = waylay_schedule::Schedule::decode(&fs::read(failure.join("schedule.bin")).unwrap());
     assert!(schedule.is_ok(), "{why}");
