@@ -28,17 +28,18 @@ pub struct Explanation {
     pub why: Why,
 }
 
-/// Minimises a failure and looks for its cause.
+/// Minimises a failure and looks for its cause, with so much processor time, and within so long by the clock.
 pub fn explain(
     record: &StrictRecord,
     schedule: &Schedule,
     library: &Path,
-    budget: Duration,
+    (budget, longest): (Duration, Duration),
     names: &mut Symbolizer,
 ) -> Result<Explanation, RunError> {
     let unknown = |reason: String| Why { cause: None, no_cause: Some(reason) };
     // Minimising takes at most half, so that something is left for the cause.
-    let (half, whole) = (Budget::new(budget / 2), Budget::new(budget));
+    let of = |part: u32| Budget::new(budget / part).within(longest / part);
+    let (half, whole) = (of(2), of(1));
     let mut server = {
         let _stage = timings::within(Stage::Start);
         Server::start(&record.program, library, &record.conditions)?

@@ -341,8 +341,13 @@ impl<'a> Findings<'a> {
             let why = "each run of what does not end takes as long as the limit".to_owned();
             return Ok((None, Why { cause: None, no_cause: Some(why) }));
         }
-        let Explanation { minimized, why } =
-            explain(record, failing.schedule, &self.plan.library, budget, &mut self.names)?;
+        let Explanation { minimized, why } = explain(
+            record,
+            failing.schedule,
+            &self.plan.library,
+            (budget, std::time::Duration::MAX),
+            &mut self.names,
+        )?;
         let Some(minimized) = minimized else { return Ok((None, why)) };
         let shown = self.confirm(failing, &record.conditions, &minimized.schedule)?;
         if !shown.confirmed {

@@ -14,6 +14,7 @@ use waylay_evidence::signature::normal_message;
 
 use crate::observed::Observed;
 use crate::suite::message::{Message, message};
+use crate::suite::passing::{Answer, Passing};
 use crate::sys::{SILENT, death};
 
 /// What a good run looks like.
@@ -31,11 +32,21 @@ pub struct Expected {
     /// The program is a case of a suite: what its framework printed says what failed, and where.
     #[serde(default)]
     pub case: bool,
+    /// What CTest or Meson says of when it passes, if that is more than its status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passing: Option<Passing>,
 }
 
 impl Default for Expected {
     fn default() -> Expected {
-        Expected { statuses: vec![0], stderr: Vec::new(), stdout: None, limit_is_failure: false, case: false }
+        Expected {
+            statuses: vec![0],
+            stderr: Vec::new(),
+            stdout: None,
+            limit_is_failure: false,
+            case: false,
+            passing: None,
+        }
     }
 }
 
@@ -132,6 +143,10 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
         return (!is_limit || expected.limit_is_failure).then(|| failed(Kind::Livelock, what, None, NO_END));
     }
     let stderr = run.stderr_text();
+    let passing = expected.passing.as_ref();
+    if passing.is_some_and(|passing| passing.will_fail && passing.may_die) && death(run.status).is_some() {
+        return None;
+    }
     if let Some(death) = death(run.status) {
         let name = death.name;
         let said = said(&stderr);
@@ -159,7 +174,21 @@ fn failure(run: &Observed, expected: &Expected) -> Option<Failure> {
         return Some(failed(Kind::Crash, report.clone(), Some(report), "sanitizer"));
     }
     let code = run.status.code().unwrap_or(-1);
-    if !expected.statuses.contains(&code) {
+    let is_good = expected.statuses.contains(&code);
+    let stdout = || String::from_utf8_lossy(&run.stdout);
+    let answer = match passing {
+        Some(passing) => passing.says(code, is_good, &stdout(), &stderr),
+        None if is_good => Answer::Passed,
+        None => Answer::BadStatus,
+    };
+    if let Answer::Failed(why) = &answer {
+        let said = expected.case.then(|| message(&stdout(), &stderr)).flatten().filter(|_| !is_good);
+        return Some(match said {
+            Some(said) => failed_case(&said, code),
+            None => failed(Kind::Assert, why.clone(), Some(why.clone()), "output"),
+        });
+    }
+    if answer == Answer::BadStatus {
         if let Some(said) =
             expected.case.then(|| message(&String::from_utf8_lossy(&run.stdout), &stderr)).flatten()
         {
@@ -450,6 +479,22 @@ mod tests {
         let other = Expected { stdout: Some(b"one\nthree\n".to_vec()), ..Expected::default() };
         let (_, text) = what(&run(0, Ending::Exited, ""), &other).unwrap();
         assert_eq!(text, "output differs in line 2: \"two\" instead of \"three\"");
+    }
+
+    #[test]
+    fn what_a_build_tool_says_of_its_test_counts() {
+        let ctest = Passing { will_fail: true, ..Passing::default() };
+        let of = |passing: &Passing| Expected { passing: Some(passing.clone()), ..Expected::default() };
+        assert_eq!(what(&run(1 << 8, Ending::Exited, ""), &of(&ctest)), None);
+        let (kind, text) = what(&run(0, Ending::Exited, ""), &of(&ctest)).unwrap();
+        assert_eq!((kind, text.as_str()), (Kind::Assert, "exited with status 0, but is meant to fail"));
+        // Dying is no way to fail as it is meant to, where CTest decides; where Meson does, it is.
+        assert_eq!(what(&run(11, Ending::Unfinished, ""), &of(&ctest)).unwrap().0, Kind::Crash);
+        let meson = Passing { may_die: true, ..ctest };
+        assert_eq!(what(&run(11, Ending::Unfinished, ""), &of(&meson)), None);
+        // A deadlock is one whatever a test is meant to do.
+        let locked = run(86 << 8, Ending::Deadlock, "");
+        assert_eq!(what(&locked, &of(&meson)).unwrap().0, Kind::Deadlock);
     }
 
     #[test]

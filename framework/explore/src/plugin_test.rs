@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use waylay_driver::campaign::{Examination, Examiner, FailedSchedule, LibraryConflicts, LibraryLook};
 use waylay_driver::config::Strict;
@@ -44,6 +44,7 @@ pub fn program(executable: &Path, plan: &SchedulePlan) -> Program {
         name: executable.display().to_string(),
         arguments: HOST.iter().map(|&word| word.to_owned()).chain([plan.to_argument()]).collect(),
         environment: Vec::new(),
+        unset: Vec::new(),
         folder: std::env::current_dir().unwrap_or_default(),
         isolated: false,
         reference: 0,
@@ -228,6 +229,7 @@ impl Examiner for Confirmer {
             schedule: failed.schedule.clone(),
             minimized: None,
             why: Why::default(),
+            explained: Duration::ZERO,
             record: record.clone(),
         };
         let Some(budget) = failed.strict.minimize.0.filter(|_| shown.instead.is_none() && !failed.cut) else {
@@ -238,6 +240,8 @@ impl Examiner for Confirmer {
             return Ok(Box::new(shown));
         }
         // What cannot be explained is shown as it was found.
+        let begun = Instant::now();
+        let budget = (budget, failed.explaining);
         let explained = explain(&record, &failed.schedule, &self.library, budget, &mut self.names);
         if let Ok(Explanation { minimized, why }) = explained {
             if why.cause.is_some() {
@@ -250,6 +254,7 @@ impl Examiner for Confirmer {
                 (shown.seen, shown.minimized) = (again, Some(minimized));
             }
         }
+        shown.explained = begun.elapsed();
         Ok(Box::new(shown))
     }
 }
@@ -290,6 +295,7 @@ struct Shown {
     schedule: Schedule,
     minimized: Option<Minimized>,
     why: Why,
+    explained: Duration,
 }
 
 impl Examination for Shown {
@@ -315,6 +321,10 @@ impl Examination for Shown {
 
     fn why(&self) -> &Why {
         &self.why
+    }
+
+    fn explained(&self) -> Duration {
+        self.explained
     }
 
     fn dump(&self, path: &Path, dumper: &Dumper) -> Result<Dumped, String> {

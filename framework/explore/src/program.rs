@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,9 @@ pub struct Program {
     pub arguments: Vec<String>,
     /// Variables set in addition to ours.
     pub environment: Vec<(String, String)>,
+    /// Variables that are taken from it before those are set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unset: Vec<String>,
     /// Where it runs.
     pub folder: PathBuf,
     /// Whether every run gets a fresh copy of that folder.
@@ -107,6 +111,7 @@ impl Program {
             name: name.clone(),
             arguments: arguments.to_vec(),
             environment: Vec::new(),
+            unset: Vec::new(),
             folder,
             isolated: false,
             stdin: None,
@@ -122,6 +127,14 @@ impl Program {
         File::open(file).map_err(input)?;
         self.stdin = Some(fs::canonicalize(file).map_err(input)?);
         Ok(self)
+    }
+
+    /// Gives a command the variables that it runs with.
+    pub(crate) fn set_variables(&self, command: &mut Command) {
+        self.unset.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
     }
 
     /// What failures are named after: the file's own name, if nothing else was said.

@@ -22,7 +22,7 @@ use crate::oracle::Expected;
 use crate::program::Program;
 
 /// Format of [`StrictRecord`].
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 /// The oldest format that is read.
 const OLDEST: u32 = 1;
 const RECORD: &str = "strict.json";

@@ -2,7 +2,7 @@
 //!
 //! Restored runs are trusted because some of them are made again by the fork server and have to be the same: all of the
 //! first hundred, one in [`EVERY`] later, and those that fail. One that differs ends restoring for good. The first hundred
-//! also tell which way is faster.
+//! also tell which way is faster: by processor time, because on a busy machine the clock tells who was kept waiting.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +23,10 @@ pub const FAILING: u64 = 5;
 const LEARNING: u64 = 8;
 /// Restored runs that take this much longer than forked ones need no long look.
 const MUCH: f64 = 1.5;
+/// Processor time is counted in hundredths of a second, in four parts of which each may be off by one: that of all forked runs
+/// together says something from here on, and enough for a close comparison from there on.
+const COUNTED: Duration = Duration::from_millis(50);
+const WELL_COUNTED: Duration = Duration::from_millis(100);
 /// Runs after which it is looked whether too many are given back.
 const LOOK: u64 = 20;
 
@@ -153,7 +157,7 @@ impl Experience {
         self.given_back.values().sum()
     }
 
-    /// A run was restored; `time` is its share of what its batch took, if that says something about the next ones.
+    /// A run was restored; `time` is its share of the processor time of its batch, if that says something about the next ones.
     pub fn note_restored(&mut self, time: Option<Duration>) {
         self.restored += 1;
         if let Some(time) = time
@@ -164,10 +168,12 @@ impl Experience {
         }
     }
 
-    /// A run was forked, and took so long.
-    pub fn note_forked(&mut self, time: Duration) {
-        self.forked_time += time;
-        self.forked += 1;
+    /// A run was forked, and took so much processor time, if that is known.
+    pub fn note_forked(&mut self, time: Option<Duration>) {
+        if let Some(time) = time {
+            self.forked_time += time;
+            self.forked += 1;
+        }
     }
 
     /// A run was given back.
@@ -187,8 +193,9 @@ impl Experience {
             let forked = self.forked_time.as_secs_f64() / self.forked as f64;
             // A run that is given back was begun in vain.
             let wasted = 1.0 + back as f64 / (self.restored + back) as f64;
-            let enough = if self.timed + LEARNING < COMPARED { MUCH } else { 1.0 };
-            if restored * wasted > forked * enough {
+            let (enough, counted) =
+                if self.timed + LEARNING < COMPARED { (MUCH, COUNTED) } else { (1.0, WELL_COUNTED) };
+            if self.forked_time >= counted && restored * wasted > forked * enough {
                 self.off.get_or_insert(Off::Slow);
             }
         }
@@ -245,7 +252,7 @@ mod tests {
         let mut known = Experience::default();
         for _ in 0..COMPARED {
             known.note_restored(Some(Duration::from_micros(u64::from(restored))));
-            known.note_forked(Duration::from_micros(u64::from(forked)));
+            known.note_forked(Some(Duration::from_micros(u64::from(forked))));
         }
         for _ in 0..back {
             known.note_given_back("waits");
@@ -255,13 +262,26 @@ mod tests {
 
     #[test]
     fn the_faster_way_is_kept_when_asked() {
-        for (restored, forked, off) in [(20, 200, None), (200, 190, Some(Off::Slow))] {
+        for (restored, forked, off) in [(200, 2000, None), (2000, 1900, Some(Off::Slow))] {
             let mut known = after(restored, forked, 0);
             known.decide(Restart::Auto);
             assert_eq!(known.off, off);
         }
-        let mut known = after(200, 100, 0);
+        let mut known = after(2000, 1000, 0);
         known.decide(Restart::Snapshot);
+        assert_eq!(known.off, None);
+    }
+
+    /// Time is counted in steps of 10 ms: a forked run of one millisecond mostly takes none, and one in ten takes ten.
+    #[test]
+    fn what_is_too_short_to_be_counted_decides_nothing() {
+        let mut known = after(300, 0, 0);
+        known.decide(Restart::Auto);
+        assert_eq!(known.off, None);
+        for run in 0..COMPARED {
+            known.note_forked(Some(Duration::from_millis(if run % 10 == 9 { 10 } else { 0 })));
+            known.decide(Restart::Auto);
+        }
         assert_eq!(known.off, None);
     }
 

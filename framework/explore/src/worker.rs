@@ -1,7 +1,7 @@
 //! One worker: a fork server, and beside it, if that is asked for, a process whose runs are restored.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::Duration;
 
 use waylay_control_protocol::{Ending, RunCopy, Settings, Stretch};
 use waylay_schedule::{Focus, RunParameters, Said};
@@ -202,7 +202,7 @@ impl<'a> Worker<'a> {
             .iter()
             .map(|run| (run.settings, serde_json::to_string(run.parameters).unwrap_or_default()))
             .collect();
-        let begun = Instant::now();
+        let before = restored.spent();
         let mut answers: Vec<Came> = Vec::with_capacity(runs.len());
         let expected = &self.plan.expected;
         let result = restored.run(&orders, |index, answer| {
@@ -225,8 +225,8 @@ impl<'a> Worker<'a> {
                 }
             });
         });
-        let share = begun.elapsed() / answers.len().max(1) as u32;
-        let share = (!restored.was_fresh()).then_some(share);
+        let used = used(before, restored.spent()).filter(|_| !restored.was_fresh());
+        let share = used.map(|used| used / answers.len().max(1) as u32);
         let mut count = 0;
         for (index, (answer, run)) in answers.into_iter().zip(runs).enumerate() {
             let made = match answer {
@@ -322,9 +322,9 @@ impl<'a> Worker<'a> {
 
     /// One run in a process of its own.
     fn fork(&mut self, run: &Wanted<'_>) -> Result<Made, RunError> {
-        let begun = Instant::now();
+        let before = self.server.spent();
         let observed = self.server.run(run.settings, Guide::Strategy(run.parameters))?;
-        self.known.note_forked(begun.elapsed());
+        self.known.note_forked(used(before, self.server.spent()));
         let verdict = judge(&observed, &self.plan.expected);
         let nothing = RunCopy::of_nothing();
         let told = self.server.told.as_ref().unwrap_or(&nothing).told();
@@ -341,6 +341,11 @@ impl<'a> Worker<'a> {
     fn restored_is_wanted(&self) -> bool {
         self.plan.restart != Restart::Fork && self.known.off.is_none()
     }
+}
+
+/// Processor time that a process used between two looks; unknown where it is not counted, or was started anew.
+fn used(before: Option<Duration>, after: Option<Duration>) -> Option<Duration> {
+    after?.checked_sub(before?)
 }
 
 /// Whether the run is the same as the first of a process in which nothing was ever put back. Then restoring did what it should,

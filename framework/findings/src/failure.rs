@@ -12,7 +12,7 @@ pub use waylay_evidence::brought;
 pub use waylay_evidence::build::{Build, Change, changes};
 use waylay_evidence::{MemoryMap, ThreadStack};
 
-use crate::cause::Why;
+use crate::cause::{Cause, Why};
 use crate::environment::Environment;
 pub use crate::kind::Kind;
 use crate::test::TestRecord;
@@ -164,6 +164,16 @@ pub struct Variant {
     pub what: String,
     /// How often.
     pub count: u64,
+}
+
+/// What else than its signature the same failure may be known by in another campaign: those of its variants, of which another
+/// one may come first there, and its cause.
+pub fn aliases(kind: Kind, test: Option<&str>, variants: &[Variant], why: &Why) -> Vec<String> {
+    let cause = why.cause.as_ref().and_then(Cause::key).map(|key| {
+        let text = format!("{kind}\n{}\n{key}", test.unwrap_or_default());
+        format!("cause-{:016x}", waylay_evidence::signature::digest(text.as_bytes()))
+    });
+    variants.iter().map(|variant| variant.signature.id.clone()).chain(cause).collect()
 }
 
 /// All occurrences of one failure: of one signature, and of those that have the same cause.

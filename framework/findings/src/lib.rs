@@ -40,7 +40,7 @@ pub mod failure;
 pub use environment::Environment;
 pub use failure::{
     FailureEntry, Finding, Occurrence, PotView, RandomizerTrace, RunningView, Signature, Variant, WorkerView,
-    load_failure,
+    aliases, load_failure,
 };
 pub use kind::{Evidence, Kind, Severity};
 pub use test::{BoundRecord, PotShare, StrictNumbers, TestRecord};

@@ -11,6 +11,7 @@ use waylay_driver::store::PluginBuild;
 use waylay_report::confidence::{SURE, clean_runs_for};
 use waylay_report::model::{BuildRange, BuiltFile, CleanBuild, Reproduction};
 
+use crate::schema::failure_of;
 use crate::sighting::file_name;
 use crate::{History, HistoryError};
 
@@ -64,17 +65,18 @@ impl History {
     /// The builds at both ends of a failure, where campaigns say which builds they ran.
     pub fn build_range(&self, signature: &str) -> Result<Option<BuildRange>, HistoryError> {
         self.at((|| {
-            let mut select = self.connection.prepare_cached(
+            let mut select = self.connection.prepare_cached(&format!(
                 "SELECT max(run.build), sum(iif(failure.way IS NULL OR run.way = failure.way, run.runs, 0)),
                      CASE WHEN sighting.count IS NULL OR failure.way IS NULL THEN sighting.count ELSE
                          coalesce((SELECT s.count FROM sighting_way AS s WHERE s.failure = failure.id AND s.way = failure.way
                              AND s.campaign = campaign.id), 0) END
                  FROM failure JOIN run ON run.test = failure.test JOIN campaign ON campaign.id = run.campaign
                      LEFT JOIN sighting ON sighting.failure = failure.id AND sighting.campaign = campaign.id
-                 WHERE signature = ?1
+                 WHERE failure.id = {}
                      AND (run.runs > 0 AND (failure.way IS NULL OR run.way = failure.way) OR sighting.count > 0)
                  GROUP BY campaign.id ORDER BY campaign.started, campaign.id",
-            )?;
+                failure_of("?1")
+            ))?;
             let rows = select.query_map([signature], |row| {
                 let number = |number: i64| number.max(0) as u64;
                 Ok(Ran {

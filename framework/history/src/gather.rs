@@ -31,11 +31,11 @@ impl History {
         let mut campaign = None;
         let mut failure = None;
         for sighting in sightings.iter().filter(|sighting| sighting.evidence) {
-            let folder = crate::feed::failure_folder(self.out(), &sighting.campaign, signature);
+            let folder = crate::feed::failure_folder(self.out(), &sighting.campaign, &sighting.signature);
             let found = FailureFolder {
                 campaign: self.out().join(&sighting.campaign),
                 folder,
-                id: signature.to_owned(),
+                id: sighting.signature.clone(),
             };
             if let Ok(read) = archive::read_failure(&found) {
                 campaign = Some(sighting.campaign.clone());

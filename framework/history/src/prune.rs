@@ -12,6 +12,7 @@ use rusqlite::params;
 use waylay_driver::store::is_at_work;
 
 use crate::retention::{Kept, KeptFailure, Limits, Removal, decide};
+use crate::schema::failure_of;
 use crate::{History, HistoryError};
 
 /// What went.
@@ -57,7 +58,10 @@ impl History {
         let mut sizes = self.at(self.known_sizes())?;
         let mut open: HashMap<String, bool> = HashMap::new();
         let result = (|| {
-            let mut select = self.connection.prepare("SELECT signature, state <> 'resolved' FROM failure")?;
+            let mut select = self.connection.prepare(
+                "SELECT signature, state <> 'resolved' FROM failure
+                 UNION ALL SELECT name, state <> 'resolved' FROM alias JOIN failure ON failure.id = alias.failure",
+            )?;
             let mut rows = select.query([])?;
             while let Some(row) = rows.next()? {
                 open.insert(row.get(0)?, row.get(1)?);
@@ -139,10 +143,11 @@ impl History {
                 "UPDATE sighting SET evidence = 0 WHERE campaign = (SELECT id FROM campaign WHERE name = ?1)",
                 [&removal.campaign],
             )?;
-            let mut keep = connection.prepare(
+            let mut keep = connection.prepare(&format!(
                 "UPDATE sighting SET evidence = 1 WHERE campaign = (SELECT id FROM campaign WHERE name = ?1)
-                     AND failure = (SELECT id FROM failure WHERE signature = ?2)",
-            )?;
+                     AND failure = {}",
+                failure_of("?2")
+            ))?;
             removal
                 .except
                 .iter()

@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use serde::Serialize;
 use waylay_report::model::{FailureState, NightPoint, Sample};
 
+use crate::schema::failure_of;
 use crate::standing::{SIGHTINGS, sightings};
 use crate::state::Sightings;
 use crate::{History, HistoryError};
@@ -154,6 +155,8 @@ pub struct SightingRow {
     pub last_seen: Timestamp,
     /// Whether its folder is there.
     pub evidence: bool,
+    /// The signature that the campaign has it under, which its folder is called after.
+    pub signature: String,
 }
 
 /// How many failures there are of each state, suppressed ones counted apart.
@@ -346,19 +349,23 @@ impl History {
 
     /// One failure.
     pub fn failure(&self, signature: &str) -> Result<Option<FailureRow>, HistoryError> {
-        let sql =
-            format!("SELECT {FAILURE} FROM failure JOIN test ON test.id = failure.test WHERE signature = ?1");
+        let sql = format!(
+            "SELECT {FAILURE} FROM failure JOIN test ON test.id = failure.test WHERE failure.id = {}",
+            failure_of("?1")
+        );
         self.at(self.connection.query_row(&sql, [signature], failure_row).optional())
     }
 
     /// The campaigns that had a failure, newest first.
     pub fn sightings(&self, signature: &str, limit: u64) -> Result<Vec<SightingRow>, HistoryError> {
         self.at((|| {
-            let mut select = self.connection.prepare_cached(
-                "SELECT name, night, sighting.count, sighting.first_seen, sighting.last_seen, sighting.evidence
-                 FROM sighting JOIN campaign ON campaign.id = sighting.campaign
-                 WHERE failure = (SELECT id FROM failure WHERE signature = ?1) ORDER BY started DESC LIMIT ?2",
-            )?;
+            let mut select = self.connection.prepare_cached(&format!(
+                "SELECT campaign.name, night, sighting.count, sighting.first_seen, sighting.last_seen, sighting.evidence,
+                     coalesce(kept_as, signature)
+                 FROM sighting JOIN campaign ON campaign.id = sighting.campaign JOIN failure ON failure.id = sighting.failure
+                 WHERE failure = {} ORDER BY started DESC LIMIT ?2",
+                failure_of("?1")
+            ))?;
             let rows = select.query_map(params![signature, limit as i64], |row| {
                 Ok(SightingRow {
                     campaign: row.get(0)?,
@@ -367,6 +374,7 @@ impl History {
                     first_seen: time(row, 3)?,
                     last_seen: time(row, 4)?,
                     evidence: row.get(5)?,
+                    signature: row.get(6)?,
                 })
             })?;
             rows.collect()
@@ -375,7 +383,7 @@ impl History {
 
     /// How a failure's state comes about.
     pub fn reasons(&self, signature: &str) -> Result<Option<Sightings>, HistoryError> {
-        let sql = format!("SELECT {SIGHTINGS} FROM failure WHERE signature = ?1");
+        let sql = format!("SELECT {SIGHTINGS} FROM failure WHERE id = {}", failure_of("?1"));
         self.at(self.connection.query_row(&sql, [signature], sightings).optional())
     }
 

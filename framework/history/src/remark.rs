@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::schema::failure_of;
 use crate::{History, HistoryError};
 
 /// What was said last.
@@ -53,9 +54,7 @@ pub(crate) fn of_failure(connection: &Connection, failure: i64) -> rusqlite::Res
 impl History {
     /// What was said about a failure.
     pub fn remark(&self, signature: &str) -> Result<Option<Remark>, HistoryError> {
-        let sql = format!(
-            "SELECT {REMARK} FROM remark WHERE failure = (SELECT id FROM failure WHERE signature = ?1)"
-        );
+        let sql = format!("SELECT {REMARK} FROM remark WHERE failure = {}", failure_of("?1"));
         self.at(self.connection.query_row(&sql, [signature], Remark::of).optional())
     }
 
@@ -75,8 +74,12 @@ impl History {
     pub fn put_remark(&mut self, signature: &str, remark: &Remark) -> Result<bool, HistoryError> {
         self.transaction(|connection| {
             let written = connection.execute(
-                "INSERT INTO remark SELECT id, ?2, ?3, ?4, ?5, ?6 FROM failure WHERE signature = ?1
-                 ON CONFLICT (failure) DO UPDATE SET acknowledged = ?2, ticket = ?3, quiet_until = ?4, reason = ?5, at = ?6",
+                &format!(
+                    "INSERT INTO remark SELECT id, ?2, ?3, ?4, ?5, ?6 FROM failure WHERE id = {}
+                     ON CONFLICT (failure) DO UPDATE SET acknowledged = ?2, ticket = ?3, quiet_until = ?4, reason = ?5,
+                         at = ?6",
+                    failure_of("?1")
+                ),
                 params![
                     signature,
                     remark.acknowledged,

@@ -12,7 +12,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub const VERSION: i64 = STEPS.len() as i64;
 
 /// From nothing to the newest version.
-const STEPS: [&str; 7] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS, REMARKS, ORDERS, BUILDS, WAYS];
+const STEPS: [&str; 8] = [CAMPAIGNS_AND_FAILURES, SERVICE, RUNS, REMARKS, ORDERS, BUILDS, WAYS, ALIASES];
 
 const CAMPAIGNS_AND_FAILURES: &str = "
 -- One `waylay run` or `waylay explore`. Rows stay when the evidence goes: they are small, and trends need them.
@@ -205,6 +205,23 @@ CREATE TABLE sighting_way (
 -- The way that showed it most often; none where campaigns did not count by scenario.
 ALTER TABLE failure ADD COLUMN way TEXT;
 ";
+
+const ALIASES: &str = "
+-- What else a failure is known by: the signatures that its cause has with other stacks, and the cause itself.
+CREATE TABLE alias (
+    name TEXT PRIMARY KEY,
+    failure INTEGER NOT NULL REFERENCES failure
+) WITHOUT ROWID;
+-- The signature that a campaign has it under, if that is another one: its folder is called so.
+ALTER TABLE sighting ADD COLUMN kept_as TEXT;
+";
+
+/// The row of the failure that a name stands for, as a part of a query.
+pub(crate) fn failure_of(name: &str) -> String {
+    format!(
+        "(SELECT id FROM failure WHERE signature = {name} UNION ALL SELECT failure FROM alias WHERE name = {name} LIMIT 1)"
+    )
+}
 
 const RUNS: &str = "
 -- How often a test ran: with the iterations that failed, which are not among those that finished. Schedules are counted when

@@ -12,6 +12,8 @@ const LONGEST: usize = 1000;
 pub struct Sighting {
     /// The signature's short name.
     pub signature: String,
+    /// What else the same failure may be known by.
+    pub also: Vec<String>,
     /// What it was computed from.
     pub text: String,
     /// What broke.
@@ -39,6 +41,7 @@ impl Sighting {
     pub fn of(entry: &FailureEntry) -> Sighting {
         Sighting {
             signature: entry.signature.id.clone(),
+            also: waylay_findings::aliases(entry.kind, entry.test.as_deref(), &entry.variants, &entry.why),
             text: shorten(&entry.signature.text),
             kind: entry.kind.word(),
             what: shorten(&entry.what),

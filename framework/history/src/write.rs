@@ -8,6 +8,7 @@ use waylay_report::model::{FailureState, Sample};
 use waylay_report::night::night_of;
 
 use crate::builds::build_id;
+use crate::schema::failure_of;
 use crate::sighting::{Sighting, file_name, shorten};
 use crate::standing::{restate_one, test_ran, test_ran_more};
 use crate::suppression::Suppressions;
@@ -78,8 +79,10 @@ impl History {
     pub fn noticed(&mut self, signatures: &[String]) -> Result<(), HistoryError> {
         let now = jiff::Timestamp::now().as_millisecond();
         self.transaction(|connection| {
-            let mut insert = connection
-                .prepare("INSERT OR IGNORE INTO notice SELECT id, ?2 FROM failure WHERE signature = ?1")?;
+            let mut insert = connection.prepare(&format!(
+                "INSERT OR IGNORE INTO notice SELECT id, ?2 FROM failure WHERE id = {}",
+                failure_of("?1")
+            ))?;
             signatures.iter().try_for_each(|signature| insert.execute(params![signature, now]).map(drop))
         })
     }
@@ -388,10 +391,7 @@ fn put_sighting(
         .query_row([campaign.0], |row| row.get(0))?;
     let test = test_of(connection, campaign, sighting)?;
     test_ran(connection, test, &night)?;
-    let known: Option<i64> = connection
-        .prepare_cached("SELECT id FROM failure WHERE signature = ?1")?
-        .query_row([&sighting.signature], |row| row.get(0))
-        .optional()?;
+    let known = known_failure(connection, sighting)?;
     let (first, last) = (sighting.first_seen.as_millisecond(), sighting.last_seen.as_millisecond());
     let failure = match known {
         Some(failure) => failure,
@@ -418,6 +418,7 @@ fn put_sighting(
             connection.last_insert_rowid()
         }
     };
+    put_aliases(connection, failure, sighting)?;
     let before: Option<i64> = connection
         .prepare_cached("SELECT count FROM sighting WHERE failure = ?1 AND campaign = ?2")?
         .query_row([failure, campaign.0], |row| row.get(0))
@@ -436,10 +437,18 @@ fn put_sighting(
     }
     connection
         .prepare_cached(
-            "INSERT INTO sighting (failure, campaign, count, first_seen, last_seen) VALUES (?1, ?2, ?3, ?4, ?5)
+            "INSERT INTO sighting (failure, campaign, count, first_seen, last_seen, kept_as) VALUES (?1, ?2, ?3, ?4, ?5,
+                 (SELECT ?6 WHERE NOT EXISTS (SELECT 1 FROM failure WHERE id = ?1 AND signature = ?6)))
              ON CONFLICT (failure, campaign) DO UPDATE SET count = max(count, ?3), last_seen = max(last_seen, ?5)",
         )?
-        .execute(params![failure, campaign.0, sighting.count as i64, first, last])?;
+        .execute(params![
+            failure,
+            campaign.0,
+            sighting.count as i64,
+            first,
+            last,
+            sighting.signature
+        ])?;
     connection
         .prepare_cached(
             "UPDATE failure SET count = count + ?2, nights = nights + ?3,
@@ -483,6 +492,28 @@ fn put_ways(
         )?
         .execute([failure])
         .map(drop)
+}
+
+/// The row of a failure that was seen before: under its signature, or under another one that the same cause had.
+fn known_failure(connection: &Connection, sighting: &Sighting) -> rusqlite::Result<Option<i64>> {
+    let mut select = connection.prepare_cached(&format!("SELECT {}", failure_of("?1")))?;
+    for name in std::iter::once(&sighting.signature).chain(&sighting.also) {
+        let failure: Option<i64> = select.query_row([name], |row| row.get(0))?;
+        if failure.is_some() {
+            return Ok(failure);
+        }
+    }
+    Ok(None)
+}
+
+/// Writes down by what else a failure is known. What has a row of its own, because it came before anybody knew the cause, keeps it.
+fn put_aliases(connection: &Connection, failure: i64, sighting: &Sighting) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT OR IGNORE INTO alias SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM failure WHERE signature = ?1)",
+    )?;
+    std::iter::once(&sighting.signature)
+        .chain(&sighting.also)
+        .try_for_each(|name| insert.execute(params![name, failure]).map(drop))
 }
 
 /// A campaign has a failure. It is the one that showed it first if nobody has seen that before, or if only campaigns of later

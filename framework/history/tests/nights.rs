@@ -54,6 +54,60 @@ fn a_failure_is_new_then_ongoing_then_resolved_and_comes_back() {
     assert_eq!(new, [1, 1, 0, 0, 0, 0]);
 }
 
+/// A night of `queue` in which one failure was seen, with variants and perhaps a cause.
+fn caused_night(history: &mut History, day: i8, signature: &str, variants: &[&str], line: Option<u32>) {
+    let mut record = campaign(day, &[("queue", 100)]);
+    record.failures = 1;
+    let mut entry = entry(signature, Some("queue"), 1, record.started);
+    let known =
+        |id: &&str| serde_json::json!({ "signature": { "id": id, "text": id }, "what": "", "count": 1 });
+    entry.variants =
+        variants.iter().map(known).map(|variant| serde_json::from_value(variant).unwrap()).collect();
+    if let Some(line) = line {
+        let event = |access: &str| waylay_findings::cause::EventPlace {
+            function: "sell".to_owned(),
+            file: "stock.cpp".to_owned(),
+            line,
+            access: access.to_owned(),
+            ..Default::default()
+        };
+        let order = waylay_findings::cause::Constraint {
+            first: event("read"),
+            then: event("write"),
+            ..Default::default()
+        };
+        entry.why.cause =
+            Some(waylay_findings::cause::Cause { depth: 1, constraints: vec![order], ..Default::default() });
+    }
+    history.put(&record, &[Sighting::of(&entry)], &utc()).unwrap();
+}
+
+/// What comes first in a night, and so leads, is chance.
+#[test]
+fn a_failure_is_one_under_all_signatures_that_its_cause_has() {
+    let out = tempfile::tempdir().unwrap();
+    let mut history = History::open(out.path()).unwrap();
+    caused_night(&mut history, 1, "d-1", &["d-2"], None);
+    caused_night(&mut history, 2, "d-2", &["d-3"], Some(7));
+    // Nobody saw this signature before, but its cause.
+    caused_night(&mut history, 3, "d-4", &[], Some(7));
+    caused_night(&mut history, 4, "d-9", &[], Some(30));
+    let row = history.failure("d-1").unwrap().unwrap();
+    assert_eq!((row.count, row.nights, row.state), (3, 3, FailureState::Ongoing));
+    for name in ["d-2", "d-3", "d-4"] {
+        assert_eq!(history.failure(name).unwrap().unwrap().signature, "d-1", "{name}");
+    }
+    assert_eq!(history.failure("d-9").unwrap().unwrap().signature, "d-9");
+    let new: Vec<u64> = history.nights(30).unwrap().iter().map(|point| point.new_signatures).collect();
+    assert_eq!(new, [1, 0, 0, 1]);
+    // Each campaign's folder is called after what came first there.
+    let kept = |name: &str| {
+        let sightings = history.sightings(name, 10).unwrap();
+        sightings.into_iter().map(|one| one.signature).collect::<Vec<_>>()
+    };
+    assert_eq!(kept("d-3"), ["d-4", "d-2", "d-1"]);
+}
+
 /// A night of `queue`, run in the build of a plugin whose library has that build id.
 fn build_night(history: &mut History, day: i8, runs: u64, library: &str, failures: u64) {
     let file = |file: &str, id: &str| serde_json::json!({ "file": file, "bytes": 1, "build_id": id });

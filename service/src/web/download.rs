@@ -32,10 +32,11 @@ pub(super) async fn file(
     let found = shared
         .site
         .ask(move |history| {
-            // The history knows the names of campaigns and failures; others are no folders here.
-            let known =
-                history.sightings(&signature, u64::MAX >> 1)?.into_iter().any(|one| one.campaign == campaign);
-            Ok(known.then_some((campaign, signature)))
+            // The history knows the names of campaigns and failures; others are no folders here. A campaign may have a failure
+            // under another signature of the same cause.
+            let sightings = history.sightings(&signature, u64::MAX >> 1)?;
+            let known = sightings.into_iter().find(|one| one.campaign == campaign);
+            Ok(known.map(|one| (campaign, one.signature)))
         })
         .await?;
     let Some((campaign, signature)) = found else { return Err(none) };

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod behind_test;
 mod fleet;
 mod kept;
 mod suite;
@@ -73,24 +74,19 @@ impl Arguments {
     }
 }
 
-/// `--json FILE` of `waylay report` is `--json-file FILE`: everywhere else `--json` takes no value.
-pub(crate) fn spelled_out(
-    given: impl Iterator<Item = std::ffi::OsString>,
-) -> impl Iterator<Item = std::ffi::OsString> {
+/// The command line in the form that is read: `--json FILE` of `waylay report` is `--json-file FILE`, because everywhere else
+/// `--json` takes no value; and options of ours behind `waylay cargo test` stand in front of `test`.
+pub(crate) fn spelled_out(given: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut given = given.peekable();
-    let mut place = 0;
-    let mut is_report = false;
-    std::iter::from_fn(move || {
-        let word = given.next()?;
-        is_report |= place == 1 && word == "report";
-        place += 1;
+    let mut words: Vec<std::ffi::OsString> = Vec::new();
+    while let Some(word) = given.next() {
+        let is_report = words.get(1).is_some_and(|command| command == "report");
         let is_file =
             |next: &std::ffi::OsString| std::path::Path::new(next).extension().is_some_and(|e| e == "json");
-        if is_report && word == "--json" && given.peek().is_some_and(is_file) {
-            return Some("--json-file".into());
-        }
-        Some(word)
-    })
+        let names_a_file = is_report && word == "--json" && given.peek().is_some_and(is_file);
+        words.push(if names_a_file { "--json-file".into() } else { word });
+    }
+    behind_test::ours_first(words)
 }
 
 #[derive(Debug, Subcommand)]
@@ -373,9 +369,10 @@ pub(crate) struct ExploreSettings {
     /// Switch between kernel threads instead of fibers: slower, for programs that fibers disturb.
     #[arg(long)]
     pub(crate) baton: bool,
-    /// Sleeps and timeouts end only when nothing else can run, not whenever the strategy likes.
-    #[arg(long)]
-    pub(crate) idle_timeouts: bool,
+    /// Sleeps and timeouts end only when nothing else can run, not whenever the strategy likes. Cases of suites are run so, because
+    /// many wait by sleeping, unless `--idle-timeouts=false` is said.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) idle_timeouts: Option<bool>,
     /// Let the program see the real clocks.
     #[arg(long)]
     pub(crate) real_time: bool,

@@ -4,30 +4,40 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
+use waylay_driver::report::count;
 use waylay_explore::program::Program;
-use waylay_explore::suite::{Suite, binary};
+use waylay_explore::suite::{Suite, binary, harness};
 
 use crate::args::CargoOptions;
 use crate::output::Failed;
 
 pub(crate) fn cargo(options: &CargoOptions, json: bool) -> Result<u8, Failed> {
-    let Some(("test", arguments)) =
+    let Some(("test" | "t", arguments)) =
         options.arguments.split_first().map(|(first, rest)| (first.as_str(), rest))
     else {
         return Err(Failed::Usage(
             "only the tests of a workspace can be explored: waylay cargo test".to_owned(),
         ));
     };
-    // What is behind `--` is for the binaries.
-    let (ours, theirs) = match arguments.iter().position(|one| one == "--") {
-        Some(at) => (&arguments[..at], &arguments[at + 1..]),
-        None => (arguments, &[][..]),
-    };
-    let built = build(ours)?;
+    let words = Words::read(arguments);
+    if words.builds_only {
+        return Err(Failed::Usage(
+            "with --no-run nothing is run: leave it out, or use `cargo test`".to_owned(),
+        ));
+    }
+    let mut cases = options.cases.clone();
+    let mut theirs = words.binaries;
+    cases.list |= harness::wants_list(&theirs);
+    // It is meant for the text that stands beside it.
+    if cases.exact && cases.filter.is_empty() && words.name.is_some() {
+        theirs.push("--exact".to_owned());
+    }
+    theirs.splice(0..0, words.name);
+    let built = build(&words.cargo)?;
     let mut suites = Vec::new();
     let mut notes = Vec::new();
     for one in built {
-        match one.suite(theirs) {
+        match one.suite(&theirs) {
             Ok(suite) => suites.push(suite),
             Err(error) => notes.push(format!("{}: not explored: {error}", one.name)),
         }
@@ -36,8 +46,82 @@ pub(crate) fn cargo(options: &CargoOptions, json: bool) -> Result<u8, Failed> {
         let why = notes.first().map_or_else(|| "Cargo built no test binary".to_owned(), Clone::clone);
         return Err(Failed::Usage(format!("nothing to explore: {why}")));
     }
-    crate::suite::run(suites, notes, &options.cases, &options.settings, json)
+    if !theirs.is_empty() && suites.iter().all(|suite| suite.cases.is_empty()) {
+        let (words, binaries) = (theirs.join(" "), count(suites.len() as u64));
+        return Err(Failed::Usage(format!(
+            "`{words}` leaves no case of {binaries} test binaries: nothing ran (--list shows all without it)"
+        )));
+    }
+    crate::suite::run(suites, notes, &cases, &options.settings, json)
 }
+
+/// The words behind `test`, by whose they are.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Words {
+    /// Cargo's, the text for names with them.
+    cargo: Vec<String>,
+    /// The text that names of cases have to have in them.
+    name: Option<String>,
+    /// The test binaries'.
+    binaries: Vec<String>,
+    /// Nothing should be run.
+    builds_only: bool,
+}
+
+impl Words {
+    fn read(arguments: &[String]) -> Words {
+        let mut words = Words::default();
+        let mut rest = arguments.iter().peekable();
+        while let Some(word) = rest.next() {
+            match word.as_str() {
+                "--" => words.binaries.extend(rest.by_ref().cloned()),
+                "--no-run" => words.builds_only = true,
+                // What Cargo prints is read here.
+                "--message-format" => {
+                    rest.next();
+                }
+                long if long.starts_with("--message-format=") => {}
+                option if option.starts_with('-') => {
+                    words.cargo.push(word.clone());
+                    if WITH_VALUE.contains(&option) {
+                        words.cargo.extend(rest.next_if(|next| !next.starts_with('-')).cloned());
+                    }
+                }
+                // It says itself that it takes one only.
+                _ => {
+                    words.cargo.push(word.clone());
+                    words.name.get_or_insert_with(|| word.clone());
+                }
+            }
+        }
+        words
+    }
+}
+
+/// Options of `cargo test` whose value is the next word. What is missing here would be taken for a text in names.
+const WITH_VALUE: [&str; 21] = [
+    "-p",
+    "--package",
+    "--exclude",
+    "--bin",
+    "--example",
+    "--test",
+    "--bench",
+    "-F",
+    "--features",
+    "-j",
+    "--jobs",
+    "--profile",
+    "--target",
+    "--target-dir",
+    "--artifact-dir",
+    "--manifest-path",
+    "--lockfile-path",
+    "--color",
+    "--config",
+    "-Z",
+    "-C",
+];
 
 /// A test binary.
 #[derive(Debug, PartialEq, Eq)]
@@ -116,6 +200,18 @@ fn binaries(messages: &str) -> Vec<Built> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_for_names_is_told_from_the_values_of_options() {
+        let line =
+            "-p queue --features fast,small --lib push --release --message-format short -- --exact --skip x";
+        let words = Words::read(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(words.cargo.join(" "), "-p queue --features fast,small --lib push --release");
+        assert_eq!(words.name.as_deref(), Some("push"));
+        assert_eq!(words.binaries, ["--exact", "--skip", "x"]);
+        assert!(!words.builds_only);
+        assert_eq!(Words::read(&["--package".to_owned(), "--lib".to_owned()]).name, None);
+    }
 
     #[test]
     fn only_test_binaries_are_taken_from_what_cargo_says() {

@@ -192,6 +192,7 @@ pub(crate) fn plan(options: &ExploreSettings, mut program: Program) -> Result<Pl
             stdout,
             limit_is_failure: options.limit_is_failure,
             case: false,
+            passing: None,
         },
         out: options.out.clone(),
         library: library()?,
@@ -205,7 +206,7 @@ fn conditions(options: &ExploreSettings) -> RunConditions {
     let mut conditions = RunConditions {
         baton: options.baton,
         max_steps: options.max_steps,
-        idle_timeouts: options.idle_timeouts,
+        idle_timeouts: options.idle_timeouts.unwrap_or(false),
         real_time: options.real_time,
         real_random: options.real_random,
         memory: options.memory,

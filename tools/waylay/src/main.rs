@@ -6,6 +6,7 @@ mod output;
 mod aimed;
 mod args;
 mod bound;
+mod browser;
 mod bucket;
 mod cargo;
 mod check;

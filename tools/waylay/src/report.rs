@@ -10,7 +10,11 @@ use waylay_report::model::{Failure, Night};
 use waylay_report::{html, junit, markdown, sarif, text};
 
 use crate::args::{FailuresOptions, ReportOptions};
+use crate::browser;
 use crate::output::{CLEAN, Failed, print_json, write_file};
+
+/// The page that is made to be opened.
+const PAGE: &str = "report.html";
 
 pub(crate) fn usage(error: ArchiveError) -> Failed {
     Failed::Usage(error.to_string())
@@ -61,6 +65,30 @@ pub(crate) fn add_builds(campaign: &Path, failures: &mut [Failure]) {
     }
 }
 
+/// Writes the reports that are wanted of a campaign that is over.
+pub(crate) fn files(campaign: &Path, junit: Option<&Path>, sarif: Option<&Path>) -> Result<(), Failed> {
+    if junit.is_none() && sarif.is_none() {
+        return Ok(());
+    }
+    let night = night(Some(campaign), campaign.parent().unwrap_or(campaign), "last", None)?;
+    for (path, content) in
+        [(junit, junit::report as fn(&Night) -> String), (sarif, |night| sarif_of(night, None))]
+            .into_iter()
+            .filter_map(|(path, content)| Some((path?, content)))
+    {
+        write_file(path, content(&night).as_bytes())?;
+        eprintln!("waylay: wrote {}", path.display());
+    }
+    Ok(())
+}
+
+/// SARIF, with names of code below a folder relative to it; below the current one if none is named.
+fn sarif_of(night: &Night, root: Option<&Path>) -> String {
+    let root = root.map(Path::to_owned).or_else(|| std::env::current_dir().ok());
+    let root = root.and_then(|root| std::path::absolute(root).ok()).map(|root| root.display().to_string());
+    format!("{:#}\n", sarif::report(night, root.as_deref()))
+}
+
 pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> {
     let suppressions = options.suppressions.as_deref();
     let night = night(options.campaign.as_deref(), &options.out, &options.since, suppressions)?;
@@ -70,17 +98,22 @@ pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> 
         written.push(path.display().to_string());
         Ok(())
     };
-    if let Some(path) = &options.html {
+    let page = match &options.html {
+        None if options.open => {
+            let campaign =
+                archive::find_campaign(&options.out, options.campaign.as_deref()).map_err(usage)?;
+            Some(campaign.join(PAGE))
+        }
+        page => page.clone(),
+    };
+    if let Some(path) = &page {
         write(path, html::report(&night))?;
     }
     if let Some(path) = &options.junit {
         write(path, junit::report(&night))?;
     }
     if let Some(path) = &options.sarif {
-        let root = options.source_root.clone().or_else(|| std::env::current_dir().ok());
-        let root =
-            root.and_then(|root| std::path::absolute(root).ok()).map(|root| root.display().to_string());
-        write(path, format!("{:#}\n", sarif::report(&night, root.as_deref())))?;
+        write(path, sarif_of(&night, options.source_root.as_deref()))?;
     }
     if let Some(path) = &options.json_file {
         write(path, format!("{:#}\n", json!(night)))?;
@@ -98,6 +131,9 @@ pub(crate) fn report(options: &ReportOptions, json: bool) -> Result<u8, Failed> 
     }
     for path in written {
         eprintln!("waylay: wrote {path}");
+    }
+    if let Some(page) = page.filter(|_| options.open) {
+        browser::open(&page)?;
     }
     Ok(CLEAN)
 }

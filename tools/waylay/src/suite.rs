@@ -1,6 +1,6 @@
 //! `waylay suite`: every case of a suite of unit tests in strict mode, schedule after schedule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use waylay_driver::report::{count, span};
 use waylay_driver::store::CampaignRecord;
 use waylay_explore::program::Program;
 use waylay_explore::suite::first_pass::{Threads, first_pass};
+use waylay_explore::suite::fixtures::SetUp;
 use waylay_explore::suite::summary::{SuiteNumbers, SuiteSummary};
 use waylay_explore::suite::together::{self, Standing, Watcher};
 use waylay_explore::suite::{Case, Suite, SuiteError, binary, folder};
@@ -25,7 +26,7 @@ use crate::args::{CaseOptions, ExploreSettings, ShardOptions, SuiteOptions};
 use crate::explore::{LINE_IN_LOG, LINE_ON_TERMINAL, explore_program, plan};
 use crate::output::{BAD_USAGE, CLEAN, FAILURES, Failed, kept, print_json};
 use crate::progress::Bar;
-use crate::shard;
+use crate::{report, shard};
 
 mod flaky;
 
@@ -34,9 +35,9 @@ pub(crate) fn suite(options: &SuiteOptions, json: bool) -> Result<u8, Failed> {
     let SuiteOptions { command, cases, settings } = options;
     let first = Path::new(&command[0]);
     if first.is_dir() {
-        let (suite, left_out) = folder::suite(first).map_err(usage)?;
+        let (suites, left_out) = folder::suites(first).map_err(usage)?;
         let notes = left_out.into_iter().map(|one| format!("left out: {one}")).collect();
-        return run(vec![suite], notes, cases, settings, json);
+        return run(suites, notes, cases, settings, json);
     }
     let program =
         Program::new(command, settings.cwd.as_deref()).map_err(|error| Failed::Usage(error.to_string()))?;
@@ -66,11 +67,13 @@ pub(crate) fn run(
         Some(_) => None,
         None => shard::wanted(cases.shard)?,
     };
-    let chosen = choose(&suites, cases, shard)?;
+    let mut chosen = choose(&suites, cases, shard)?;
     if cases.list {
         return list(&suites, &chosen, json);
     }
     interrupt::watch();
+    // What is there stays until all of this is over.
+    let _there = set_up(&suites, &mut chosen, &mut notes);
     let begun = Instant::now();
     let mut threaded: Vec<Case> = Vec::new();
     let mut numbers = Vec::new();
@@ -79,7 +82,12 @@ pub(crate) fn run(
             continue;
         }
         let bar = Bar::of("looking which cases start threads", settings.quiet);
-        let seen = first_pass(suite, chosen, settings.timeout);
+        let mut told = |text: &str| {
+            if !settings.quiet {
+                eprintln!("waylay: {text}");
+            }
+        };
+        let seen = first_pass(suite, chosen, settings.timeout, &mut told);
         drop(bar);
         let with: Vec<&Case> = chosen
             .iter()
@@ -87,12 +95,16 @@ pub(crate) fn run(
             .filter(|(_, seen)| **seen == Threads::Maybe)
             .map(|(case, _)| case)
             .collect();
-        for (case, _) in chosen.iter().zip(&seen).filter(|(_, seen)| **seen == Threads::NoneAndNoEnd) {
-            notes.push(format!(
-                "{} starts no threads and does not end within {:?}: not explored",
-                case.program.subject(),
-                settings.timeout
-            ));
+        for (case, seen) in chosen.iter().zip(&seen) {
+            let subject = case.program.subject();
+            match seen {
+                Threads::NoneAndNoEnd => notes.push(format!(
+                    "{subject} starts no threads and does not end within {:?}: not explored",
+                    settings.timeout
+                )),
+                Threads::Skipped => notes.push(format!("{subject} says that it is skipped: not explored")),
+                Threads::Maybe | Threads::None => {}
+            }
         }
         let number = SuiteNumbers {
             name: suite.name.clone(),
@@ -108,18 +120,22 @@ pub(crate) fn run(
     }
     let first_pass_seconds = begun.elapsed().as_secs_f64();
     let any = suites.iter().find_map(|suite| suite.cases.first());
-    let first = match (threaded.first(), shard) {
-        (Some(first), _) => first,
-        (None, Some(_)) => any.ok_or_else(|| nothing(&numbers))?,
-        (None, None) => return Err(nothing(&numbers)),
+    let first = match (threaded.first(), any.filter(|_| shard.is_some())) {
+        (Some(first), _) | (None, Some(first)) => first,
+        (None, None) => {
+            notes.iter().for_each(|note| eprintln!("waylay: {note}"));
+            return Err(nothing(&numbers));
+        }
     };
     let mut base = plan(settings, first.program.clone())?;
     base.program.environment.clone_from(&settings.environment);
+    // Tests of people wait for other threads by sleeping, which is no bug of what they test.
+    base.conditions.run.idle_timeouts = settings.idle_timeouts.unwrap_or(true);
     if let Some(shard) = shard {
         shard::share_cases(&mut base, shard, settings.seed, &suites, cases);
     }
     if cases.flaky.is_some() {
-        return flaky::flaky(base, first, settings, json);
+        return flaky::flaky(base, first, (cases, settings), json);
     }
     let mut lines = Lines::new(settings);
     let explored =
@@ -153,6 +169,7 @@ pub(crate) fn run(
     if json {
         print_json(&summary)?;
     }
+    report::files(&summary.folder, cases.junit.as_deref(), cases.sarif.as_deref())?;
     if summary.failed > 0 {
         return Ok(kept(&summary.folder, FAILURES));
     }
@@ -165,6 +182,29 @@ pub(crate) fn run(
     // Nothing was judged, so nothing is clean.
     let judged = summary.explored.iter().any(|case| case.summary.runs > case.summary.limit_reached);
     Ok(kept(&summary.folder, if judged { CLEAN } else { BAD_USAGE }))
+}
+
+/// Sets up the fixtures that chosen cases need; cases without theirs are taken out and told.
+fn set_up<'a>(suites: &'a [Suite], chosen: &mut [Vec<Case>], notes: &mut Vec<String>) -> Vec<SetUp<'a>> {
+    let needs: BTreeSet<String> =
+        chosen.iter().flatten().flat_map(|case| case.needs.iter().cloned()).collect();
+    if needs.is_empty() {
+        return Vec::new();
+    }
+    let needs = needs.iter().map(String::as_str).collect();
+    let there: Vec<SetUp<'_>> = suites.iter().map(|suite| suite.fixtures.set_up(&needs)).collect();
+    let missing: BTreeMap<&str, &str> =
+        there.iter().flat_map(|one| &one.missing).map(|(name, why)| (name.as_str(), why.as_str())).collect();
+    chosen.iter_mut().for_each(|cases| {
+        cases.retain(|case| {
+            let gone = case.needs.iter().find_map(|name| Some((name, missing.get(name.as_str())?)));
+            notes.extend(gone.map(|(name, why)| {
+                format!("left out: {}: its fixture {name} is not there: {why}", case.program.subject())
+            }));
+            gone.is_none()
+        });
+    });
+    there
 }
 
 /// The chosen cases, by suite.
@@ -207,6 +247,9 @@ fn choose(suites: &[Suite], options: &CaseOptions, shard: Option<Shard>) -> Resu
 }
 
 fn nothing(numbers: &[SuiteNumbers]) -> Failed {
+    if numbers.is_empty() {
+        return Failed::Usage("no case is left: nothing ran".to_owned());
+    }
     let said = numbers.iter().map(SuiteNumbers::line).collect::<Vec<_>>().join("; ");
     Failed::Usage(format!("{said}: no case has threads, so each has one schedule only: nothing ran"))
 }

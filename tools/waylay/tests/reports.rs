@@ -43,6 +43,7 @@ fn every_kind_of_report_is_made_from_what_was_kept() {
     assert_eq!(list(&night["failures"]).len(), 2);
     assert!(!list(&night["campaign"]["series"]).is_empty());
     assert_eq!(place.waylay(&["report", "--json"]).json()["failures"], night["failures"]);
+    shows_the_page(&place);
     // What somebody suppressed, and only until the last day of that, is marked and makes nothing red.
     let suppress = |until: &str| {
         let rule = |kind: &str| {
@@ -152,3 +153,40 @@ fn the_command_line_describes_itself() {
     let schema = place.waylay(&["config", "schema"]).json();
     assert!(schema["properties"]["scenario"].is_object());
 }
+
+/// What opens pages here writes down what it was given, or is not there.
+#[cfg(target_os = "linux")]
+fn shows_the_page(place: &Workplace) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = place.path().join("browser");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let show = || {
+        let mut command = place.command(&["report", "--open"]);
+        command.env("PATH", &folder);
+        place.start_command(command).finish()
+    };
+    let none = show();
+    assert_eq!(none.code(), Some(2), "{none:#?}");
+    assert!(none.stderr.contains("xdg-open is not installed; the page is /"), "{none:#?}");
+    let fake = folder.join("xdg-open");
+    let install = |script: &str| {
+        std::fs::write(&fake, format!("#!/bin/sh\n{script}\n")).expect("a script");
+        std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    };
+    install("exit 3");
+    let refused = show();
+    assert_eq!(refused.code(), Some(2), "{refused:#?}");
+    assert!(refused.stderr.contains("xdg-open finds no browser (exit status: 3)"), "{refused:#?}");
+    let seen = place.path().join("seen");
+    install(&format!("echo \"$1\" > {}", seen.display()));
+    let shown = show();
+    assert_eq!(shown.code(), Some(0), "{shown:#?}");
+    let page = std::fs::read_to_string(seen).expect("what was opened");
+    assert!(page.trim().ends_with("/report.html"), "{page}");
+    let page = std::fs::read_to_string(page.trim()).expect("the page");
+    assert!(page.contains("data:image/svg+xml;base64,"), "the deadlock has a timeline");
+}
+
+#[cfg(not(target_os = "linux"))]
+fn shows_the_page(_: &Workplace) {}

@@ -78,7 +78,7 @@ fn a_campaign_and_a_failure_of_the_last_version_are_read() {
 #[test]
 fn a_schedule_of_the_last_version_is_followed_and_so_is_the_record_before_it() {
     let (place, failure) = place();
-    for other in [None, Some("strict-1.json"), Some("strict-3.json")] {
+    for other in [None, Some("strict-1.json"), Some("strict-3.json"), Some("strict-4.json")] {
         if let Some(other) = other {
             let here = place.path().to_str().unwrap().to_owned();
             fs::copy(kept().join(other), failure.join("strict.json")).unwrap();
@@ -101,6 +101,7 @@ fn a_history_of_every_version_is_brought_up_to_date() {
         "history-5.sqlite",
         "history-6.sqlite",
         "history-7.sqlite",
+        "history-8.sqlite",
     ] {
         let place = Workplace::new();
         fs::copy(kept().join(file), place.path().join("history.sqlite")).unwrap();
@@ -180,9 +181,9 @@ fn every_format_that_is_told_has_a_file_here() {
         |file: &Path| number(&serde_json::from_slice::<Value>(&fs::read(file).unwrap()).unwrap()["format"]);
     let why = "keep a file of the new format beside those of the old ones, in tests/versions";
     assert_eq!(format(&failure.join("failure.json")), version("failure.json"), "{why}");
-    assert_eq!(format(&kept().join("strict-3.json")), version("strict.json"), "{why}");
+    assert_eq!(format(&kept().join("strict-4.json")), version("strict.json"), "{why}");
     assert_eq!(format(&failure.join("../../campaign.json")), version("campaign.json"), "{why}");
-    let bytes = fs::read(kept().join("history-7.sqlite")).unwrap();
+    let bytes = fs::read(kept().join("history-8.sqlite")).unwrap();
     assert_eq!(u64::from(bytes[63]), version("history"), "{why}");
     let schedule = waylay_schedule::Schedule::decode(&fs::read(failure.join("schedule.bin")).unwrap());
     assert!(schedule.is_ok(), "{why}");

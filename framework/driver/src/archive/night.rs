@@ -12,8 +12,10 @@ use waylay_report::night::night_of;
 
 use super::rates::measure;
 use super::{
-    ArchiveError, campaigns, failure_folders, read_campaign, read_failure, read_failures, read_record,
+    ArchiveError, FailureFolder, campaigns, failure_folders, read_campaign, read_failure, read_failures,
+    read_record,
 };
+use crate::failure::aliases;
 use crate::store::load_failure;
 
 /// Campaigns before this one that it is compared with and drawn beside.
@@ -100,6 +102,45 @@ pub fn compare(here: bool, in_reference: bool, before: bool) -> FailureState {
     }
 }
 
+/// All that a failure may be known by: what leads in one campaign may be a variant in another one.
+fn names(failure: &Failure) -> Vec<String> {
+    let also = aliases(failure.kind, failure.test.as_deref(), &failure.variants, &failure.why);
+    std::iter::once(failure.id.clone()).chain(also).collect()
+}
+
+/// The same of what a campaign's folder has.
+fn names_in(found: &FailureFolder) -> Vec<String> {
+    let also = load_failure(&found.folder)
+        .map(|entry| aliases(entry.kind, entry.test.as_deref(), &entry.variants, &entry.why));
+    std::iter::once(found.id.clone()).chain(also.unwrap_or_default()).collect()
+}
+
+/// Failures of campaigns before, by all of their names.
+#[derive(Default)]
+struct Earlier {
+    by_name: BTreeMap<String, usize>,
+    all: Vec<Before>,
+}
+
+impl Earlier {
+    fn find(&self, names: &[String]) -> Option<&Before> {
+        names.iter().find_map(|name| self.by_name.get(name)).map(|place| &self.all[*place])
+    }
+
+    /// That of these names, which it has from now on.
+    fn entry(&mut self, names: Vec<String>) -> &mut Before {
+        let known = names.iter().find_map(|name| self.by_name.get(name)).copied();
+        let place = known.unwrap_or_else(|| {
+            self.all.push(Before::default());
+            self.all.len() - 1
+        });
+        for name in names {
+            self.by_name.entry(name).or_insert(place);
+        }
+        &mut self.all[place]
+    }
+}
+
 /// What campaigns before had of a failure.
 #[derive(Default)]
 struct Before {
@@ -110,14 +151,15 @@ struct Before {
 }
 
 fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
-    let known: BTreeSet<String> = failure_folders(reference).into_iter().map(|found| found.id).collect();
+    let known: BTreeSet<String> = failure_folders(reference).iter().flat_map(names_in).collect();
     let zone = TimeZone::system();
-    let mut earlier: BTreeMap<String, Before> = BTreeMap::new();
+    let mut earlier = Earlier::default();
     for folder in before {
         let date = read_record(folder).map_or(Date::MIN, |record| night_of(record.started, &zone));
         for found in failure_folders(folder) {
             if let Ok(entry) = load_failure(&found.folder) {
-                let seen = earlier.entry(found.id).or_default();
+                let also = aliases(entry.kind, entry.test.as_deref(), &entry.variants, &entry.why);
+                let seen = earlier.entry(std::iter::once(found.id).chain(also).collect());
                 seen.nights.insert(date);
                 seen.campaigns += 1;
                 seen.count += entry.count;
@@ -127,8 +169,9 @@ fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
     }
     let today = night_of(night.campaign.started, &zone);
     for failure in &mut night.failures {
-        let seen = earlier.get(&failure.id);
-        failure.state = compare(true, known.contains(&failure.id), seen.is_some());
+        let names = names(failure);
+        let seen = earlier.find(&names);
+        failure.state = compare(true, names.iter().any(|name| known.contains(name)), seen.is_some());
         if let Some(seen) = seen {
             failure.nights = seen.nights.iter().filter(|date| **date != today).count() as u64 + 1;
             failure.campaigns = Some(seen.campaigns + 1);
@@ -143,20 +186,24 @@ fn compare_with(night: &mut Night, reference: &Path, before: &[PathBuf]) {
         .filter(|(_, test)| test.iterations > 0)
         .map(|(_, test)| test.name.as_str())
         .collect();
-    let here: BTreeSet<&str> = night.failures.iter().map(|failure| failure.id.as_str()).collect();
+    let here: BTreeSet<String> = night.failures.iter().flat_map(names).collect();
     let mut gone = Vec::new();
     let then = read_campaign(reference).ok();
     for found in failure_folders(reference) {
-        if here.contains(found.id.as_str()) || found.id.starts_with("undecided-") {
+        if here.contains(&found.id) || found.id.starts_with("undecided-") {
             continue;
         }
         let Ok(mut failure) = read_failure(&found) else { continue };
+        let names = names(&failure);
+        if names.iter().any(|name| here.contains(name)) {
+            continue;
+        }
         if failure.test.as_deref().is_none_or(|test| ran.contains(test)) {
             failure.state = compare(false, true, true);
             if would_have_shown(&failure, night, then.as_ref()) {
                 failure.state = FailureState::Resolved;
             }
-            if let Some(seen) = earlier.get(&failure.id) {
+            if let Some(seen) = earlier.find(&names) {
                 failure.nights = seen.nights.len() as u64;
                 (failure.campaigns, failure.count_ever) = (Some(seen.campaigns), seen.count);
                 failure.first_seen = seen.first.or(failure.first_seen);
@@ -182,8 +229,10 @@ fn trend(before: &[PathBuf], folder: &Path) -> Vec<NightPoint> {
     let mut points = Vec::new();
     for folder in before.iter().map(PathBuf::as_path).chain([folder]) {
         let Ok(record) = read_record(folder) else { continue };
-        let ids: Vec<String> = failure_folders(folder).into_iter().map(|found| found.id).collect();
-        let new = ids.into_iter().filter(|id| known.insert(id.clone())).count() as u64;
+        let failures: Vec<Vec<String>> = failure_folders(folder).iter().map(names_in).collect();
+        let is_new = |names: &&Vec<String>| !names.iter().any(|name| known.contains(name));
+        let new = failures.iter().filter(is_new).count() as u64;
+        known.extend(failures.into_iter().flatten());
         points.push(NightPoint {
             campaign: record.name.clone(),
             started: record.started,

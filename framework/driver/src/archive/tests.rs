@@ -113,6 +113,23 @@ fn nights_are_compared() {
     assert!(states(&alone).iter().all(|(_, state)| *state == FailureState::Unknown), "{:?}", states(&alone));
 }
 
+/// Which of several signatures of one cause comes first, and leads, is chance.
+#[test]
+fn a_failure_that_led_before_and_is_a_variant_now_is_the_same() {
+    let out = tempfile::tempdir().unwrap();
+    let first = campaign(out.path(), &[("a", 10)], &[("assert-1", "a")], true);
+    let path = first.join("failures/assert-1/failure.json");
+    let mut entry: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let signature = serde_json::json!({ "id": "assert-2", "text": "assert in a < other" });
+    entry["variants"] = serde_json::json!([{ "signature": signature, "what": "", "count": 1 }]);
+    std::fs::write(&path, entry.to_string()).unwrap();
+    let last = campaign(out.path(), &[("a", 10)], &[("assert-2", "a")], true);
+    let night = night(&last, &Since::Last, Timestamp::now()).unwrap();
+    assert_eq!(states(&night), [("assert-2", FailureState::Ongoing)]);
+    assert_eq!((night.failures[0].count_ever, night.failures[0].campaigns), (2, Some(2)));
+    assert_eq!(night.trend.iter().map(|point| point.new_signatures).collect::<Vec<_>>(), [0, 0]);
+}
+
 /// A service with two mixes runs them in turns: what the other one ran is nothing to compare with.
 #[test]
 fn a_campaign_of_other_tests_in_between_is_passed_over() {

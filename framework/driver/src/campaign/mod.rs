@@ -8,6 +8,7 @@ mod curve;
 mod deadline;
 mod disturbance;
 mod draft;
+mod explaining;
 mod hang;
 mod investigation;
 mod lateness;

@@ -10,6 +10,7 @@ use waylay_page::{Clock, Layout, WorkerState};
 use super::assignment::Assignment;
 use super::combination::Combination;
 use super::disturbance::Disturbance;
+use super::explaining::Explaining;
 use super::scenario::{Scenario, ScenarioTest};
 use super::strict::StrictTest;
 use super::totals::Totals;
@@ -42,6 +43,8 @@ pub(crate) struct Progress {
     pub(crate) disturbance: Option<Disturbance>,
     /// Strict tests run one after the other: the one whose turn it is.
     pub(crate) turn: Option<usize>,
+    /// What is left for explaining failures of strict tests.
+    pub(crate) explaining: Explaining,
     pub(crate) tests: Vec<TestProgress>,
     /// Nanoseconds of one tick.
     tick_ns: f64,
@@ -164,6 +167,7 @@ impl Progress {
             alone: false,
             disturbance: scenario.randomizer.map(Disturbance::new),
             turn: None,
+            explaining: Explaining::default(),
             tests: scenario
                 .tests
                 .into_iter()
@@ -192,6 +196,7 @@ impl Progress {
             alone: true,
             disturbance: self.disturbance.as_ref().map(Disturbance::anew),
             turn: None,
+            explaining: Explaining::default(),
             tests: vec![TestProgress::new(test, None)],
             tick_ns: self.tick_ns,
         }

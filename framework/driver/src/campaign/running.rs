@@ -8,6 +8,7 @@ use super::CampaignError;
 use super::attending::HostEnd;
 use super::deadline::Deadline;
 use super::draft::{GONE, Unattributed};
+use super::explaining::Explaining;
 use super::progress::Progress;
 use super::scenario::Scenario;
 use super::supervisor::Supervisor;
@@ -98,6 +99,7 @@ impl Supervisor<'_> {
         }
         // Its parts are measured from here: the first host of a strict test is up at once.
         deadline.tests_run(Instant::now());
+        progress.explaining = Explaining::within(deadline.room(Instant::now()));
         while !deadline.is_over(Instant::now()) && !interrupt::requested() && !self.enough() {
             let round: Vec<usize> = (0..progress.tests.len())
                 .filter(|index| progress.tests[*index].strict.is_some() && progress.tests[*index].active())
@@ -115,8 +117,10 @@ impl Supervisor<'_> {
                     None => Some(Instant::now() + TURN),
                 };
                 progress.turn = Some(*turn);
-                let gone_on = self.run_hosts(progress, place, began, &mut Deadline::new(until, None))?;
+                let before = progress.explaining.taken();
+                let gone_on = self.run_hosts(progress, place, began, &mut deadline.of_turn(until))?;
                 progress.turn = None;
+                deadline.put_off(progress.explaining.taken() - before);
                 if !gone_on {
                     return Ok(());
                 }
@@ -139,9 +143,11 @@ impl Supervisor<'_> {
                 break;
             }
             let before = progress.reached();
-            let started = Instant::now();
+            let (started, explained) = (Instant::now(), progress.explaining.taken());
             let mut session = self.start(progress)?;
             let end = self.attend(&mut session, progress, place, began, deadline);
+            let explained = progress.explaining.taken() - explained;
+            deadline.put_off(explained);
             self.end_randomizer(&mut session, progress);
             if !session.corrupted {
                 // What it did until it was killed; an impossible last look changes nothing.
@@ -154,7 +160,7 @@ impl Supervisor<'_> {
                     test.makes(plan, limits.hang);
                 }
                 test.account(region, session.corrupted);
-                test.spent += started.elapsed();
+                test.spent += started.elapsed().saturating_sub(explained);
                 if test.is_hopeless() {
                     progress.retire("no schedule came to its end");
                 }

@@ -214,6 +214,7 @@ impl StrictTest {
             cut: region.is_cut(),
             partly_controlled: region.is_partly_controlled(),
             patience,
+            explaining: Duration::MAX,
         }
     }
 
@@ -311,6 +312,8 @@ pub struct FailedSchedule {
     pub partly_controlled: bool,
     /// How long the schedule may take.
     pub patience: Duration,
+    /// How long explaining may take by the clock, whatever the machine is busy with.
+    pub explaining: Duration,
 }
 
 /// Places in libraries of the system whose accesses conflict; a library without is not there.
@@ -360,6 +363,8 @@ pub trait Examination {
     fn gaps(&self) -> &[String];
     /// Which orders of events it needs, if that was sought.
     fn why(&self) -> &Why;
+    /// How long minimising it and seeking that took.
+    fn explained(&self) -> Duration;
     /// Writes what is wanted of dumps.
     fn dump(&self, path: &Path, dumper: &Dumper) -> Result<Dumped, String>;
     /// Writes into the failure's folder what is needed to run the schedule again.

@@ -67,7 +67,9 @@ impl Supervisor<'_> {
         // The dump is of the process that runs the schedule again.
         draft.still = None;
         let examination = match self.wanted(session, progress, &mut draft) {
-            Some((key, failed)) => {
+            Some((key, mut failed)) => {
+                let wanted = failed.strict.minimize;
+                (failed.strict.minimize, failed.explaining) = progress.explaining.grant(wanted);
                 let (examination, gap) = match &mut self.examiner {
                     Some(examiner) => match examiner.examine(&failed) {
                         Ok(examination) => (Some(examination), None),
@@ -77,6 +79,15 @@ impl Supervisor<'_> {
                 };
                 draft.finding.gaps.extend(gap);
                 describe(&mut draft, &failed, examination.as_deref());
+                if let Some(examination) = &examination {
+                    progress.explaining.took(examination.explained());
+                }
+                let confirmed =
+                    examination.as_ref().is_some_and(|examination| examination.instead().is_none());
+                if confirmed && wanted.0.is_some() && failed.strict.minimize.0.is_none() {
+                    let why = "the scenario's time for explaining failures is used up";
+                    draft.finding.why.no_cause.get_or_insert_with(|| why.to_owned());
+                }
                 if examination.as_ref().is_none_or(|examination| examination.instead().is_some())
                     && let Some(test) = progress.current_strict()
                 {

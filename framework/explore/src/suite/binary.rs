@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::fixtures::Fixtures;
 use super::framework::{Framework, candidates};
 use super::{Case, Suite, SuiteError, SuiteKind};
 use crate::program::Program;
@@ -27,7 +28,7 @@ pub fn suite(program: &Program) -> Result<Suite, SuiteError> {
                 let name = name_of(&program.file);
                 let cases = names.into_iter().map(|case| one(program, framework, &name, case)).collect();
                 let kind = SuiteKind::Binary(framework, Box::new(program.clone()));
-                return Ok(Suite { name, kind, cases });
+                return Ok(Suite { name, kind, cases, fixtures: Fixtures::default() });
             }
             Err(text) => why = text,
         }
@@ -43,7 +44,8 @@ fn one(program: &Program, framework: Framework, suite: &str, case: String) -> Ca
         suite: Some(suite.to_owned()),
         ..program.clone()
     };
-    Case { name: case, program, own_threads: framework.own_threads() }
+    let own_threads = framework.own_threads();
+    Case { name: case, program, own_threads, passing: None, needs: Vec::new() }
 }
 
 /// Frameworks whose marks a file has, most likely first.
@@ -85,7 +87,7 @@ pub(crate) fn command(program: &Program, arguments: Vec<String>) -> Command {
     let mut command = Command::new(&program.file);
     command.args(arguments).current_dir(&program.folder).stdin(Stdio::null());
     waylay_driver::give_back_mask(&mut command);
-    command.envs(program.environment.iter().map(|(name, value)| (name, value)));
+    program.set_variables(&mut command);
     command
 }
 

@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::iter;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use waylay_driver::interrupt;
 
 use super::binary::command;
+use super::passing::Answer;
 use super::{Case, Suite, SuiteKind};
 use crate::sys::census::{MOST_OUTPUT, census};
 use crate::sys::empty_file;
@@ -28,12 +29,21 @@ pub(crate) struct Moment {
     pub(crate) threads: usize,
 }
 
+/// How long a suite may be at one case. Output alone is no sign that it gets on: a case may write for ever.
+pub(crate) struct Patience<'a> {
+    pub(crate) time: Duration,
+    /// How many cases a part of the output, which begins with a line, says have begun.
+    pub(crate) begun: &'a (dyn Fn(&str) -> usize + Sync),
+}
+
 /// What was seen of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Census {
     pub(crate) moments: Vec<Moment>,
     /// It ended by itself.
     pub(crate) ended: bool,
+    /// How.
+    pub(crate) status: Option<ExitStatus>,
 }
 
 /// What is known of a case's threads.
@@ -45,10 +55,18 @@ pub enum Threads {
     None,
     /// It has none, and does not end.
     NoneAndNoEnd,
+    /// It says that it was skipped.
+    Skipped,
 }
 
-/// Looks at every chosen case of a suite; `patience` is for a case that writes nothing. Answers in the order of the cases.
-pub fn first_pass(suite: &Suite, chosen: &[Case], patience: Duration) -> Vec<Threads> {
+/// Looks at every chosen case of a suite; `patience` is for each. A case that does not end by then is told at once, by its name, and
+/// the others are looked at all the same. Answers in the order of the cases.
+pub fn first_pass(
+    suite: &Suite,
+    chosen: &[Case],
+    patience: Duration,
+    told: &mut dyn FnMut(&str),
+) -> Vec<Threads> {
     let mut known = BTreeMap::new();
     if let SuiteKind::Binary(framework, program) = &suite.kind
         && chosen.len() > 1
@@ -56,23 +74,34 @@ pub fn first_pass(suite: &Suite, chosen: &[Case], patience: Duration) -> Vec<Thr
     {
         let command = command(program, framework.run_all(&program.arguments));
         let harness = framework.own_threads() > 1;
-        if let Ok((Some(census), output)) = watched(command, harness, patience) {
-            known = attributed(&framework.begun(&output), &census);
+        let counted = |output: &str| framework.begun(output).len();
+        let limit = Patience { time: patience, begun: &counted };
+        if let Ok((Some(census), output)) = watched(command, harness, &limit, false) {
+            let begun = framework.begun(&output);
+            known = attributed(&begun, &census);
+            if let Some((_, last)) = begun.last().filter(|_| !census.ended && !interrupt::requested()) {
+                told(&format!(
+                    "{}::{last} does not end within {patience:?} when all run: each that was not reached runs alone",
+                    suite.name
+                ));
+            }
         }
     }
-    let alone = |case: &Case| {
+    let mut alone = |case: &Case| {
         if interrupt::requested() {
             return Threads::Maybe;
         }
         let command = command(&case.program, case.program.arguments.clone());
-        match watched(command, case.own_threads > 1, patience) {
+        let limit = Patience { time: patience, begun: &|_| 0 };
+        match watched(command, case.own_threads > 1, &limit, true) {
+            Ok((Some(census), output)) if is_skipped(case, &census, &output) => Threads::Skipped,
             Ok((Some(census), _)) if !census.moments.is_empty() => Threads::Maybe,
-            Ok((Some(census), _)) => {
-                if census.ended {
-                    Threads::None
-                } else {
-                    Threads::NoneAndNoEnd
+            Ok((Some(census), _)) if census.ended => Threads::None,
+            Ok((Some(_), _)) => {
+                if !interrupt::requested() {
+                    told(&format!("{} does not end within {patience:?}", case.program.subject()));
                 }
+                Threads::NoneAndNoEnd
             }
             // It cannot be watched here: its own first run will tell.
             Ok((None, _)) | Err(_) => Threads::Maybe,
@@ -106,13 +135,24 @@ fn attributed(begun: &[(usize, String)], census: &Census) -> BTreeMap<String, bo
     known
 }
 
+/// Whether a case says that it did nothing.
+fn is_skipped(case: &Case, census: &Census, output: &str) -> bool {
+    let Some(status) = census.status.and_then(|status| status.code()) else { return false };
+    case.passing
+        .as_ref()
+        .is_some_and(|passing| passing.says(status, status == 0, output, "") == Answer::Skipped)
+}
+
+/// Runs a command and watches it; `all` output is read, not only what says which case is at work.
 fn watched(
     mut command: std::process::Command,
     harness: bool,
-    patience: Duration,
+    patience: &Patience<'_>,
+    all: bool,
 ) -> io::Result<(Option<Census>, String)> {
     let mut output: File = empty_file(c"waylay-suite")?;
-    command.stdout(output.try_clone()?).stderr(Stdio::null());
+    command.stdout(output.try_clone()?);
+    command.stderr(if all { output.try_clone()?.into() } else { Stdio::null() });
     let census = census(command, &output, harness, patience)?;
     let mut bytes = Vec::new();
     output.rewind()?;
@@ -126,7 +166,11 @@ mod tests {
     use super::*;
 
     fn moments(list: &[(usize, usize)], ended: bool) -> Census {
-        Census { moments: list.iter().map(|&(at, threads)| Moment { at, threads }).collect(), ended }
+        Census {
+            moments: list.iter().map(|&(at, threads)| Moment { at, threads }).collect(),
+            ended,
+            status: None,
+        }
     }
 
     fn begun(names: &[(usize, &str)]) -> Vec<(usize, String)> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cases;
+use super::harness::Given;
 
 /// A framework of unit tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,14 +85,15 @@ impl Framework {
             Framework::Doctest => &["--list-test-cases", "--no-colors=true"],
             Framework::Boost => &["--list_content", "--color_output=no"],
         };
-        owned(given, ours)
+        owned(&self.choosing(given), ours)
     }
 
     /// Arguments that make the binary list what it would not run: the harness of Rust lists these with the others.
     pub(crate) fn list_ignored(self, given: &[String]) -> Option<Vec<String>> {
-        let wanted = given.iter().any(|one| matches!(one.as_str(), "--ignored" | "--include-ignored"));
-        (self == Framework::Libtest && !wanted)
-            .then(|| owned(given, &["--list", "--format=terse", "--ignored"]))
+        if self != Framework::Libtest || Given::read(given).wants_ignored() {
+            return None;
+        }
+        Some(owned(&self.choosing(given), &["--list", "--format=terse", "--ignored"]))
     }
 
     /// The cases that the output of such a listing names.
@@ -149,7 +151,9 @@ impl Framework {
     /// Arguments that run all cases, one after the other, each named in the output before it begins.
     pub(crate) fn run_all(self, given: &[String]) -> Vec<String> {
         match self {
-            Framework::Libtest => owned(given, &["--test-threads=1", "--format=pretty", "--color=never"]),
+            Framework::Libtest => {
+                owned(&self.choosing(given), &["--test-threads=1", "--format=pretty", "--color=never"])
+            }
             Framework::GoogleTest => owned(given, &["--gtest_color=no"]),
             Framework::Catch2V2 | Framework::Catch2V3 => owned(given, &["--reporter", "xml"]),
             Framework::Doctest => owned(given, &["--reporters=xml", "--no-breaks=true"]),
@@ -175,27 +179,46 @@ impl Framework {
         }
     }
 
+    /// Whether arguments choose among the cases.
+    pub(crate) fn chooses(self, given: &[String]) -> bool {
+        let any = |options: &[&str]| {
+            let is =
+                |word: &String| options.iter().any(|option| word.trim_start_matches('-').starts_with(option));
+            given.iter().any(|word| word.starts_with('-') && is(word))
+        };
+        match self {
+            Framework::Libtest => Given::read(given).chooses(),
+            Framework::GoogleTest => any(&["gtest_filter"]),
+            // A pattern is a word without an option, and so is an option's value: what is no option may be one.
+            Framework::Catch2V2 | Framework::Catch2V3 => given.iter().any(|word| !word.starts_with('-')),
+            Framework::Doctest => any(&[
+                "test-case",
+                "tc",
+                "test-suite",
+                "ts",
+                "subcase",
+                "sc",
+                "source-file",
+                "sf",
+                "dt-test",
+                "dt-tc",
+                "dt-ts",
+                "dt-sc",
+                "dt-so",
+                "dt-sf",
+            ]),
+            Framework::Boost => any(&["run_test", "t"]),
+        }
+    }
+
+    /// The user's own arguments with those that choose cases, and without those that say what is printed.
+    fn choosing(self, given: &[String]) -> Vec<String> {
+        if self == Framework::Libtest { Given::read(given).together() } else { given.to_vec() }
+    }
+
     /// The user's own arguments without those that choose cases: one case is chosen by us.
     fn without_filters(self, given: &[String]) -> Vec<String> {
-        if self != Framework::Libtest {
-            return given.to_vec();
-        }
-        const WITH_VALUE: [&str; 6] = ["--skip", "--test-threads", "--logfile", "--color", "--format", "-Z"];
-        let mut kept = Vec::new();
-        let mut given = given.iter();
-        while let Some(one) = given.next() {
-            if WITH_VALUE.contains(&one.as_str()) {
-                let value = given.next();
-                if one == "-Z" || one == "--logfile" {
-                    kept.push(one.clone());
-                    kept.extend(value.cloned());
-                }
-            } else if one.starts_with('-') && !one.starts_with("--test-threads") && !one.starts_with("--skip")
-            {
-                kept.push(one.clone());
-            }
-        }
-        kept
+        if self == Framework::Libtest { Given::read(given).alone() } else { given.to_vec() }
     }
 }
 
@@ -231,6 +254,19 @@ mod tests {
         assert_eq!(of(&["libm.so", "libgtest.so"]), [Framework::GoogleTest]);
         assert_eq!(of(&["libboost_unit_test_framework"]), [Framework::Boost]);
         assert_eq!(of(&["list-test-cases"]), []);
+    }
+
+    #[test]
+    fn arguments_that_choose_cases_are_known() {
+        let chooses = |framework: Framework, words: &[&str]| framework.chooses(&given(words));
+        assert!(chooses(Framework::GoogleTest, &["--gtest_filter=A.B"]));
+        assert!(!chooses(Framework::GoogleTest, &["--gtest_output=xml:a.xml", "data"]));
+        assert!(chooses(Framework::Catch2V3, &["one case"]));
+        assert!(!chooses(Framework::Catch2V2, &["--durations=yes"]));
+        assert!(chooses(Framework::Doctest, &["-tc=one"]) && !chooses(Framework::Doctest, &["--no-skip"]));
+        assert!(
+            chooses(Framework::Boost, &["--run_test=a"]) && !chooses(Framework::Boost, &["--log_level=all"])
+        );
     }
 
     #[test]

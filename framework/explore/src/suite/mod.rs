@@ -2,7 +2,10 @@
 //!
 //! In the order in which data flows:
 //!
-//! - [`framework`]: how a binary is recognised, lists its cases, and runs one; `cases`: names in what frameworks print
+//! - [`framework`]: how a binary is recognised, lists its cases, and runs one; `cases`: names in what frameworks print;
+//!   [`harness`]: the arguments of `cargo test`'s own
+//! - [`passing`], `expression`: when a test of a build folder passes, and regular expressions as CMake knows them;
+//!   [`fixtures`]: what has to be set up before one
 //! - [`binary`]: the cases of a binary; [`folder`]: those of a build folder of CMake or Meson
 //! - [`first_pass`]: which cases start threads
 //! - [`together`]: all of these explored, the time shared among them
@@ -11,17 +14,23 @@
 
 pub mod binary;
 mod cases;
+mod expression;
 pub mod first_pass;
+pub mod fixtures;
 pub mod folder;
 pub mod framework;
+pub mod harness;
 pub mod message;
+pub mod passing;
 pub mod summary;
 pub mod together;
 
 use std::path::PathBuf;
 
 use crate::program::{Program, ProgramError};
+use fixtures::Fixtures;
 use framework::Framework;
+use passing::Passing;
 
 /// One case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +41,10 @@ pub struct Case {
     pub program: Program,
     /// Threads that it has when it starts none.
     pub own_threads: u32,
+    /// When it passes, if its status does not say so by itself.
+    pub passing: Option<Passing>,
+    /// The fixtures that have to be set up for it.
+    pub needs: Vec<String>,
 }
 
 /// Cases that belong together: those of one binary, or of one build folder.
@@ -43,6 +56,8 @@ pub struct Suite {
     pub kind: SuiteKind,
     /// The cases.
     pub cases: Vec<Case>,
+    /// What can be set up for them.
+    pub fixtures: Fixtures,
 }
 
 /// What lists and runs the cases of a suite.

@@ -149,6 +149,7 @@ fn plan_of(base: &Plan, case: &Case) -> Plan {
     plan.share = None;
     plan.stop_on_first = true;
     plan.expected.case = true;
+    plan.expected.passing.clone_from(&case.passing);
     plan
 }
 

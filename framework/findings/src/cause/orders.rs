@@ -130,14 +130,18 @@ pub struct Why {
 impl Cause {
     /// Whether the other cause is this one: the same orders of events at the same places, whichever threads made them.
     pub fn is_also(&self, other: &Cause) -> bool {
-        let places = |cause: &Cause| -> BTreeSet<String> {
-            let event = |EventPlace { function, file, line, access, offset, .. }: &EventPlace| {
-                format!("{access} {function} {file} {line} {offset:?}")
-            };
-            let order =
-                |Constraint { first, then, .. }: &Constraint| format!("{} < {}", event(first), event(then));
-            cause.constraints.iter().map(order).collect()
+        self.key().is_some_and(|key| other.key() == Some(key))
+    }
+
+    /// What causes have in common that are one; none where no order is known.
+    pub fn key(&self) -> Option<String> {
+        let event = |EventPlace { function, file, line, access, offset, .. }: &EventPlace| {
+            format!("{access} {function} {file} {line} {offset:?}")
         };
-        self.depth == other.depth && !self.constraints.is_empty() && places(self) == places(other)
+        let order =
+            |Constraint { first, then, .. }: &Constraint| format!("{} < {}", event(first), event(then));
+        let orders: BTreeSet<String> = self.constraints.iter().map(order).collect();
+        let orders = orders.into_iter().collect::<Vec<_>>().join("\n");
+        (!self.constraints.is_empty()).then(|| format!("{}\n{orders}", self.depth))
     }
 }

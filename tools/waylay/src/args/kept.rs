@@ -21,6 +21,9 @@ pub(crate) struct ReportOptions {
     /// Write one HTML page that needs nothing else.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Show the HTML page in the browser; report.html in the campaign's folder where --html names no file.
+    #[arg(long)]
+    pub(crate) open: bool,
     /// Write JUnit XML; every iteration that failed is a test case.
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,

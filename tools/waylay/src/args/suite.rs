@@ -1,5 +1,7 @@
 //! Arguments of the commands for suites of unit tests.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use waylay_schedule::Shard;
 
@@ -22,7 +24,9 @@ pub(crate) struct CargoOptions {
     pub(crate) cases: CaseOptions,
     #[command(flatten)]
     pub(crate) settings: ExploreSettings,
-    /// `test`, then the arguments of `cargo test`.
+    /// `test`, then the arguments of `cargo test`: Cargo's options, a text in the names of cases, and behind `--` what the test
+    /// binaries take (`--exact`, `--skip TEXT`, `--ignored`). Options of this command may stand among them; those that both have
+    /// (`--jobs`, `--timings`) are Cargo's behind `test`.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -33,7 +37,7 @@ pub(crate) struct CargoOptions {
 }
 
 /// Which cases are explored.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CaseOptions {
     /// List the cases, and run nothing.
     #[arg(long)]
@@ -47,6 +51,12 @@ pub(crate) struct CaseOptions {
     /// The I-th of N equal parts of the cases, for several machines; from the engine's variables when absent.
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
+    /// Write JUnit XML of it, as `waylay report --junit` does.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write SARIF of it, as `waylay report --sarif` does.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sarif: Option<PathBuf>,
     /// All time for one case, until it fails; then how often it fails under which strategy.
     #[arg(long, value_name = "CASE", conflicts_with_all = ["filter", "shard", "list"])]
     pub(crate) flaky: Option<String>,

@@ -14,12 +14,12 @@ use waylay_report::shell;
 use waylay_schedule::Spec;
 
 use super::Lines;
-use crate::args::ExploreSettings;
+use crate::args::{CaseOptions, ExploreSettings};
 use crate::output::{CLEAN, FAILURES, Failed, print_json};
 
 /// How long it is tried when neither a time nor a number is given.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Schedules per strategy that tell how often it fails.
+/// Schedules per strategy that tell how often it fails; not more than were asked for.
 const MEASURED: u64 = 200;
 /// Time for them.
 const MEASURING: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ struct Rate {
 pub(super) fn flaky(
     mut base: Plan,
     case: &Case,
-    settings: &ExploreSettings,
+    (cases, settings): (&CaseOptions, &ExploreSettings),
     json: bool,
 ) -> Result<u8, Failed> {
     if settings.runs.is_none() {
@@ -71,6 +71,13 @@ pub(super) fn flaky(
         return Err(Failed::Usage(format!("{} cannot be explored: {why}", case.program.subject())));
     }
     eprint!("\n{}", result.summary.text());
+    crate::report::files(&explored.folder, cases.junit.as_deref(), cases.sarif.as_deref())?;
+    if result.summary.found.is_empty() && base.conditions.run.idle_timeouts {
+        eprintln!(
+            "sleeps and timeouts ended only when nothing else could run: a case that fails when one ends early needs \
+             --idle-timeouts=false"
+        );
+    }
     let mut answer = Answer { result, rates: Vec::new(), replay: None };
     let found = answer.result.summary.found.first().cloned();
     if let Some(found) = &found {
@@ -78,7 +85,7 @@ pub(super) fn flaky(
             if interrupt::requested() {
                 break;
             }
-            answer.rates.push(rate(&base, case, &strategy)?);
+            answer.rates.push(rate(&base, case, &strategy, settings.runs.unwrap_or(MEASURED).min(MEASURED))?);
         }
         eprintln!("\nhow often it fails:");
         for rate in &answer.rates {
@@ -102,13 +109,13 @@ pub(super) fn flaky(
 }
 
 /// How often the case fails under a strategy; what is found again is not kept.
-fn rate(base: &Plan, case: &Case, strategy: &str) -> Result<Rate, Failed> {
+fn rate(base: &Plan, case: &Case, strategy: &str, runs: u64) -> Result<Rate, Failed> {
     let scratch = waylay_explore::scratch_folder().map_err(|error| Failed::Own(error.to_string()))?;
-    let spec = Spec::parse(strategy, MEASURED).map_err(|error| Failed::Own(error.to_string()))?;
+    let spec = Spec::parse(strategy, runs).map_err(|error| Failed::Own(error.to_string()))?;
     let mut plan = Plan {
         program: case.program.clone(),
         strategy: spec,
-        runs: Some(MEASURED),
+        runs: Some(runs),
         duration: Some(MEASURING),
         stop_on_first: false,
         stop_after_quiet: None,
@@ -118,6 +125,7 @@ fn rate(base: &Plan, case: &Case, strategy: &str) -> Result<Rate, Failed> {
     };
     plan.program.environment.extend(base.program.environment.iter().cloned());
     plan.expected.case = true;
+    plan.expected.passing.clone_from(&case.passing);
     let summary = explorer::explore(&plan, &mut Silent(Instant::now()))
         .map_err(|error| Failed::Own(error.to_string()))?;
     Ok(Rate { strategy: strategy.to_owned(), runs: summary.runs, failures: summary.failures })

@@ -157,6 +157,13 @@ use std::thread;
     assert!(ended.success());
 }
 #[test] fn threads() { thread::spawn(|| {}).join().unwrap(); }
+#[test] fn speaks_for_ever() {
+    use std::io::Write;
+    while std::env::var_os("WAIT").is_some() {
+        std::io::stdout().write_all(b"still here\n").unwrap();
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
 #[test] fn waits_for_ever() { if std::env::var_os("WAIT").is_some() { loop { thread::park(); } } }
 "#;
 
@@ -170,30 +177,31 @@ fn suites_that_are_strange_are_told_so() {
         assert_eq!(ran.code(), Some(2), "{ran:#?}");
         assert!(ran.stderr.contains(sentence), "{ran:#?}");
     };
-    refused(&["--filter", "nowhere"], "`nowhere` matches none of the 4 cases: nothing ran");
+    refused(&["--filter", "nowhere"], "`nowhere` matches none of the 5 cases: nothing ran");
     refused(&["--filter", "plain"], "1 case, 0 start threads: no case has threads");
     refused(&["--flaky", "plain"], "no case has threads");
     let listed = place.waylay(&["suite", "--list", "--json", "--", &binary]);
     assert_eq!(
         listed.json()["suites"][0]["cases"],
-        serde_json::json!(["forks", "plain", "threads", "waits_for_ever"])
+        serde_json::json!(["forks", "plain", "speaks_for_ever", "threads", "waits_for_ever"])
     );
-    // A case that does not end costs its patience, and nothing of the others.
+    // A case that does not end costs its patience, and nothing of the others, whether it is silent or not.
     let ran = suite(&place, &["--runs", "20", "--timeout", "1s", "--env", "WAIT=1"], &binary);
     assert_eq!(ran.code(), Some(0), "{ran:#?}");
     let summary = ran.json();
-    assert_eq!((number(&summary["cases"]), number(&summary["threaded"])), (4, 2), "{ran:#?}");
-    assert!(
-        text(&summary["notes"][0]).contains("strange::waits_for_ever starts no threads and does not end"),
-        "{ran:#?}"
-    );
+    assert_eq!((number(&summary["cases"]), number(&summary["threaded"])), (5, 2), "{ran:#?}");
+    for (place, name) in ["speaks_for_ever", "waits_for_ever"].into_iter().enumerate() {
+        let sentence = format!("strange::{name} starts no threads and does not end");
+        assert!(text(&summary["notes"][place]).contains(&sentence), "{ran:#?}");
+        assert!(ran.stderr.contains(&format!("waylay: strange::{name} does not end within 1s")), "{ran:#?}");
+    }
     assert_eq!(number(&of_case(&summary, "forks")["runs"]), 20);
     // A part of the cases each.
     let part = |shard: &str| {
         let listed = place.waylay(&["suite", "--list", "--json", "--shard", shard, "--", &binary]);
         list(&listed.json()["suites"][0]["cases"]).len()
     };
-    assert_eq!((part("1/3"), part("2/3"), part("3/3")), (2, 1, 1));
+    assert_eq!((part("1/3"), part("2/3"), part("3/3")), (2, 2, 1));
 }
 
 #[test]
@@ -292,14 +300,40 @@ fn a_case_that_is_gone_when_it_is_run_is_told_apart() {
 #[test]
 fn a_case_with_threads_that_never_ends_is_a_failure_of_its_own() {
     let place = Workplace::new();
-    let text = "use std::thread;\n#[test] fn ends() { thread::spawn(|| {}).join().unwrap(); }\n\
-                #[test] fn waits() { thread::spawn(|| loop { thread::park() }).join().unwrap(); }\n";
-    let binary = build_rust(&place, &place.write("waiting.rs", text), "waiting");
-    let ran = suite(&place, &["--runs", "20", "--timeout", "1s"], &binary);
+    let source = "use std::thread;\n#[test] fn ends() { thread::spawn(|| {}).join().unwrap(); }\n\
+                #[test] fn waits() { thread::spawn(|| loop { thread::park() }).join().unwrap(); }\n\
+                #[test] fn sleeps() {\n\
+                use std::sync::atomic::{AtomicBool, Ordering::SeqCst};\n\
+                static READY: AtomicBool = AtomicBool::new(false);\n\
+                let other = thread::spawn(|| READY.store(true, SeqCst));\n\
+                thread::sleep(std::time::Duration::from_millis(100));\n\
+                assert!(READY.load(SeqCst), \"not ready\"); other.join().unwrap(); }\n";
+    let binary = build_rust(&place, &place.write("waiting.rs", source), "waiting");
+    let mut options = vec!["--runs", "20", "--timeout", "1s", "--minimize", "off"];
+    let files = ["r.xml", "r.sarif"].map(|name| place.path().join(name).display().to_string());
+    options.extend(["--junit", &files[0], "--sarif", &files[1]]);
+    let ran = suite(&place, &options, &binary);
     assert_eq!(ran.code(), Some(1), "{ran:#?}");
+    let [junit, sarif] = files.map(|file| std::fs::read_to_string(file).expect("a report"));
+    assert!(junit.contains("<testcase classname=\"waiting\" name=\"waits\""), "{junit}");
+    assert!(junit.contains("<failure type=\"deadlock\"") && junit.contains("name=\"ends\""), "{junit}");
+    let sarif: Value = serde_json::from_str(&sarif).expect("JSON");
+    assert_eq!(sarif["runs"][0]["results"][0]["ruleId"], "deadlock", "{sarif:#}");
     let summary = ran.json();
     assert_eq!(of_case(&summary, "waits")["found"][0]["kind"], "deadlock", "{ran:#?}");
     assert_eq!(number(&of_case(&summary, "ends")["runs"]), 20);
+    // One that waits by sleeping is right on any machine that is fast enough, so sleeps are long unless that is turned off.
+    assert_eq!(number(&of_case(&summary, "sleeps")["failures"]), 0, "{ran:#?}");
+    let options = ["--runs", "6", "--flaky", "sleeps", "--idle-timeouts=false", "--minimize", "off"];
+    let ran = suite(&place, &options, &binary);
+    assert_eq!(ran.code(), Some(1), "{ran:#?}");
+    let answer = ran.json();
+    assert!(text(&answer["result"]["found"][0]["what"]).contains("not ready"), "{answer:#}");
+    // How often under which strategy, and the line that runs exactly that.
+    let rates = list(&answer["rates"]);
+    assert!(rates.len() > 1 && rates.iter().any(|rate| number(&rate["failures"]) > 0), "{answer:#}");
+    assert!(text(&answer["replay"]).starts_with("waylay replay "), "{answer:#}");
+    assert!(ran.stderr.contains("how often it fails:"), "{ran:#?}");
 }
 
 #[test]
@@ -312,6 +346,179 @@ fn what_is_no_suite_is_explored_as_a_program() {
     assert_eq!(ran.json()["runs"], 10);
 }
 
+/// One program for all tests of a project; what it does its argument says.
+const OF_A_PROJECT: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int counter;
+static void *add(void *p) {
+    int seen = __atomic_load_n(&counter, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&counter, seen + 1, __ATOMIC_SEQ_CST);
+    return p;
+}
+static int is(const char *name, const char *value) {
+    const char *now = getenv(name);
+    return value ? now && !strcmp(now, value) : !now;
+}
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    if (!strcmp(what, "skipped")) {
+        puts("there is no device");
+        return 77;
+    }
+    pthread_t thread;
+    pthread_create(&thread, 0, add, 0);
+    add(0);
+    pthread_join(thread, 0);
+    int lost = counter != 2;
+    if (!strcmp(what, "silent")) { puts(lost ? "1 of 2 lost" : "none of 2 lost"); return 0; }
+    if (!strcmp(what, "says")) { puts(lost ? "done" : "all 2 are there"); return 3; }
+    if (!strcmp(what, "wrong")) return lost ? 0 : 1;
+    if (!strcmp(what, "surroundings"))
+        return !is("ONE", "12") || !is("TWO", 0) || access("here", F_OK) || access("../data", F_OK);
+    return lost;
+}
+"#;
+
+const PROJECT: &str = r#"
+cmake_minimum_required(VERSION 3.13)
+project(stock C)
+enable_testing()
+find_package(Threads REQUIRED)
+add_executable(stock stock.c)
+target_link_libraries(stock Threads::Threads)
+foreach(name counts silent says wrong skipped off surroundings late)
+  add_test(NAME ${name} COMMAND stock ${name})
+endforeach()
+add_test(NAME units COMMAND ${UNITS})
+add_test(NAME fill COMMAND sh -c "echo once >> ${CMAKE_BINARY_DIR}/data")
+add_test(NAME empty COMMAND rm ${CMAKE_BINARY_DIR}/data)
+add_test(NAME broken COMMAND false)
+file(WRITE ${CMAKE_BINARY_DIR}/place/here "")
+set_tests_properties(silent PROPERTIES FAIL_REGULAR_EXPRESSION "[1-9] of [0-9] lost")
+set_tests_properties(says PROPERTIES PASS_REGULAR_EXPRESSION "nothing;all [0-9] (are|were) there")
+set_tests_properties(wrong PROPERTIES WILL_FAIL TRUE)
+set_tests_properties(skipped PROPERTIES SKIP_RETURN_CODE 77)
+set_tests_properties(off PROPERTIES DISABLED TRUE)
+set_tests_properties(surroundings PROPERTIES ENVIRONMENT "ONE=1;TWO=2" WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/place
+  ENVIRONMENT_MODIFICATION "ONE=string_append:2;TWO=unset:" FIXTURES_REQUIRED data)
+set_tests_properties(fill PROPERTIES FIXTURES_SETUP data)
+set_tests_properties(empty PROPERTIES FIXTURES_CLEANUP data)
+set_tests_properties(broken PROPERTIES FIXTURES_SETUP server)
+set_tests_properties(late PROPERTIES FIXTURES_REQUIRED server)
+"#;
+
+/// A program that these tests need beside the compilers.
+fn has(program: &str) -> bool {
+    let there = Command::new(program).arg("--version").output().is_ok();
+    if !there {
+        let required = std::env::var_os("WAYLAY_REQUIRE_REAL_PROGRAMS").is_some();
+        assert!(!required, "{program} is not installed");
+        eprintln!("{program} is not installed, so nothing was done");
+    }
+    there
+}
+
+#[test]
+fn tests_of_a_project_of_cmake_are_judged_as_ctest_judges_them() {
+    let place = Workplace::new();
+    if !has("cmake") {
+        return;
+    }
+    let units = "use std::sync::atomic::{AtomicU32, Ordering::SeqCst};\nfn twice() -> u32 {\n\
+                 static N: AtomicU32 = AtomicU32::new(0);\nfn add() { N.store(N.load(SeqCst) + 1, SeqCst); }\n\
+                 std::thread::scope(|scope| { scope.spawn(add); scope.spawn(add); });\nN.load(SeqCst)\n}\n\
+                 #[test] fn counts() { assert_eq!(twice(), 2); }\n#[test] fn plain() {}\n";
+    let units = build_rust(&place, &place.write("units.rs", units), "units");
+    std::fs::create_dir_all(place.path().join("stock")).expect("a folder");
+    place.write("stock/CMakeLists.txt", PROJECT);
+    place.write("stock/stock.c", OF_A_PROJECT);
+    let (source, folder) = (place.path().join("stock"), place.path().join("stock/build"));
+    let cmake = |arguments: &[&std::ffi::OsStr]| {
+        let ran = Command::new("cmake").args(arguments).output().expect("cmake");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    };
+    let units = format!("-DUNITS={units}");
+    cmake(&["-S".as_ref(), source.as_ref(), "-B".as_ref(), folder.as_ref(), units.as_ref()]);
+    cmake(&["--build".as_ref(), folder.as_ref()]);
+    let folder = folder.to_str().expect("a plain path");
+    let ran = suite(&place, &["--runs", "60", "--minimize", "off"], folder);
+    assert_eq!(ran.code(), Some(1), "{ran:#?}");
+    let summary = ran.json();
+    // Each fails where an update is lost, and passes otherwise, which is in nearly all schedules.
+    for (name, words) in [
+        ("counts", "exited with status 1"),
+        ("silent", "its output has \"[1-9] of [0-9] lost\""),
+        ("says", "its output has none of \"nothing\", \"all [0-9] (are|were) there\""),
+        ("wrong", "exited with status 0, but is meant to fail"),
+    ] {
+        let cases = list(&summary["explored"]);
+        let case = cases.iter().find(|case| case["case"] == name && case["suite"] == "stock");
+        let case = case.unwrap_or_else(|| panic!("{name} in {summary:#}"));
+        let found = &case["found"][0];
+        assert!(text(&found["what"]).contains(words), "{name}: {case:#}");
+        assert!(number(&found["first_run"]) > 1 && found["confirmed"] == true, "{name}: {case:#}");
+    }
+    // Its variables, its folder, and what has to be set up for it.
+    let surroundings = of_case(&summary, "surroundings");
+    assert_eq!(
+        (number(&surroundings["runs"]), number(&surroundings["failures"])),
+        (60, 0),
+        "{surroundings:#}"
+    );
+    assert!(!place.path().join("stock/build/data").exists(), "it was put away");
+    // A test that is a whole suite is one here, too.
+    assert_eq!(summary["suites"][1]["name"], "stock::units", "{ran:#?}");
+    let cases = list(&summary["explored"]);
+    let unit = cases.iter().find(|case| case["suite"] == "stock::units").expect("a case");
+    assert_eq!((&unit["case"], &unit["found"][0]["kind"]), (&"counts".into(), &"assert".into()), "{unit:#}");
+    let notes: Vec<&str> = list(&summary["notes"]).iter().map(text).collect();
+    for note in [
+        "left out: off: it is disabled",
+        "left out: fill: it sets up a fixture",
+        "stock::skipped says that it is skipped",
+        "left out: stock::late: its fixture server is not there: broken failed",
+    ] {
+        assert!(notes.iter().any(|one| one.starts_with(note)), "{note}: {notes:#?}");
+    }
+}
+
+/// Not among the programs that CI installs.
+#[test]
+fn tests_of_a_project_of_meson_are_judged_as_meson_judges_them() {
+    let place = Workplace::new();
+    if Command::new("meson").arg("--version").output().is_err() {
+        eprintln!("meson is not installed, so nothing was done");
+        return;
+    }
+    std::fs::create_dir_all(place.path().join("shop/place")).expect("a folder");
+    place.write("shop/stock.c", OF_A_PROJECT);
+    place.write("shop/place/here", "");
+    place.write("shop/data", "");
+    place.write(
+        "shop/meson.build",
+        "project('shop', 'c')\nit = executable('stock', 'stock.c', dependencies: dependency('threads'))\n\
+         test('counts', it)\ntest('wrong', it, args: ['wrong'], should_fail: true)\ntest('skipped', it, args: ['skipped'])\n\
+         test('surroundings', it, args: ['surroundings'], env: {'ONE': '12'}, workdir: meson.current_source_dir() / 'place')\n",
+    );
+    let (source, folder) = (place.path().join("shop"), place.path().join("shop/build"));
+    let made = Command::new("meson").arg("setup").args([&folder, &source]).output().expect("meson");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    let built = Command::new("ninja").arg("-C").arg(&folder).output().expect("ninja");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stdout));
+    let ran = suite(&place, &["--runs", "60", "--minimize", "off"], folder.to_str().expect("a plain path"));
+    let summary = ran.json();
+    for (name, words) in [("counts", "exited with status 1"), ("wrong", "but is meant to fail")] {
+        let found = &of_case(&summary, name)["found"][0];
+        assert!(text(&found["what"]).contains(words), "{ran:#?}");
+    }
+    assert_eq!(number(&of_case(&summary, "surroundings")["failures"]), 0, "{ran:#?}");
+    assert_eq!(number(&summary["threaded"]), 3, "{ran:#?}");
+}
+
 #[test]
 fn a_workspace_of_cargo_is_built_and_explored() {
     let place = Workplace::new();
@@ -322,24 +529,31 @@ fn a_workspace_of_cargo_is_built_and_explored() {
     );
     let lib = std::fs::read_to_string(source("libtest.rs")).expect("the suite");
     place.write("w/src/lib.rs", &lib);
-    let mut command = place.command(&[
-        "cargo",
-        "--json",
-        "--runs",
-        "200",
-        "--seed",
-        "1",
-        "--filter",
-        "counter",
-        "test",
-        "--offline",
-        "--lib",
-    ]);
-    command.current_dir(place.path().join("w")).env("CARGO_TARGET_DIR", place.path().join("target"));
-    let ran = place.start_command(command).finish();
+    let cargo = |words: &str| {
+        let words: Vec<&str> =
+            ["cargo", "test", "--offline", "--lib"].into_iter().chain(words.split(' ')).collect();
+        let mut command = place.command(&words);
+        command.current_dir(place.path().join("w")).env("CARGO_TARGET_DIR", place.path().join("target"));
+        place.start_command(command).finish()
+    };
+    // As `cargo test` is called, with options of ours wherever they are thought of.
+    let ran = cargo("--json --runs 200 counter --seed 1 -- --skip given --nocapture --test-threads 4");
     assert_eq!(ran.code(), Some(1), "{ran:#?}");
     let summary = ran.json();
     assert_eq!(summary["suites"][0]["name"], "queue", "{ran:#?}");
+    assert_eq!((number(&summary["cases"]), number(&summary["threaded"])), (1, 1), "{ran:#?}");
     let found = &of_case(&summary, "counter::loses_nothing")["found"][0];
     assert_eq!(text(&found["text"]), "assert in queue::counter::loses_nothing at src/lib.rs:42");
+    let listed = |words: &str| cargo(words).json()["suites"][0]["cases"].clone();
+    assert_eq!(listed("--json -- --list --exact given::is_there"), serde_json::json!(["given::is_there"]));
+    assert_eq!(
+        listed("--json -- --list --skip counter --skip given"),
+        serde_json::json!(["account::transfers_both_ways", "adds"])
+    );
+    let none = cargo("counter --exact --runs 10");
+    assert_eq!(none.code(), Some(2), "{none:#?}");
+    assert!(
+        none.stderr.contains("`counter --exact` leaves no case of 1 test binaries: nothing ran"),
+        "{none:#?}"
+    );
 }

@@ -6,27 +6,28 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use waylay_driver::interrupt;
 
-use crate::suite::first_pass::{Census, Moment};
+use crate::suite::first_pass::{Census, Moment, Patience};
 
 /// Output beyond which it is ended: all of it is in memory, and a suite that works writes kilobytes.
 pub(crate) const MOST_OUTPUT: u64 = 64 << 20;
 /// Pause between two looks whether it still gets on.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Runs a command whose output goes to `output`. Threads that the first one makes are not counted if `harness` is set. What
-/// writes nothing for as long as `patience` is ended, and so is what never stops writing.
+/// Runs a command whose output goes to `output`. Threads that the first one makes are not counted if `harness` is set. It is
+/// ended when no case begins for as long as `patience`, and when it never stops writing.
 pub(crate) fn census(
     mut command: Command,
     output: &File,
     harness: bool,
-    patience: Duration,
+    patience: &Patience<'_>,
 ) -> io::Result<Option<Census>> {
     waylay_driver::give_back_mask(&mut command);
     command.process_group(0);
@@ -43,24 +44,25 @@ pub(crate) fn census(
     let late = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut length, mut since) = (0, Instant::now());
+            let (mut unread, mut since) = (0, Instant::now());
             while !over.load(Ordering::Acquire) {
                 let now = length_of(output);
-                if now != length {
-                    (length, since) = (now, Instant::now());
+                if a_case_began(output, &mut unread, patience.begun) {
+                    since = Instant::now();
                 }
-                if since.elapsed() > patience || now > MOST_OUTPUT || interrupt::requested() {
+                if since.elapsed() > patience.time || now > MOST_OUTPUT || interrupt::requested() {
                     late.store(true, Ordering::Release);
                     kill(main);
                 }
                 std::thread::park_timeout(GLANCE);
             }
         });
-        let moments = watch(main, output, harness);
+        let seen = watch(main, output, harness);
         over.store(true, Ordering::Release);
         // What it started and left behind.
         kill(main);
-        Ok(moments.map(|moments| Census { moments, ended: !late.load(Ordering::Acquire) }))
+        let ended = !late.load(Ordering::Acquire);
+        Ok(seen.map(|(moments, status)| Census { moments, ended, status }))
     })
 }
 
@@ -69,12 +71,31 @@ fn kill(group: libc::pid_t) {
     unsafe { libc::kill(-group, libc::SIGKILL) };
 }
 
+/// Whether a case began in what was written since the last time. A line that is not whole yet is read again: the beginning of a
+/// case may be all that it has of it.
+fn a_case_began(output: &File, unread: &mut u64, begun: &dyn Fn(&str) -> usize) -> bool {
+    /// More at once is not read: one that writes for ever may have written any amount.
+    const MOST: u64 = 1 << 20;
+    let length = length_of(output);
+    let mut bytes = vec![0; (length - *unread).min(MOST) as usize];
+    if bytes.is_empty() || output.read_exact_at(&mut bytes, *unread).is_err() {
+        return false;
+    }
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    let (lines, rest) = bytes.split_at(whole);
+    let count = |bytes: &[u8]| begun(&String::from_utf8_lossy(bytes));
+    // What stands behind the last line may have been counted before.
+    let is_full = bytes.len() as u64 == MOST;
+    *unread += if whole == 0 && is_full { MOST } else { whole as u64 };
+    count(lines) > 0 || whole > 0 && count(rest) > 0
+}
+
 fn length_of(output: &File) -> u64 {
     output.metadata().map_or(0, |metadata| metadata.len())
 }
 
-/// Follows the process until its end; nothing if the kernel does not let us.
-fn watch(main: libc::pid_t, output: &File, harness: bool) -> Option<Vec<Moment>> {
+/// Follows the process until its end, and says how it ended; nothing if the kernel does not let us.
+fn watch(main: libc::pid_t, output: &File, harness: bool) -> Option<(Vec<Moment>, Option<ExitStatus>)> {
     let options = libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEEXIT
         | libc::PTRACE_O_TRACEEXEC
@@ -90,13 +111,13 @@ fn watch(main: libc::pid_t, output: &File, harness: bool) -> Option<Vec<Moment>>
         if thread < 0 {
             match io::Error::last_os_error().raw_os_error() {
                 Some(libc::EINTR) => continue,
-                _ => return begun.then_some(moments),
+                _ => return begun.then_some((moments, None)),
             }
         }
         if !libc::WIFSTOPPED(status) {
             // The first thread's end is told when all others have ended.
             if thread == main {
-                return begun.then_some(moments);
+                return begun.then(|| (moments, Some(ExitStatus::from_raw(status))));
             }
             continue;
         }

@@ -58,7 +58,7 @@ pub fn under_gdb(
     }
     command.arg("--args").arg(&record.program.file).args(&record.program.arguments);
     command.current_dir(&record.program.folder);
-    command.envs(record.program.environment.iter().map(|(name, value)| (name, value)));
+    record.program.set_variables(&mut command);
     command.env(ASAN_VARIABLE, asan_options(&record.program));
     command.envs(openmp_looks(&record.program));
     Ok((command, region))

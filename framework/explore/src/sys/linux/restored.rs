@@ -5,7 +5,7 @@
 //! started anew as well.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use waylay_control_protocol::{Fate, Reply, Settings, most_in};
 use waylay_driver::interrupt;
@@ -62,6 +62,11 @@ impl Restored {
     /// says little about the next ones.
     pub fn was_fresh(&mut self) -> bool {
         std::mem::take(&mut self.fresh)
+    }
+
+    /// Processor time that the process has used.
+    pub(crate) fn spent(&self) -> Option<Duration> {
+        self.server.spent()
     }
 
     /// Makes the ordered runs and tells what came of each, in order.

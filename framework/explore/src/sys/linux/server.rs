@@ -81,7 +81,7 @@ pub(crate) fn command(
     // A panic would look for the names of its frames in the middle of a run, which takes longer than the run; every
     // failure has its stacks anyway. What the user asks for counts.
     command.env_remove(BACKTRACE_VARIABLE);
-    command.envs(program.environment.iter().map(|(name, value)| (name, value)));
+    program.set_variables(&mut command);
     let preload = match std::env::var("LD_PRELOAD") {
         Ok(others) if !others.is_empty() => format!("{}:{others}", library.display()),
         _ => library.display().to_string(),

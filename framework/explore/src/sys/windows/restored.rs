@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::path::Path;
+use std::time::Duration;
 
 use waylay_control_protocol::Settings;
 
@@ -39,6 +40,11 @@ impl Restored {
 
     /// Makes a run as the first of a new process.
     pub fn run_afresh(&mut self, _: &Order, _: impl FnMut(Answer<'_>)) -> Result<(), NoSnapshot> {
+        match self.0 {}
+    }
+
+    /// Processor time that the process has used.
+    pub(crate) fn spent(&self) -> Option<Duration> {
         match self.0 {}
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn command(program: &Program, workplace: &Workplace, region: &RegionM
     // A panic would look for the names of its frames in the middle of a run, which takes longer than the run; every
     // failure has its stacks anyway. What the user asks for counts.
     command.env_remove(BACKTRACE_VARIABLE);
-    command.envs(program.environment.iter().map(|(name, value)| (name, value)));
+    program.set_variables(&mut command);
     command.env(REGION_VARIABLE, region.descriptor().unwrap_or(-1).to_string());
     command
 }
