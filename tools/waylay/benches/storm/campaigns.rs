@@ -158,7 +158,16 @@ impl Campaign {
                 let racy = shared.path("racy");
                 let program = racy.to_str().expect("a plain path");
                 words(&[
-                    "explore", "--duration", &duration, "--seed", &seed, "--out", "out", "--json", "--", program,
+                    "explore",
+                    "--duration",
+                    &duration,
+                    "--seed",
+                    &seed,
+                    "--out",
+                    "out",
+                    "--json",
+                    "--",
+                    program,
                 ])
             }
             Mode::Serve => {
