@@ -495,6 +495,7 @@ impl<'a> Exploration<'a> {
         let aims = !planned.handed && current && planned.run.index >= self.counts_from;
         if counts && judged && !observed.partly_controlled && aims {
             self.aimed.take(&planned.parameters);
+            self.aimed.judge(&planned.parameters, failed.is_some());
         }
         if whole && failed.is_none() && !observed.partly_controlled && current {
             // Most runs are not listened to, and still none that passes may be longer than the promise says. Other shards hear

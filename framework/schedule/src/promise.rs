@@ -18,6 +18,9 @@ pub struct Promise {
     pub after_runs: f64,
     /// Runs that count: they aimed at this depth, reached the end of the longest run, and had no practical parts.
     pub runs: u64,
+    /// Those of them that failed, where whoever made them knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<u64>,
     /// What else must hold of the bug.
     pub conditions: Vec<String>,
     /// What was not controlled: bugs that need a switch there are not meant.
@@ -38,6 +41,8 @@ pub struct Aimed {
     pub reach: u64,
     /// How many promise something for bugs of each depth, from 1; those of depth 0 promise something about orders of events.
     pub runs: Vec<u64>,
+    /// How many of each of those failed; empty where that is not counted.
+    pub failures: Vec<u64>,
 }
 
 impl Aimed {
@@ -45,12 +50,21 @@ impl Aimed {
     pub fn take(&mut self, parameters: &RunParameters) {
         let Some(depth) = parameters.promised_depth() else { return };
         let depth = depth as usize;
-        let mut one = Aimed { reach: 0, runs: vec![0; depth + 1] };
+        let mut one = Aimed { reach: 0, runs: vec![0; depth + 1], failures: Vec::new() };
         one.runs[depth] = 1;
         if depth > 0 {
             one.reach = parameters.steps;
         }
         self.add(&one);
+    }
+
+    /// The run that was taken in last failed, or did not. What failed in runs that do not count says nothing of a promise.
+    pub fn judge(&mut self, parameters: &RunParameters, failed: bool) {
+        let Some(depth) = parameters.promised_depth().map(|depth| depth as usize) else { return };
+        if depth == 0 || parameters.steps == self.reach {
+            self.failures.resize(self.failures.len().max(depth + 1), 0);
+            self.failures[depth] += u64::from(failed);
+        }
     }
 
     /// Takes in the runs of another process.
@@ -63,6 +77,14 @@ impl Aimed {
             self.runs.resize(other.runs.len(), 0);
         }
         for (depth, (sum, &more)) in self.runs.iter_mut().zip(&other.runs).enumerate() {
+            if depth == 0 || other.reach == self.reach {
+                *sum += more;
+            }
+        }
+        if self.failures.len() < other.failures.len() {
+            self.failures.resize(other.failures.len(), 0);
+        }
+        for (depth, (sum, &more)) in self.failures.iter_mut().zip(&other.failures).enumerate() {
             if depth == 0 || other.reach == self.reach {
                 *sum += more;
             }
@@ -80,6 +102,7 @@ impl Aimed {
     /// The runs so far promise nothing any more.
     pub fn forget(&mut self) {
         self.runs.clear();
+        self.failures.clear();
     }
 }
 
@@ -99,7 +122,9 @@ pub fn promises(parameters: &RunParameters, threads: u32, aimed: &Aimed) -> Vec<
         let after_runs = Chance::within(per_run, runs as f64);
         let conditions = conditions.into_iter().map(str::to_owned).collect();
         let (per_run, leaves_out) = (per_run.value(), Vec::new());
-        promises.push(Promise { depth, per_run, after_runs, runs, conditions, leaves_out });
+        let counted = |failures: &[u64]| failures.get(index).copied().unwrap_or(0);
+        let failures = (!aimed.failures.is_empty()).then(|| counted(&aimed.failures));
+        promises.push(Promise { depth, per_run, after_runs, runs, failures, conditions, leaves_out });
     }
     promises
 }
@@ -150,7 +175,7 @@ mod tests {
     #[test]
     fn promises_are_made_per_depth_and_the_deepest_good_one_is_named() {
         let parameters = RunParameters::of("pct:depth=auto");
-        let aimed = Aimed { reach: 10, runs: vec![7, 100, 1000, 10] };
+        let aimed = Aimed { reach: 10, runs: vec![7, 100, 1000, 10], ..Aimed::default() };
         let promises = promises(&parameters, 2, &aimed);
         let depths: Vec<u32> = promises.iter().map(|promise| promise.depth).collect();
         assert_eq!(depths, [1, 2, 3]);
@@ -178,13 +203,37 @@ mod tests {
         for (depth, steps, bare) in [(1, 0, false), (2, 50, true), (2, 50, false), (3, 50, true)] {
             aimed.take(&run(depth, steps, bare));
         }
-        assert_eq!(aimed, Aimed { reach: 50, runs: vec![0, 0, 1, 1] });
+        assert_eq!(aimed, Aimed { reach: 50, runs: vec![0, 0, 1, 1], ..Aimed::default() });
         aimed.take(&run(1, 60, true));
-        assert_eq!(aimed, Aimed { reach: 60, runs: vec![0, 1] }, "those before reached 50 steps only");
-        aimed.add(&Aimed { reach: 50, runs: vec![1, 9] });
-        assert_eq!(aimed, Aimed { reach: 60, runs: vec![1, 1] });
-        aimed.add(&Aimed { reach: 60, runs: vec![0, 2, 2] });
-        assert_eq!(aimed, Aimed { reach: 60, runs: vec![1, 3, 2] });
+        assert_eq!(
+            aimed,
+            Aimed { reach: 60, runs: vec![0, 1], ..Aimed::default() },
+            "those before reached 50 steps only"
+        );
+        aimed.add(&Aimed { reach: 50, runs: vec![1, 9], ..Aimed::default() });
+        assert_eq!(aimed, Aimed { reach: 60, runs: vec![1, 1], ..Aimed::default() });
+        aimed.add(&Aimed { reach: 60, runs: vec![0, 2, 2], ..Aimed::default() });
+        assert_eq!(aimed, Aimed { reach: 60, runs: vec![1, 3, 2], ..Aimed::default() });
+    }
+
+    #[test]
+    fn failures_are_those_of_the_runs_that_count() {
+        let run = |depth, steps, bare| RunParameters { depth, steps, bare, ..RunParameters::of("pct") };
+        let mut aimed = Aimed::default();
+        for (depth, steps, bare, failed) in [
+            (2, 50, true, true),
+            (2, 50, false, true),
+            (2, 60, true, true),
+            (2, 60, true, false),
+            (2, 50, true, true),
+            (1, 60, true, true),
+        ] {
+            aimed.take(&run(depth, steps, bare));
+            aimed.judge(&run(depth, steps, bare), failed);
+        }
+        // One of depth 2 was forgotten with its k, one was not bare, one came late with a k that is too small.
+        assert_eq!((&aimed.runs[..], &aimed.failures[..]), (&[0, 1, 2][..], &[0, 1, 1][..]));
+        assert_eq!(promises(&RunParameters::of("pct"), 2, &aimed)[1].failures, Some(1));
     }
 
     #[test]

@@ -248,11 +248,11 @@ fn a_run_that_touches_too_much_memory_is_not_called_clean() {
         let summary: Value =
             serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
         assert_eq!(ran.status.code(), Some(0), "{summary:#}");
-        let noted = summary["notes"].to_string().contains("touched more than 4 MiB");
+        let noted = summary["notes"].to_string().contains("touched more than 12 MiB");
         assert_eq!(summary["races_over"].as_u64() > Some(0), noted, "{summary:#}");
         noted
     };
-    assert!(!note("2") && note("5"));
+    assert!(!note("5") && note("13"));
 }
 
 /// Every pair once, each with what it is about; the same for any number of jobs; the same again from what was stored.

@@ -14,7 +14,7 @@ use waylay_schedule::{Event, EventKind, ThreadId};
 
 use super::logical::{Logical, Place, Routine};
 use super::platform::STARTED;
-use super::{Token, carrier, handover, leaving, pool, robust, runtime};
+use super::{Token, carrier, handover, leaving, outside, pool, robust, runtime};
 use crate::instrument::{self, Linux};
 use crate::interpose::{alone, processors, real_thread};
 use crate::me::{Unmanaged, me, set_me};
@@ -305,7 +305,7 @@ unsafe fn finish(me: &mut Token) {
         (*thread).recyclable = false;
         // For the program it is gone: a signal for the process that every other thread blocks must not end here.
         sys::swap_signal_mask(carrier::ALL_SIGNALS);
-        robust::pass_on(me);
+        robust::pass_on(me, outside::has_started_processes());
         let choice = leave(me);
         dispatch(me, choice);
     }

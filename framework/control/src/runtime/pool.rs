@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::logical::Logical;
-use super::{Runtime, Token, robust};
+use super::{Runtime, Token, outside, robust};
 use crate::interpose::keys;
 use crate::real::Real;
 use crate::{snapshot, sys};
@@ -85,7 +85,7 @@ pub(super) unsafe fn renew(me: &mut Token) {
     unsafe {
         run_destructors();
         if snapshot::is_on() {
-            if !robust::pass_on(me) {
+            if !robust::pass_on(me, outside::has_started_processes()) {
                 snapshot::cannot_undo("has children, and ends a thread that holds a robust mutex that inherits priorities");
             }
             // A run of a program may load modules at any time.

@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Token, outside};
+use super::Token;
 use crate::sched::{Key, Shares};
 use crate::sys;
 
@@ -29,11 +29,11 @@ const INHERITS: usize = 1;
 /// Longer lists are broken.
 const LONGEST: usize = 1 << 20;
 
-/// Marks what the calling thread holds. False if something is left to the kernel.
+/// Marks what the calling thread holds. False if something is left to the kernel, because other processes may wait for it there.
 ///
 /// # Safety
 /// Its program code has ended.
-pub(super) unsafe fn pass_on(me: &mut Token) -> bool {
+pub(super) unsafe fn pass_on(me: &mut Token, has_processes: bool) -> bool {
     // SAFETY: the list, in libc's record of the thread, is circular and holds mutexes that exist.
     unsafe {
         let head = list_of(me);
@@ -47,7 +47,7 @@ pub(super) unsafe fn pass_on(me: &mut Token) -> bool {
             }
             let at = entry & !INHERITS;
             let lock = at.wrapping_add_signed((*head).to_lock);
-            if entry & INHERITS != 0 && outside::has_started_processes() {
+            if entry & INHERITS != 0 && has_processes {
                 return false;
             }
             mark(me, &*(lock as *const AtomicU32));

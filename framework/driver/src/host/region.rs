@@ -183,6 +183,7 @@ impl ControlRegion {
             aimed: Aimed {
                 reach: tally.reach.load(Ordering::Relaxed),
                 runs: tally.aimed.iter().map(|runs| runs.load(Ordering::Relaxed)).collect(),
+                failures: Vec::new(),
             },
         }
     }

@@ -179,11 +179,15 @@ fn aimed(strict: &StrictNumbers) -> Aimed {
     // Strides promise orders of events, which have no depth.
     let place =
         |promise: &Promise| if strict.strategy.starts_with("stride") { 0 } else { promise.depth as usize };
-    let mut aimed = Aimed { reach: 0, runs: Vec::new() };
+    let mut aimed = Aimed::default();
     for promise in &strict.guarantees {
         let place = place(promise);
         aimed.runs.resize(aimed.runs.len().max(place + 1), 0);
         aimed.runs[place] += promise.runs;
+        if let Some(failures) = promise.failures {
+            aimed.failures.resize(aimed.failures.len().max(place + 1), 0);
+            aimed.failures[place] += failures;
+        }
         if place > 0 {
             aimed.reach = strict.steps;
         }

@@ -143,9 +143,11 @@ pub fn measure(case: &Case, strategy: &str, seed: u64, runs: u64) -> Measured {
         let run = Run { seed: Seed(seed), index };
         let (parameters, execution) = run_once(&case.program, &mut strategy, run).unwrap();
         assert!(!execution.cut, "{} under {spec}: run {index} did not end", case.name);
-        found += u64::from((case.found)(&execution));
+        let failed = (case.found)(&execution);
+        found += u64::from(failed);
         threads = (execution.lengths.len() as u32).max(parameters.threads).max(threads);
         aimed.take(&parameters);
+        aimed.judge(&parameters, failed);
     }
     assert!(threads <= case.program.threads.len() as u32 + case.timers, "{}: {threads} threads", case.name);
     let promises = promises(&RunParameters::of(spec.to_string()), threads, &aimed);
@@ -154,7 +156,8 @@ pub fn measure(case: &Case, strategy: &str, seed: u64, runs: u64) -> Measured {
         found,
         counting: promise.runs,
         per_run: promise.per_run,
-        doubt: at_most(found, promise.runs, promise.per_run),
+        // Of the runs that count: the others promise nothing, and may fail more often.
+        doubt: at_most(promise.failures.unwrap_or(found), promise.runs, promise.per_run),
     });
     let hardest = measured.min_by(|a, b| a.doubt.total_cmp(&b.doubt));
     hardest.unwrap_or_else(|| panic!("{} under {spec}: nothing is promised", case.name))
