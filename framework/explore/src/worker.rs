@@ -38,7 +38,7 @@ pub(crate) struct Wanted<'a> {
 
 /// What came of a run that was to be restored.
 enum Came {
-    Made(Made),
+    Made(Box<Made>),
     /// It was not made, and why.
     Back(String),
     /// What is shared was written over.
@@ -215,13 +215,13 @@ impl<'a> Worker<'a> {
                     let observed = Observed::new(&told, record.status, output, None);
                     let verdict = judge(&observed, expected);
                     let keep = verdict != Verdict::Passed || self.known.compares(runs[index].settings.run);
-                    Came::Made(Made {
+                    Came::Made(Box::new(Made {
                         observed,
                         verdict,
                         schedule: keep.then(|| told.schedule.to_vec()),
                         conversation: heard(&runs[index].settings, told.notes),
                         conflicting: told.conflicting.iter().map(|site| site.0).collect(),
-                    })
+                    }))
                 }
             });
         });
@@ -252,9 +252,9 @@ impl<'a> Worker<'a> {
                 Came::Made(made) => {
                     self.known.note_restored(share);
                     if self.wants_comparison(&made, run) {
-                        self.compare(made, run, (restored, &orders[index]))?
+                        self.compare(*made, run, (restored, &orders[index]))?
                     } else {
-                        made
+                        *made
                     }
                 }
             };
