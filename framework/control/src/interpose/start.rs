@@ -67,23 +67,26 @@ extern "C" fn at_load() {
 /// The loader has read its lists: for programs that this one starts they are what they were before us.
 fn leave_out_what_is_ours() {
     let stand_in = std::env::var(STAND_IN_VARIABLE).ok();
-    let library = |entry: &str| entry.rsplit('/').next().is_some_and(|file| file.starts_with(OUR_FILE));
-    let folder = |entry: &str| Some(entry) == stand_in.as_deref();
-    let lists: [(&str, &dyn Fn(&str) -> bool); 2] = [("LD_PRELOAD", &library), ("LD_LIBRARY_PATH", &folder)];
-    for (variable, ours) in lists {
-        let Ok(list) = std::env::var(variable) else { continue };
-        let rest = list.split(':').filter(|entry| !ours(entry)).collect::<Vec<_>>().join(":");
-        // SAFETY: the process has one thread, which is in the loader.
-        unsafe {
-            match rest.as_str() {
-                "" => std::env::remove_var(variable),
-                rest if rest != list => std::env::set_var(variable, rest),
-                _ => {}
-            }
+    leave_out("LD_PRELOAD", |entry| {
+        entry.rsplit('/').next().is_some_and(|file| file.starts_with(OUR_FILE))
+    });
+    leave_out("LD_LIBRARY_PATH", |entry| Some(entry) == stand_in.as_deref());
+    // SAFETY: the process has one thread, which is in the loader.
+    unsafe { std::env::remove_var(STAND_IN_VARIABLE) };
+}
+
+/// Takes entries out of a list in the environment, and the list when there are no others.
+fn leave_out(variable: &str, ours: impl Fn(&str) -> bool) {
+    let Ok(list) = std::env::var(variable) else { return };
+    let rest = list.split(':').filter(|entry| !ours(entry)).collect::<Vec<_>>().join(":");
+    // SAFETY: the process has one thread, which is in the loader.
+    unsafe {
+        match rest.as_str() {
+            "" => std::env::remove_var(variable),
+            rest if rest != list => std::env::set_var(variable, rest),
+            _ => {}
         }
     }
-    // SAFETY: as above.
-    unsafe { std::env::remove_var(STAND_IN_VARIABLE) };
 }
 
 /// How the name of this library's file begins.
