@@ -286,10 +286,15 @@ impl Witness {
         (shown.reserved.load(Ordering::Relaxed) != 0).then(|| "a word that nobody uses is not 0".to_owned())
     }
 
-    /// A host whose tests are over has no worker in an iteration. Its phase is the older of the two.
+    /// A host whose tests are over has no worker in an iteration, but for those of a test that could not begin one. Its phase is
+    /// the older of the two.
     fn ended_in_an_iteration(&self, live: &Layout) -> Option<String> {
         let over = HostPhase::load(&self.fresh.layout().header.phase) >= HostPhase::Ended;
-        let running = |slot: &usize| WorkerState::load(&live.workers[*slot].state) == WorkerState::Running;
+        let running = |slot: &usize| {
+            let test = &live.tests[self.workers[*slot].test as usize];
+            WorkerState::load(&live.workers[*slot].state) == WorkerState::Running
+                && TestPhase::load(&test.phase) != TestPhase::Refused
+        };
         let slot = (0..self.workers.len()).find(running).filter(|_| over)?;
         Some(format!("the host has ended its tests, and worker {} is in an iteration", slot + 1))
     }
