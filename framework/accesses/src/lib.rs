@@ -9,7 +9,7 @@
 //! - `modules`: code addresses that mean the same in every process
 //! - `objects`: what kind of memory an access is to; pure
 //! - `sharing`, `suspects`: which accesses are worth a step, learned from runs; pure
-//! - `freed`: blocks that were given back; pure
+//! - `blocks`: heap blocks that the program has; `freed`: those that were given back; pure
 //! - `order`: what comes before what in a run; pure. `order::published`: what memory orders have to do with that
 //! - `races`: accesses that nothing orders; pure. `verdict`: one of them ends the run
 //! - `rounds`: loops that give way while they wait; pure
@@ -17,6 +17,7 @@
 //!   `waylay_scheduler::Looks`
 
 pub mod access;
+mod blocks;
 pub mod delayed;
 mod files;
 mod freed;

@@ -206,7 +206,13 @@ impl Order {
     /// There are new objects in this memory: nothing was handed over through them.
     pub(crate) fn forget(&mut self, start: usize, bytes: usize) {
         let range = start..start.saturating_add(bytes);
-        self.published.retain(|object, _| !range.contains(object));
+        if bytes > self.published.len() {
+            self.published.retain(|object, _| !range.contains(object));
+        } else {
+            for object in range.clone() {
+                self.published.remove(&object);
+            }
+        }
         if bytes / 2 > self.objects.len() {
             self.objects.retain(|object, _| !range.contains(object));
             return;

@@ -13,6 +13,7 @@ use waylay_schedule::{EventKind, ThreadId};
 use waylay_scheduler::{ByAddress, Looks, Spins};
 
 use crate::access::Access;
+use crate::blocks::Block;
 use crate::delayed;
 use crate::files::Files;
 use crate::modules::Modules;
@@ -20,7 +21,7 @@ use crate::objects::Objects;
 use crate::order::{Locks, Order, Promise, Way};
 use crate::process::{Attention, Process, Who};
 use crate::progress::Found;
-use crate::races::{Block, Deed, Race, Races, Seen};
+use crate::races::{Deed, Race, Races, Seen};
 use crate::rounds::Rounds;
 use crate::sharing::Sharing;
 use crate::suspects::{Orders, Settled, Suspects, Touch};
